@@ -11,7 +11,7 @@ import (
 type Activity struct {
 	Name   string
 	Guard  string        // the guard that decides it
-	Window time.Duration // of its limit; 0 if it is unlimited, or has several limits or subjects
+	Window time.Duration // of its limit; 0 if it is unlimited, its windows differ in length, or it has several limits or subjects
 
 	// Subjects are the names of the others whose limits the activity counts in, such as
 	// room. A check names all of them, but may leave out one that ends with a question

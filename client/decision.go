@@ -59,6 +59,10 @@ type Decision struct {
 	// is about the limit whose figures the decision has.
 	Crossed int64
 
+	// Date is when the answer was sent, in whole seconds of the guard's clock. It is zero
+	// in an outage, in a decision that was stored, and if Client is not the SDK's own.
+	Date time.Time
+
 	// Guard is the name of the guard that was asked, without a prefix. It is not
 	// part of a guard's answer. ReleaseDecision sends the release to it.
 	Guard string
@@ -91,6 +95,9 @@ func (d *Decision) releasable() bool { return d.At != 0 && d.RequestID != "" && 
 func (d *Decision) receipt(n int64) Request {
 	return Request{UserID: d.UserID, Subjects: d.Subjects, At: d.At, RequestID: d.RequestID, Count: n}
 }
+
+// id returns what tells the decision from others of its client.
+func (d *Decision) id() [3]string { return [3]string{d.asked(), d.UserID, d.RequestID} }
 
 // asked returns the name by which a call asks the decision's guard again.
 func (d *Decision) asked() string {

@@ -53,6 +53,9 @@ func TestErrors(t *testing.T) {
 		"5xx":                {byLambda(503, "ServiceUnavailableException", ""), client.ErrOutage, "dev-posts-guard did not answer: ServiceUnavailableException", 3},
 		"refused connection": {lost(&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}), client.ErrOutage, "dev-posts-guard did not answer: dial: connection refused", 3},
 		"lost connection":    {lost(io.EOF), client.ErrOutage, "dev-posts-guard did not answer: EOF", 3},
+		"a stream is reset":  {lost(errors.New("stream error: stream ID 1; INTERNAL_ERROR")), client.ErrOutage, "dev-posts-guard did not answer: stream error", 3},
+		"a firewall":         {lost(&net.OpError{Op: "dial", Err: syscall.EACCES}), client.ErrConfiguration, "dev-posts-guard could not be invoked: dial: permission denied", 1},
+		"a strange error":    {lost(&net.OpError{Op: "dial", Err: errors.New("strange")}), client.ErrConfiguration, "dev-posts-guard could not be invoked: dial: strange", 1},
 		"no name server":     {lost(&net.OpError{Op: "dial", Err: &net.DNSError{Err: "server misbehaving", Name: "lambda", IsTemporary: true}}), client.ErrOutage, "dev-posts-guard did not answer: dial: lookup lambda: server misbehaving", 3},
 		"hangs":              {silent, client.ErrOutage, "dev-posts-guard did not answer: no answer in time", 2},
 	} {

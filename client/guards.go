@@ -17,9 +17,11 @@ type Guards struct {
 	options  Options
 	client   Invoker
 	sdk      *lambda.Options // of client; nil if it is not the SDK's own
+	sender   sender          // of sdk
 	pooled   bool            // whether requests can wait for a connection
 	breakers breakers
 	hadKeys  atomic.Bool // whether the client ever had credentials
+	slots    sync.Map    // the ids of the decisions of open slots
 
 	mu     sync.Mutex
 	warned time.Time // when warn was last called for an outage
@@ -41,7 +43,7 @@ func New(ctx context.Context, options Options) (*Guards, error) {
 	}
 	if client, ok := g.client.(interface{ Options() lambda.Options }); ok {
 		o := client.Options()
-		g.sdk, g.pooled = &o, hasQueue(o.HTTPClient)
+		g.sdk, g.sender, g.pooled = &o, newSender(o.HTTPClient), hasQueue(o.HTTPClient)
 	}
 	switch {
 	case g.sdk != nil && g.sdk.Region == "":
@@ -125,14 +127,10 @@ func (g *Guards) Release(ctx context.Context, activity string, r Request) (Decis
 // unlimited one has none, nor one that was made in an outage. The decision may
 // have been stored as JSON.
 func (g *Guards) ReleaseDecision(ctx context.Context, d Decision) (Decision, error) {
-	c, err := g.ask("release", d.asked(), d.receipt(d.Granted))
-	if err != nil {
-		return Decision{}, err
-	}
 	if !d.releasable() {
-		return Decision{}, c.validation("the decision has no receipt, so there is nothing to give back")
+		return Decision{}, g.target(d.Guard).validation("the decision has no receipt, so there is nothing to give back")
 	}
-	return g.do(ctx, c)
+	return g.Release(ctx, d.asked(), d.receipt(d.Granted))
 }
 
 // Renew keeps a slot of an activity whose limit is a log, such as log 3/10m. R needs

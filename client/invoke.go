@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/smithy-go"
@@ -15,6 +16,9 @@ func (g *Guards) invoke(ctx context.Context, c *call) (Decision, error) {
 	in := &lambda.InvokeInput{FunctionName: &c.function, Payload: c.payload}
 	out, err := g.client.Invoke(ctx, in, func(o *lambda.Options) {
 		o.Retryer = aws.NopRetryer{}
+		if g.sdk != nil {
+			o.HTTPClient = g.sender
+		}
 		if c.keys != nil { // the SDK need not ask their source again
 			o.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) { return *c.keys, nil })
 		}
@@ -25,7 +29,9 @@ func (g *Guards) invoke(ctx context.Context, c *call) (Decision, error) {
 	if out.FunctionError != nil {
 		return c.readFailure(out.Payload, *out.FunctionError)
 	}
-	return c.readAnswer(out.Payload)
+	d, err := c.readAnswer(out.Payload)
+	d.Date, _ = awsmiddleware.GetServerTime(out.ResultMetadata)
+	return d, err
 }
 
 // refusedByLambda returns what an error of the Invoke API means.

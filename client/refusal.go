@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/textproto"
 	"net/url"
 	"slices"
 	"strings"
@@ -68,20 +69,32 @@ func (c *call) notInvoked(cause error, why string) *Error {
 	return c.configuration(cause, "%s could not be invoked: %s", c.function, c.foreign(why))
 }
 
-// unreachable returns what an error without any response means.
+// unreachable returns what an error without any response means. Only what is known to
+// pass is an outage.
 func (c *call) unreachable(ctx context.Context, err error) error {
+	sent, _ := errors.AsType[*sendError](err)
 	if inner, ok := errors.AsType[*url.Error](err); ok {
 		err = inner.Err // leaves out the address
 	}
+	why := err.Error()
 	switch {
 	case ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded):
 		return c.broken("no answer in time", err)
 	case absentHost(err) != "":
 		return c.noHost(err)
-	case isTLS(err) || !isNetwork(err):
-		return c.notInvoked(err, err.Error())
+	case speaksNoHTTP(err):
+		why = "no HTTP server answers at this address: " + why
+	case isNetwork(err) && !isTLS(err):
+		return c.broken(c.foreign(why), err)
+	case sent != nil && sent.proxy && !isTLS(err):
+		why = "the proxy refused: " + why
+	default:
+		return c.notInvoked(err, why)
 	}
-	return c.broken(c.foreign(err.Error()), err)
+	if sent != nil && sent.spoken {
+		return c.broken(c.foreign(why), err)
+	}
+	return c.notInvoked(err, why)
 }
 
 // absentHost returns the name of the host if the name servers answered that it
@@ -112,10 +125,22 @@ func (c *call) noHost(cause error) error {
 // unreadable returns what it means that a successful response could not be read
 // completely.
 func (c *call) unreadable(ctx context.Context, err error) error {
-	if ctx.Err() != nil || isNetwork(err) {
+	switch {
+	case is[*http.MaxBytesError](err):
+		return c.answer("answered more than %d KiB, which no guard does. Check the function's name.", mostBytes>>10)
+	case ctx.Err() != nil || isNetwork(err):
 		return c.broken("the answer broke off", err)
 	}
 	return c.noAnswer(err.Error())
+}
+
+// speaksNoHTTP reports whether the other side answered in another language than HTTP, or
+// without the TLS that the address asks for. For example, it is an SSH server.
+func speaksNoHTTP(err error) bool {
+	text := err.Error()
+	return is[tls.RecordHeaderError](err) || strings.Contains(text, "server gave HTTP response to HTTPS client") ||
+		strings.Contains(text, "malformed HTTP") || is[textproto.ProtocolError](err) ||
+		strings.Contains(text, "readLoopPeekFailLocked: %!w(<nil>)") // it spoke first
 }
 
 // isTLS reports whether the two sides could not agree on a secure connection,
@@ -124,15 +149,30 @@ func isTLS(err error) bool {
 	if op, ok := errors.AsType[*net.OpError](err); ok && (op.Op == "remote error" || op.Op == "local error") { // of crypto/tls
 		return true
 	}
-	return is[*tls.CertificateVerificationError](err) || is[tls.RecordHeaderError](err) || is[tls.AlertError](err) ||
-		is[x509.UnknownAuthorityError](err) || is[x509.HostnameError](err) || is[x509.CertificateInvalidError](err) ||
-		strings.Contains(err.Error(), "server gave HTTP response to HTTPS client")
+	return is[*tls.CertificateVerificationError](err) || is[tls.AlertError](err) ||
+		is[x509.UnknownAuthorityError](err) || is[x509.HostnameError](err) || is[x509.CertificateInvalidError](err)
 }
 
-// isNetwork reports whether the connection could not be made or broke.
+// connections lists the errors of the system for a connection that could not be made or
+// broke. The numbers are those of Windows.
+var connections = []syscall.Errno{
+	syscall.EADDRNOTAVAIL, syscall.ECONNABORTED, syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EHOSTDOWN, syscall.EHOSTUNREACH,
+	syscall.EMFILE, syscall.ENETDOWN, syscall.ENETUNREACH, syscall.ENFILE, syscall.ENOBUFS, syscall.EPIPE, syscall.ETIMEDOUT,
+	10024, 10049, 10050, 10051, 10053, 10054, 10055, 10060, 10061, 10064, 10065,
+}
+
+// isNetwork reports whether the connection could not be made or broke. Other errors of a
+// connection are mistakes, such as an invalid port.
 func isNetwork(err error) bool {
-	return is[net.Error](err) || is[syscall.Errno](err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
-		errors.Is(err, net.ErrClosed) || strings.Contains(err.Error(), "http2: ") || strings.Contains(err.Error(), "connection broken")
+	if failed, ok := errors.AsType[net.Error](err); ok && failed.Timeout() || is[*net.DNSError](err) {
+		return true
+	}
+	if number, ok := errors.AsType[syscall.Errno](err); ok {
+		return slices.Contains(connections, number)
+	}
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
+		slices.ContainsFunc([]string{"http2: ", "stream error: stream ID", "connection broken", "server closed idle connection"},
+			func(text string) bool { return strings.Contains(err.Error(), text) })
 }
 
 func is[E error](err error) bool {

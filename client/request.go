@@ -3,6 +3,7 @@ package client
 import (
 	"crypto/rand"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"time"
 
@@ -43,8 +44,27 @@ type event struct {
 	Job       any               `json:"job,omitempty"`
 }
 
+// wrong returns what is wrong with a request, or "". The guard would refuse it, too. But in
+// an outage it can't, and then a mistake would let everybody pass.
+func (r *Request) wrong(op string) string {
+	switch {
+	case r.UserID == "":
+		return "userId is empty, want the id of who is limited"
+	case r.Count < 0:
+		return fmt.Sprintf("count is %d, want at least 1", r.Count)
+	case (op == "release" || op == "renew") && (r.At <= 0 || r.RequestID == ""):
+		return op + " needs the at and the requestId of the check's answer"
+	}
+	for _, id := range r.Subjects {
+		if id == "" { // left out, an optional subject would not limit
+			return "subjects has an empty id, want its value; leave out the name of an optional one"
+		}
+	}
+	return ""
+}
+
 // ask returns a call of op for a request. It fails if no guard is known for the
-// activity, if the list has other subjects for it, or if the job is not JSON.
+// activity, if the list has other subjects for it, or if the request is wrong.
 func (g *Guards) ask(op, activity string, r Request) (*call, error) {
 	a, listed, ok := g.find(activity)
 	if !ok {
@@ -54,6 +74,9 @@ func (g *Guards) ask(op, activity string, r Request) (*call, error) {
 		UserID: r.UserID, Activity: a.Name, Op: op, Count: r.Count, Partial: r.Partial, Tier: r.Tier, Roles: r.Roles,
 		Subjects: maps.Clone(r.Subjects), RequestID: r.RequestID, At: r.At, Job: r.Job,
 	}}
+	if problem := r.wrong(op); problem != "" {
+		return nil, c.validation(problem)
+	}
 	if listed {
 		if problem := a.wrongSubjects(op, r.Subjects); problem != "" {
 			return nil, c.validation(problem)

@@ -100,6 +100,7 @@ type local struct {
 	*client.Guards
 
 	mu       sync.Mutex
+	mode     guard.Mode
 	before   func(op string) error
 	requests []string // their ops
 	raw      []byte   // the last answer
@@ -113,7 +114,7 @@ var (
 
 func newLocal(t *testing.T, g limits.Guard) *local {
 	t.Helper()
-	h := &guard.Handler{Guard: g, BypassRoles: []string{"admin"}, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}}
+	limiter := &ratelimit.Limiter{Store: new(memstore.Store)}
 	l := &local{before: fine}
 	l.Guards = open(t, client.Options{
 		Activities: activities,
@@ -129,6 +130,7 @@ func newLocal(t *testing.T, g limits.Guard) *local {
 			}
 			l.mu.Lock()
 			before := l.before
+			h := &guard.Handler{Guard: g, BypassRoles: []string{"admin"}, Mode: l.mode, Limiter: limiter}
 			l.requests = append(l.requests, e.Op)
 			l.mu.Unlock()
 			failure := before(e.Op)
@@ -153,6 +155,13 @@ func (l *local) does(before func(op string) error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.before = before
+}
+
+// switchTo sets the guard's mode.
+func (l *local) switchTo(m guard.Mode) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mode = m
 }
 
 func cutOff(string) error { return errNetwork }

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -31,7 +32,8 @@ var ErrSlotLost = errors.New("the slot is lost")
 // The slot renews itself until Release is called or the context of the caller ends. A
 // slot without a receipt holds nothing: it is not renewed, not released and never
 // lost. So it is in an outage, and if the decision is unlimited, bypassed, shadow or a
-// duplicate.
+// duplicate. If a renewal has such an answer, for example while the guard is switched
+// off, the slot keeps its last receipt, and its end.
 //
 // A Slot is safe for concurrent use.
 type Slot struct {
@@ -68,6 +70,7 @@ func (g *Guards) Slot(ctx context.Context, activity string, r Request) (*Slot, e
 		return nil, g.target(d.Guard).validation("the limit of " + d.Activity + " is not a log, so it has no slots")
 	}
 	third := s.hold(sent, d)
+	g.slots.Store(d.id(), true)
 	go s.keep(sent.Add(third))
 	return s, nil
 }
@@ -124,6 +127,7 @@ func (s *Slot) stop() (r Request, held bool) {
 // keep renews the slot at next, and then after each third of the time that it lasts.
 // If a renewal fails, keep repeats it at once, and then once a second.
 func (s *Slot) keep(next time.Time) {
+	defer s.guards.slots.Delete(s.id())
 	var sent time.Time // the first request with this receipt; a later one gets the answer to the first
 	var pause time.Duration
 	for sleep(s.ctx, time.Until(next)) {
@@ -144,9 +148,8 @@ func (s *Slot) keep(next time.Time) {
 			s.stop()
 			s.lose()
 			return
-		case d.HeldUntil.IsZero(): // nothing is limited any more
-			s.stop()
-			return
+		case d.At == 0 || d.HeldUntil.IsZero(): // nothing is limited now, but that can end before the slot does
+			next, sent, pause = time.Now().Add(s.again()), time.Time{}, 0
 		default:
 			next, sent, pause = sent.Add(s.hold(sent, d)), time.Time{}, 0
 		}
@@ -171,6 +174,14 @@ func (s *Slot) hold(sent time.Time, d Decision) (third time.Duration) {
 	return lasts / 3
 }
 
+// again returns the pause after a renewal without a receipt: a third of what is left
+// until the slot is lost, at least a second.
+func (s *Slot) again() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return max(closedFor, time.Until(s.lostAt)/3)
+}
+
 // lose tells the work to stop.
 func (s *Slot) lose() {
 	s.mu.Lock()
@@ -183,12 +194,19 @@ func (s *Slot) lose() {
 // For example, an app reserves 4,000 tokens with a Count of 4,000, and settles for the
 // 1,400 that it used. Settle does nothing if nothing is left or if the decision has no
 // receipt. The guard gives back the actions of a check once, so a second Settle
-// changes nothing, and after an ErrOutage it can be tried again.
+// changes nothing, and after an ErrOutage it can be tried again. A negative number is an
+// ErrValidation. So is the decision of an open Slot: it would be lost, because it can only
+// be released as a whole.
 func (g *Guards) Settle(ctx context.Context, d Decision, used int64) error {
-	left := d.Granted - max(0, used)
-	if left <= 0 || !d.releasable() {
+	switch {
+	case used < 0:
+		return g.target(d.Guard).validation(fmt.Sprintf("used is %d, want at least 0", used))
+	case used >= d.Granted || !d.releasable():
 		return nil
 	}
-	_, err := g.Release(ctx, d.asked(), d.receipt(left))
+	if _, open := g.slots.Load(d.id()); open {
+		return g.target(d.Guard).validation("the decision is that of a slot, which can't be settled: release the slot")
+	}
+	_, err := g.Release(ctx, d.asked(), d.receipt(d.Granted-used))
 	return err
 }

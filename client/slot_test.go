@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/cric-talk/guards/client"
+	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
 )
@@ -24,7 +27,13 @@ var u1 = client.Request{UserID: "u1"}
 // slot takes the slot of u1.
 func (b *local) slot(t *testing.T) *client.Slot {
 	t.Helper()
-	s, err := b.Slot(t.Context(), "exports-guard/export", u1)
+	return b.slotOf(t, "u1")
+}
+
+// slotOf takes the slot of a user.
+func (b *local) slotOf(t *testing.T, user string) *client.Slot {
+	t.Helper()
+	s, err := b.Slot(t.Context(), "exports-guard/export", client.Request{UserID: user})
 	if err != nil || !s.Allowed {
 		t.Fatalf("%+v, %v", s, err)
 	}
@@ -129,6 +138,23 @@ func TestALostRenewalIsRepeatedAtOnce(t *testing.T) {
 	})
 }
 
+// Two releases that fail at the same moment are two warnings, because each slot stays taken.
+func TestEachSlotThatIsNotReleasedIsAWarning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newLocal(t, exports)
+		first, second := b.slot(t), b.slotOf(t, "u2")
+		b.does(cutOff)
+		var wg sync.WaitGroup
+		for _, s := range []*client.Slot{first, second} {
+			wg.Go(func() { s.Release(t.Context()) })
+		}
+		wg.Wait()
+		if n := b.warned(); n != 2 {
+			t.Errorf("%d warnings, want 2", n)
+		}
+	})
+}
+
 // A guard that can't reach its table, and one that the app may not ask any more, is
 // asked once a second for each slot.
 func TestARenewalThatFailsIsNoStorm(t *testing.T) {
@@ -164,24 +190,54 @@ func TestAnExpiredSlotIsLost(t *testing.T) {
 	})
 }
 
-// In shadow mode, and while nothing is limited any more, work goes on.
-func TestASlotThatIsNotLimitedAnyMore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		check := `{"allowed":true,"reason":"ok","userId":"u1","activity":"export","op":"check","granted":1,"at":1000,"requestId":"r1","heldUntil":601000}`
-		g, f := with(t, client.Options{}, body(check), body(`{"allowed":true,"reason":"shadow","userId":"u1","activity":"export","op":"renew","granted":0}`))
-		s, err := g.Slot(t.Context(), "exports-guard/export", u1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Hour)
-		if s.Lost() || s.Context().Err() != nil || len(f.events) != 2 {
-			t.Errorf("lost: %v, after %+v", s.Lost(), f.events)
-		}
-		s.Release(t.Context())
-		if len(f.events) != 2 {
-			t.Errorf("%+v", f.events)
-		}
-	})
+// While the guard limits nobody, a slot keeps its receipt and its end. Afterwards it is
+// renewed and released, if it was not lost meanwhile. A slot lasts 10 minutes, and is
+// renewed after 200 s. Without a receipt, it is asked again sooner each time.
+func TestASlotWhileTheGuardLimitsNobody(t *testing.T) {
+	for name, tt := range map[string]struct {
+		from, until time.Duration // when the mode holds
+		mode        guard.Mode
+		reset       bool // whether the slot is gone meanwhile
+		works       time.Duration
+		lost        bool
+		ends        string // the last requests
+	}{
+		"off for a while":       {from: time.Minute, until: 5 * time.Minute, mode: guard.Off, works: time.Hour, ends: "renew release"},
+		"off nearly to the end": {from: time.Minute, until: 595 * time.Second, mode: guard.Off, works: time.Hour, ends: "renew release"},
+		"released while off":    {from: time.Minute, until: 2 * time.Hour, mode: guard.Off, works: 9 * time.Minute, ends: "renew release"},
+		"off for too long":      {from: time.Minute, until: 2 * time.Hour, mode: guard.Off, works: 598 * time.Second, lost: true, ends: "renew release"},
+		"shadow":                {from: time.Minute, until: 2 * time.Hour, mode: guard.Shadow, works: time.Hour, ends: "renew release"},
+		"gone in shadow":        {from: time.Minute, until: 5 * time.Minute, mode: guard.Shadow, reset: true, works: 7 * time.Minute, lost: true, ends: "reset renew" + " renew"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newLocal(t, exports)
+				s := b.slot(t)
+				time.AfterFunc(tt.from, func() {
+					if tt.reset {
+						if _, err := b.Reset(t.Context(), "exports-guard/export", u1); err != nil {
+							t.Error(err)
+						}
+					}
+					b.switchTo(tt.mode)
+				})
+				time.AfterFunc(tt.until, func() { b.switchTo(guard.Enforce) })
+				time.Sleep(tt.works)
+				synctest.Wait()
+				if s.Lost() != tt.lost || (context.Cause(s.Context()) != nil) != tt.lost {
+					t.Errorf("lost: %v, want %v", s.Lost(), tt.lost)
+				}
+				s.Release(t.Context())
+				if ops := strings.Join(b.ops(), " "); !strings.HasSuffix(ops, tt.ends) || len(ops) > 60*len("renew ") {
+					t.Errorf("the requests are %q, want %q at the end", ops, tt.ends)
+				}
+				b.switchTo(guard.Enforce)
+				if used, off := b.used(t, "export"), tt.mode == guard.Off && tt.until > tt.works; used != 0 && !off {
+					t.Errorf("%d slots are used after the release", used)
+				}
+			})
+		})
+	}
 }
 
 func TestTheCallersContextEndsTheRenewals(t *testing.T) {
@@ -204,7 +260,7 @@ func TestTheCallersContextEndsTheRenewals(t *testing.T) {
 
 // An app reserves, and settles for what it used, once.
 func TestSettle(t *testing.T) {
-	for _, tt := range []struct{ used, counts int64 }{{1400, 1400}, {0, 0}, {-5, 0}, {4000, 4000}, {5000, 4000}} {
+	for _, tt := range []struct{ used, counts int64 }{{1400, 1400}, {0, 0}, {4000, 4000}, {5000, 4000}} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newLocal(t, exports)
 			d, err := b.Check(t.Context(), "exports-guard/complete", client.Request{UserID: "u1", Count: 4000})
@@ -225,4 +281,30 @@ func TestSettle(t *testing.T) {
 			}
 		})
 	}
+}
+
+// To settle wrongly would give back everything, or lose a slot. So nothing is sent.
+func TestAWrongSettlementIsNotSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newLocal(t, limits.Guard{Name: "exports-guard", Activities: []limits.Activity{{Name: "export", Limit: policy.Must("log 3/10m")}}})
+		s, err := b.Slot(t.Context(), "exports-guard/export", client.Request{UserID: "u1", Count: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		other := s.Decision
+		other.RequestID = "another"
+		for name, tt := range map[string]struct {
+			d    client.Decision
+			used int64
+		}{"of a slot": {s.Decision, 1}, "negative": {other, -1}, "without a receipt": {client.Decision{}, -1}} {
+			if err := b.Settle(t.Context(), tt.d, tt.used); !errors.Is(err, client.ErrValidation) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		time.Sleep(time.Hour)
+		if s.Lost() || slices.Contains(b.ops(), "release") {
+			t.Errorf("lost: %v, after %q", s.Lost(), b.ops())
+		}
+		s.Release(t.Context())
+	})
 }

@@ -15,25 +15,27 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 )
 
-// mostBytes is more than any answer of a guard has.
-const mostBytes = 1 << 20
-
 // post asks the guard by its Function URL.
 func (g *Guards) post(ctx context.Context, c *call) (Decision, error) {
 	request, err := c.sign(ctx)
 	if err != nil {
 		return Decision{}, err
 	}
-	response, err := g.sdk.HTTPClient.Do(request)
+	response, err := g.sender.Do(request)
 	if err != nil {
 		return Decision{}, c.unreachable(ctx, err)
 	}
 	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(response.Body, mostBytes))
+	body, err := io.ReadAll(response.Body)
+	if is[*http.MaxBytesError](err) && response.StatusCode >= 300 {
+		body, err = nil, nil // the status is enough
+	}
 	if err != nil {
 		return Decision{}, c.unreadable(ctx, err)
 	}
-	return c.readResponse(response, body)
+	d, err := c.readResponse(response, body)
+	d.Date, _ = http.ParseTime(response.Header.Get("Date")) // the zero time if there is none
+	return d, err
 }
 
 // sign returns the request, signed with the call's credentials.

@@ -68,3 +68,25 @@ func TestOpenAPIDescribesTheGoldenAnswers(t *testing.T) {
 		t.Error("openapi.json refers to another file")
 	}
 }
+
+// Some tools require a field that has a default, and openapi-python-client drops a schema
+// if another one contains it with an inner object.
+func TestOpenAPISuitsTheTools(t *testing.T) {
+	type schema struct {
+		Properties map[string]struct{ Default, Items any }
+	}
+	var document struct {
+		Components struct{ Schemas map[string]schema }
+	}
+	if err := json.Unmarshal(read(t, "openapi.json"), &document); err != nil {
+		t.Fatal(err)
+	}
+	for name, s := range document.Components.Schemas {
+		for field, p := range s.Properties {
+			items, _ := p.Items.(map[string]any)
+			if p.Default != nil || items["properties"] != nil {
+				t.Errorf("%s.%s has the default %v, or an object without a name: %v", name, field, p.Default, items)
+			}
+		}
+	}
+}

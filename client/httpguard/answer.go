@@ -1,10 +1,12 @@
 package httpguard
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -26,7 +28,7 @@ func (m Middleware) setHeaders(h http.Header, r client.Request, d client.Decisio
 	if len(limits) == 0 {
 		limits = []client.Limit{{Name: d.Activity, Limit: d.Limit, Remaining: d.Remaining, ResetAt: d.ResetAt}}
 	}
-	now := time.Now().UnixMilli()
+	now := answeredAt(d)
 	left := make([]string, len(limits))
 	for i, l := range limits {
 		left[i] = fmt.Sprintf("%q;r=%d;t=%d", l.Name, l.Remaining, max(0, ceilSeconds(l.ResetAt.UnixMilli()-now)))
@@ -35,6 +37,18 @@ func (m Middleware) setHeaders(h http.Header, r client.Request, d client.Decisio
 	if known, _ := m.Guards.Find(m.Activity); known.Window != 0 && r.Tier == "" && len(d.Limits) == 0 {
 		h.Set("RateLimit-Policy", fmt.Sprintf("%q;q=%d;w=%d", d.Activity, d.Limit, ceilSeconds(known.Window.Milliseconds())))
 	}
+}
+
+// answeredAt returns when the guard decided, in Unix milliseconds of its own clock. This
+// machine's clock can differ, so it counts only for a Client that is not the SDK's own.
+func answeredAt(d client.Decision) int64 {
+	switch {
+	case d.At != 0:
+		return d.At
+	case !d.Date.IsZero():
+		return d.Date.UnixMilli()
+	}
+	return time.Now().UnixMilli()
 }
 
 // ceilSeconds converts milliseconds to seconds, rounded up.
@@ -74,4 +88,43 @@ func problem(w http.ResponseWriter, status int, body []byte) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(status)
 	_, _ = w.Write(body)
+}
+
+// answered lets the app answer, and reports whether it did. Otherwise net/http would send
+// 200 for it.
+func answered(w http.ResponseWriter, answer func(http.ResponseWriter)) bool {
+	own := &watched{ResponseWriter: w}
+	answer(own)
+	return own.wrote
+}
+
+// watched remembers whether something was written.
+type watched struct {
+	http.ResponseWriter
+	wrote bool
+}
+
+func (w *watched) Write(b []byte) (int, error) {
+	w.wrote = true
+	return w.ResponseWriter.Write(b)
+}
+
+func (w *watched) WriteHeader(status int) {
+	w.wrote = w.wrote || status >= 200 // others only announce an answer
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// FlushError is for [http.ResponseController]. It sends 200 if nothing was written.
+func (w *watched) FlushError() error {
+	w.wrote = true
+	return http.NewResponseController(w.ResponseWriter).Flush()
+}
+
+// Unwrap is for [http.ResponseController].
+func (w *watched) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// Hijack is for [http.ResponseController].
+func (w *watched) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	w.wrote = true
+	return http.NewResponseController(w.ResponseWriter).Hijack()
 }

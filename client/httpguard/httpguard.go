@@ -46,11 +46,13 @@ type Middleware struct {
 	Request func(*http.Request) client.Request
 
 	// Refused answers a refused request in place of 429, or 503 in an outage.
-	// The RateLimit headers are set already.
+	// The RateLimit headers are set already. If it writes nothing, the default
+	// answer is sent.
 	Refused func(http.ResponseWriter, *http.Request, client.Decision)
 
 	// Failed answers if the guard could not be asked because of a mistake, such
-	// as a missing permission. The default logs the error and answers 500.
+	// as a missing permission. The default logs the error and answers 500. If
+	// Failed writes nothing, 500 is sent, too.
 	Failed func(http.ResponseWriter, *http.Request, error)
 }
 
@@ -68,16 +70,18 @@ func (m Middleware) Handler(next http.Handler) http.Handler {
 			return
 		}
 		m.setHeaders(w.Header(), request, d)
-		switch {
-		case d.Allowed:
+		if d.Allowed {
 			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), key{}, d)))
-		case m.Refused != nil:
-			m.Refused(w, r, d)
-		case d.Outage != nil:
-			unavailable(w)
-		default:
-			refuse(w, d)
+			return
 		}
+		if m.Refused != nil && answered(w, func(w http.ResponseWriter) { m.Refused(w, r, d) }) {
+			return
+		}
+		if d.Outage != nil {
+			unavailable(w)
+			return
+		}
+		refuse(w, d)
 	})
 }
 
@@ -113,7 +117,9 @@ func (m Middleware) check(r *http.Request) (request client.Request, d client.Dec
 // fail answers a request about which the guard could not be asked.
 func (m Middleware) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if m.Failed != nil {
-		m.Failed(w, r, err)
+		if !answered(w, func(w http.ResponseWriter) { m.Failed(w, r, err) }) {
+			problem(w, http.StatusInternalServerError, []byte(failedBody))
+		}
 		return
 	}
 	if r.Context().Err() == nil { // otherwise the user has gone

@@ -145,9 +145,10 @@ func (p Policy) Take(now, n int64, seed uint64, s State) (Update, bool) {
 // actions do not count any more, or if s counts fewer than n. With limits that have names,
 // the update has ByID, and it leaves out each limit that has no such actions.
 func (p Policy) Undo(now, at, countedAt, n int64, s State) (Update, bool) {
-	if now = max(now, countedAt); n < 1 || n > million || at > now {
+	if n < 1 || n > million || at > now {
 		return Update{}, false
 	}
+	now = max(now, countedAt)
 	if one, ok := p.single(); ok {
 		return one.undo(now, p.own(0, at, countedAt), n, s)
 	}

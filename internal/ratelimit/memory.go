@@ -212,10 +212,10 @@ func (k Known) admit(q *question, sent amount) (Known, Decision) {
 	k = after
 	w := q.write
 	w.Note = seen.ReadyAt
-	w.Update = seen
+	w.Update, w.First, w.Last = seen, seen.CountedAt, seen.CountedAt
 	w.Drop, _ = k.Seen.Find(q.write)
 	k.Seen = k.Seen.perform(w)
-	w.Update = alone
+	w.Update, w.First, w.Last = alone, alone.CountedAt, alone.CountedAt
 	w.Drop, _ = k.Alone.Find(q.write)
 	k.Alone = k.Alone.perform(w)
 	k.Asked = time.Time{} // the store has never shown this Seen, so refuse must not use it

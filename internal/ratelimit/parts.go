@@ -209,7 +209,9 @@ func (a *action) renew(ctx context.Context) error {
 				}
 				return nil
 			}
-			to = max(to, a.decisions[i].At)
+			if !look { // a slot can be gone now that was not at the time of the others' last renewal
+				to = max(to, a.decisions[i].At)
+			}
 		}
 	}
 	return nil

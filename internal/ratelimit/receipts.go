@@ -13,7 +13,7 @@ type receipt struct {
 	at      int64 // when the log's slots were taken or last renewed
 	check   int64 // when the check came; 0: the item does not know it
 	counted int64 // when the actions count in limits other than a log
-	now     int64 // the time of the question, and at least each of these
+	now     int64 // the time of the question, and at least each time that the item has
 	wrong   bool  // At is no receipt of what the item knows under this id
 }
 
@@ -22,17 +22,17 @@ type receipt struct {
 // of any other id is known to one generation. A log knows the exact time of its slots.
 func (q *question) receipt(item Item) (r receipt) {
 	r.kept, r.found = item.Find(q.write)
-	r.at, r.check = q.At, q.At
+	r.at, r.check, r.now = q.At, q.At, q.write.Now
 	switch k := r.kept; {
 	case !r.found:
 	case q.renewed(k):
-		r.at, r.check = k.Note, k.First
+		r.at, r.check, r.now = k.Note, k.First, max(r.now, k.Note)
 		r.wrong = q.At < k.First || q.At > k.Note // without First, any earlier time can be that of the check
 	case k.Set != wholeSet:
 		r.wrong = !q.isFrom(k)
 	}
 	r.counted = max(r.check, r.kept.Last)
-	r.now = max(q.write.Now, r.at, r.counted)
+	r.now = max(r.now, r.kept.Last)
 	return r
 }
 

@@ -147,6 +147,35 @@ func TestARenewalOfSeveralPartsIsAllOrNothing(t *testing.T) {
 	}
 }
 
+// The slot of a later part is over before the renewal begins, and an earlier part was renewed
+// by an attempt that died. The look sees that the slot is gone at the present time.
+func TestARenewalLooksAtThePresent(t *testing.T) {
+	c, store := newClock(), new(memstore.Store)
+	l := &Limiter{Store: store, Now: c.now, Memory: NewMemory(mib)}
+	parts := message("u", "r", "a", "log 3/10m", "log 9/10s")
+	d := mustDoAll(t, l, Check, parts, 0, "a check")
+	c.add(5 * time.Second)
+	for i := range parts {
+		parts[i].At = d.At
+	}
+	_, _ = (&Limiter{Store: &mortal{Store: store, left: 1}, Now: c.now}).DecideAll(t.Context(), Renew, parts, false)
+	was := stateOf(t, store, parts[0].Request)
+	c.add(6 * time.Second)
+	if d := doAll(t, l, Renew, parts, d.At); d.Allowed || stateOf(t, store, parts[0].Request) != was {
+		t.Errorf("%+v, want expired, and the user's slot where it was", d)
+	}
+}
+
+// A receipt of the next window gives back nothing in this one, however far ahead it is.
+func TestAReceiptOfALaterWindow(t *testing.T) {
+	timeline(t, "9/1m", []moment{
+		{at: 15 * time.Second, id: "r", want: "ok 1/9"},
+		{at: 20 * time.Second, ask: Release, id: "r", receipt: 65 * time.Second, want: "ok 0/9"},  // the figures are those of that window
+		{at: 20 * time.Second, ask: Release, id: "r", receipt: 195 * time.Second, want: "ok 1/9"}, // no clock is that far ahead
+		{at: 20 * time.Second, ask: Status, id: "s", want: "ok 1/9"},
+	})
+}
+
 // The receipt of an earlier check with the same id gives back nothing, if it is of another
 // 7 s. With Hold it is one of another 5 minutes.
 func TestAReceiptOfAnotherTime(t *testing.T) {

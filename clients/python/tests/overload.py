@@ -34,7 +34,8 @@ class Guard:
                 asked = json.loads(await reader.readexactly(int(length[1])))
                 await asyncio.sleep(self.seconds)
                 allowed = self.decide(asked["userId"], asked["requestId"])
-                body = json.dumps({"allowed": allowed, "reason": "ok" if allowed else "limited"}).encode()
+                echo = {"userId": asked["userId"], "requestId": asked["requestId"]}
+                body = json.dumps({"allowed": allowed, "reason": "ok" if allowed else "limited", **echo}).encode()
                 writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
         except (asyncio.IncompleteReadError, OSError):
             writer.close()

@@ -67,21 +67,26 @@ def test_without_a_list_the_error_says_how_to_get_one(server: Server, new: Calla
     assert server.received == []
 
 
+KNOWN = "no guard is known for the activity "
+
+
 @pytest.mark.parametrize(
     ("activity", "advice"),
     [
-        ("create_pots", '"create_pots": did you mean "create_post"?'),
-        ("follow", f'"follow": write the list again with guards generate, {NAME_THE_GUARD}'),
-        ("", '"": write the list again'),
-        (None, '"None": write the list again'),
-        (["pin"], '"[\'pin\']": did you mean "pin"?'),
-        (("posts-guard", "create_post"), "\"('posts-guard', 'create_post')\": write the list again"),
+        ("create_pots", KNOWN + '"create_pots": did you mean "create_post"?'),
+        ("follow", f'{KNOWN}"follow": write the list again with guards generate, {NAME_THE_GUARD}'),
+        ("", KNOWN + '"": write the list again'),
+        (None, "the activity is None, want its name or a GuardActivity"),
+        (["pin"], "the activity is of the type list, want its name or a GuardActivity"),
+        (("posts-guard", "create_post"), "the activity is of the type tuple, want its name or a GuardActivity"),
+        (GuardActivity("posts-guard", None), "the activity has another form, want GuardActivity("),  # type: ignore[arg-type]
+        (GuardActivity("", "create_post"), "the activity has another form, want GuardActivity("),
     ],
 )
 def test_an_activity_that_is_not_in_the_list(server: Server, new: Callable[..., Client], activity: Any, advice: str) -> None:
     with pytest.raises(ValidationError) as error:
         new().check(activity, user_id="u1")
-    assert str(error.value).startswith(f"no guard is known for the activity {advice}")
+    assert str(error.value).startswith(advice)
     assert server.received == []
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-import time
 from collections.abc import Callable, Iterator
-from types import SimpleNamespace
 from typing import Annotated, Any
 
 import fastapi
@@ -124,9 +122,8 @@ def get(request: pytest.FixtureRequest, flask_get: Get) -> Get:
     return {"flask": flask_get, "fastapi": fastapi_get, "asgi": asgi_get}[request.param]
 
 
-def test_an_allowed_request(server: Server, get: Get, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("guards.http.time", SimpleNamespace(time=lambda: 1_700_000_000.25))
-    server.does(answer(resetAt=1_700_000_059_751))
+def test_an_allowed_request(server: Server, get: Get) -> None:
+    server.does(answer(at=1_700_000_000_250, resetAt=1_700_000_059_751))
     response = get({}, {})
     assert response.status_code == 201
     assert "created ok" in response.text
@@ -360,12 +357,12 @@ def test_asgi_keeps_the_apps_own_headers(server: Server) -> None:
     guards.close()
 
 
-def test_headers_of_several_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(time, "time", lambda: 1_700_000_000.0)
+def test_headers_of_several_limits() -> None:
     soon = 1_700_000_001_500
     minute = LimitState(name="minute", limit=10, activity_count=9, remaining=1, wait_time=0, reset_at=soon)
     day = LimitState(name="day", limit=10, activity_count=10, remaining=0, wait_time=0, reset_at=soon + 9000)
-    decision = Decision(allowed=False, activity="create_post", limited_by="day", limits=(minute, day), window=60)
+    figures: dict[str, Any] = {"limited_by": "day", "limits": (minute, day), "window": 60, "at": 1_700_000_000_000}
+    decision = Decision(allowed=False, activity="create_post", **figures)
     assert rate_limit_headers(decision) == {"RateLimit": '"minute";r=1;t=2, "day";r=0;t=11'}
     assert json.loads(refusal(decision).body)["violated-policies"] == ["day"]
 

@@ -16,9 +16,10 @@ import pytest
 from botocore.config import Config
 
 from guards import AsyncGuards, Decision, Guards, GuardsError
-from guards._attempt import Attempt, Session
+from guards._attempt import Attempt
 from guards._queue import SIGNERS, Queue
 from guards._request import Request
+from guards._session import Session
 from tests.conftest import LISTED, PATIENT, attempts, until
 from tests.overload import LIMIT
 from tests.server import Handler, Server, answer, hang
@@ -215,16 +216,6 @@ def test_who_has_to_act(server: Server, monkeypatch: pytest.MonkeyPatch) -> None
     for _ in range(2):
         assert client.check("create_post", user_id="u1").reason == "ok"
     assert seen == ["app", "guard", "app"] * 2
-    client.close()
-
-
-def test_a_forked_process_has_a_queue_of_its_own(server: Server) -> None:
-    client = Guards(**PATIENT)
-    parents = client._asker._queue
-    client._asker._process = -1  # as after a fork
-    assert client.check("create_post", user_id="u1").reason == "ok"
-    assert client._asker._queue is not parents
-    assert len(server.received) == 1
     client.close()
 
 

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -130,17 +128,6 @@ def test_a_job_that_is_not_json_is_an_error_before_any_request(server: Server, n
     assert server.received == []
 
 
-@pytest.mark.parametrize("option", ["user_id", "count", "partial", "tier", "roles", "request_id", "ready_at", "job", "subjects"])
-def test_a_forgotten_await_is_an_error_before_any_request(server: Server, new: Callable[..., Client], option: str) -> None:
-    async def later() -> Any: ...
-
-    forgotten = later()
-    with pytest.raises(ValidationError, match=r"^the request is not JSON: "):
-        new().check("create_post", **{"user_id": "u1", option: forgotten})
-    forgotten.close()
-    assert server.received == []
-
-
 def test_a_check_by_url_is_signed(server: Server, new: Callable[..., Client]) -> None:
     client = new(urls={"posts-guard": f"{server.url}/posts?x=1"}, prefix="test-")
     assert client.check("create_post", user_id="u1").granted == 1
@@ -235,30 +222,6 @@ def test_a_connection_serves_many_calls(server: Server, new: Callable[..., Clien
     server.does(hang, step)  # a broken connection is not used again
     client.check("create_post", user_id="u1")
     assert len(ports) == 2
-
-
-FORK = """
-import os, sys
-from guards import Guards
-guards = Guards(activities={"create_post": ("posts-guard", 60)})
-guards.check("create_post", user_id="parent")
-if os.fork() == 0:
-    os._exit(0 if guards.check("create_post", user_id="child").user_id == "child" else 1)
-sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))
-"""
-
-
-def test_a_forked_process_has_its_own_connection(server: Server) -> None:
-    ports: dict[str, Any] = {}
-
-    def step(handler: Any) -> None:
-        ports[handler.received.event["userId"]] = handler.client_address
-        answer()(handler)
-
-    server.does(step)
-    subprocess.run([sys.executable, "-c", FORK], check=True)
-    assert len(ports) == 2
-    assert ports["parent"] != ports["child"]
 
 
 def test_a_client_that_sends_nothing(new: Callable[..., Client]) -> None:

@@ -143,10 +143,71 @@ def test_an_expired_slot_is_lost_and_not_released(server: Server, new: Callable[
     assert ops(server) == ["check", "renew"]
 
 
-def test_work_goes_on_if_nothing_is_limited_any_more(server: Server, new: Callable[..., Client]) -> None:
-    server.does(slots(3), answer(reason="shadow", granted=0))
-    assert not hold(new(), works(4)).lost
-    assert ops(server) == ["check", "renew"]
+UNLIMITED = pytest.mark.parametrize(
+    "fields",
+    [
+        {"reason": "unlimited", "granted": None, "limit": None},
+        {"reason": "bypassed", "granted": 1},
+        {"reason": "shadow", "granted": 0},
+        {"reason": "ok", "granted": 0, "at": 1, "requestId": "r1"},
+    ],
+    ids=lambda fields: fields["reason"],
+)
+
+
+@UNLIMITED
+def test_a_renewal_without_a_receipt_keeps_the_last_one(
+    server: Server, new: Callable[..., Client], fields: dict[str, Any]
+) -> None:
+    without = answer(**fields)
+    server.does(slots(6), without, without, slots(6))
+    slot = hold(new(), works(7))  # renews after 2 s, then after a third of what is left
+    assert slot.allowed
+    assert not slot.lost
+    check, *renewals, release = (received.event for received in server.received)
+    assert [event["op"] for event in renewals] == ["renew"] * len(renewals)
+    assert release["op"] == "release"
+    assert {event["at"] for event in renewals[:3]} == {check["made"]}
+    assert release["at"] == renewals[-1]["made"] != check["made"]
+
+
+@UNLIMITED
+def test_a_slot_that_nobody_renews_is_lost_and_released(
+    server: Server, new: Callable[..., Client], fields: dict[str, Any]
+) -> None:
+    server.does(slots(3), answer(**fields))
+    assert hold(new(), works(8)).lost  # when it is gone, somebody else may get it
+    check, *renewals, release = (received.event for received in server.received)
+    assert len(renewals) >= 1
+    assert (release["op"], release["at"]) == ("release", check["made"])
+
+
+def test_a_slot_without_a_receipt_for_a_while_can_expire(server: Server, new: Callable[..., Client]) -> None:
+    server.does(slots(6), answer(reason="unlimited", granted=None), answer(allowed=False, reason="expired", granted=0))
+    assert hold(new(), works(7)).lost
+    assert ops(server) == ["check", "renew", "renew"]
+
+
+def test_the_decision_of_a_slot_is_not_settled(server: Server, new: Callable[..., Client]) -> None:
+    server.does(slots(60))
+    client = new()
+    taken: list[Slot] = []
+
+    def body(slot: Slot) -> None:
+        taken.append(slot)
+        settle(slot)
+
+    def settle(slot: Slot) -> None:
+        with pytest.raises(
+            ValidationError, match=r"^the decision is that of a slot, which can't be settled: the slot gives back"
+        ):
+            client.settle(slot.decision, 1)
+        with pytest.raises(ValidationError):
+            client.settle(pickle.loads(pickle.dumps(slot.decision)), 1)
+
+    assert not hold(client, body, count=3).lost
+    settle(taken[0])
+    assert ops(server) == ["check", "release"]
 
 
 @pytest.mark.parametrize("failures", [1, 2])
@@ -218,7 +279,7 @@ def test_an_open_slot_keeps_no_process_alive(server: Server) -> None:
     assert done.stdout == "end\n", done.stderr
 
 
-@pytest.mark.parametrize(("used", "left"), [(1400, 2600), (0, 4000), (-5, 4000), (4000, None), (5000, None)])
+@pytest.mark.parametrize(("used", "left"), [(1400, 2600), (0, 4000), (4000, None), (5000, None)])
 def test_settle(server: Server, new: Callable[..., Client], used: int, left: int | None) -> None:
     client = new()
     reserved = client.check("create_post", user_id="u1", count=4000)

@@ -1,7 +1,7 @@
 // Package invokeapi implements Lambda's Invoke API for functions in this
 // process. An application under development can call the guards by setting its
 // SDK's endpoint, and needs no other change. Each guard also answers POST /NAME
-// as its Function URL would.
+// and POST /NAME/ as its Function URL would.
 package invokeapi
 
 import (
@@ -77,6 +77,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.once.Do(func() {
 		s.mux.HandleFunc("POST /2015-03-31/functions/{name}/invocations", s.serveInvoke)
 		s.mux.HandleFunc("/{name}", s.serveForm)
+		s.mux.HandleFunc("/{name}/{$}", s.serveForm) // clients that a tool makes of openapi.json end each address with a slash
 		s.mux.HandleFunc("/", s.serveUnknown)
 	})
 	s.mux.ServeHTTP(w, r)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 from guards._decision import Decision
 from guards._errors import AnswerError, ConfigurationError, GuardsError, Lost, ValidationError
 from guards._foreign import foreign
 from guards._request import Request
+from guards._session import LONGEST_BODY, Response
 
 # Lambda's codes for credentials that it does not accept, without the ending "Exception".
 _BAD_CREDENTIALS = {
@@ -38,36 +40,38 @@ _CANNOT_START = {
 _PASSING = {"EC2Throttled", "EC2Unexpected", "ENILimitReached", "ResourceNotReady", "SubnetIPAddressLimitReached"}
 
 
-def read_invoke(response: Any, request: Request, region: str) -> Decision:
+def read_invoke(response: Response, request: Request, region: str) -> Decision:
     """Read the response of Lambda's Invoke."""
     if response.status_code >= 300:
         raise _refused(response, request, region)
     if response.headers.get("x-amz-function-error"):
         return _failed(_json(response.content), request)
-    return _decision(response.content, request)
+    return _decision(response, request)
 
 
-def read_url(response: Any, request: Request, region: str) -> Decision:
+def read_url(response: Response, request: Request, region: str) -> Decision:
     """Read the response of a Function URL: a guard's answer or problem, or an error of Lambda itself."""
     status, problem = response.status_code, _json(response.content)
     if status == 200 or (status == 429 and isinstance(problem.get("allowed"), bool)):
-        return _decision(response.content, request)
+        return _decision(response, request)
     kind = problem.get("errorType")
     if (status, kind) in ((400, "ValidationError"), (503, "Unavailable")):
         return _failed({"errorType": kind, "errorMessage": problem.get("detail")}, request)
-    if status < 400:
+    if status < 300:
         raise _no_answer(response.content, request)
     raise _refused(response, request, region)
 
 
-def _decision(body: bytes, request: Request) -> Decision:
-    answer = _json(body)
+def _decision(response: Response, request: Request) -> Decision:
+    answer = _json(response.content)
     if not isinstance(answer.get("allowed"), bool):
-        raise _no_answer(body, request)
+        raise _no_answer(response.content, request)
     try:
-        return request.read(answer)
+        decision = request.read(answer)
     except (AttributeError, TypeError):  # limits have another form
-        raise _no_answer(body, request) from None
+        raise _no_answer(response.content, request) from None
+    vars(decision)["_date"] = _date(response)
+    return decision
 
 
 def _failed(error: dict[str, Any], request: Request) -> Decision:
@@ -89,7 +93,7 @@ def _crashed(code: str, function: str) -> AnswerError:
     return AnswerError(f"{function} failed: {code}. Its log says why.", function)
 
 
-def _refused(response: Any, request: Request, region: str) -> Exception:
+def _refused(response: Response, request: Request, region: str) -> Exception:
     """Return what an error of Lambda itself means. No guard has answered."""
     status, body, function = response.status_code, _json(response.content), request.function
     by_url = request.url is not None
@@ -130,8 +134,18 @@ def _no_answer(body: bytes, request: Request) -> GuardsError:
     )
 
 
+def _date(response: Response) -> int | None:
+    """Return the time on the clock of whoever answered, in Unix milliseconds; None if the response does not have it."""
+    try:
+        return round(parsedate_to_datetime(response.headers.get("date", "")).timestamp() * 1000)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
 def _json(body: bytes) -> dict[str, Any]:
-    """Return a JSON object; empty if the body is something else."""
+    """Return a JSON object; empty if the body is something else, or too long for an answer."""
+    if len(body) > LONGEST_BODY:
+        return {}
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):

@@ -6,44 +6,29 @@ import io
 import os
 import re
 import socket
-import ssl
-from collections.abc import Iterator
+import sys
+import threading
 from typing import Any
-from urllib.parse import urlsplit
 
 import boto3
 import botocore.session
 from botocore.awsrequest import AWSResponse
 from botocore.config import Config
-from botocore.exceptions import (
-    BotoCoreError,
-    ConnectionClosedError,
-    CredentialRetrievalError,
-    EndpointConnectionError,
-    HTTPClientError,
-    NoRegionError,
-    PartialCredentialsError,
-    ProxyConnectionError,
-    ReadTimeoutError,
-    SSLError,
-)
-from botocore.exceptions import (
-    ConnectionError as NotConnectedError,
-)
+from botocore.exceptions import BotoCoreError, NoRegionError
 from botocore.utils import get_environ_proxies
 
 from guards._answer import read_invoke, read_url
-from guards._attempt import Attempt, Session, current
-from guards._credentials import Credentials, no_credentials
+from guards._attempt import Attempt, current
+from guards._credentials import Credentials
 from guards._decision import Decision
-from guards._errors import ConfigurationError, Lost, OutageError
-from guards._foreign import foreign
+from guards._errors import ConfigurationError, NoThread, OutageError
+from guards._failure import meaning
+from guards._process import Own
 from guards._queue import Queue
 from guards._request import Request
+from guards._session import Session
 
 CONNECTIONS = 50  # and so calls at the same time; more if the Lambda client has more
-
-_NO_REGION = "No AWS region is set. Set AWS_DEFAULT_REGION, or pass a Lambda client that has one."
 
 
 class Asker:
@@ -59,16 +44,16 @@ class Asker:
             raise ConfigurationError(f"The option client is {client!r}, want boto3's Lambda client.")
         self.credentials = Credentials()
         self._timeout = timeout
-        self._process = os.getpid()
+        self._maker = os.getpid()
         self._connections = CONNECTIONS
         self._failure: Exception | None = None
         try:
             self._client = client or _new_client()
             self._connections = max(self._client.meta.config.max_pool_connections, CONNECTIONS)
-            self._session = self._new_session()
+            self._session = Own(self._new_session)
         except (BotoCoreError, ValueError) as error:
             self._failure = error  # for each call, so that an app can be imported without AWS settings
-        self._queue = Queue(self._connections)
+        self._queue = Own(self._new_queue)
         if self._failure is not None:
             return
         events = self._client.meta.events
@@ -77,47 +62,44 @@ class Asker:
 
     def start(self, request: Request, call: object) -> Attempt:
         """Start an attempt of a call, or let it wait for a thread."""
-        if self._process != os.getpid():
-            self._forked()
+        if sys.is_finalizing():  # a thread that starts now gets no turn before the process ends
+            raise NoThread("the interpreter is shutting down", again=False)
         attempt = Attempt(lambda attempt: self._ask(attempt, request), call, request.function)
-        self._queue.add(attempt)
+        self._queue.get().add(attempt)
         return attempt
 
     def give_up(self, attempt: Attempt) -> None:
         """End an attempt now."""
-        self._queue.give_up(attempt)
+        self._queue.get().give_up(attempt)
 
     def leave(self, call: object) -> None:
         """Let a call that waits have the place of one that has ended."""
-        self._queue.leave(call)
+        self._queue.get().leave(call)
 
     def refuse(self, outage: OutageError) -> None:
         """End the calls that wait to ask a function."""
-        self._queue.refuse(lambda function: OutageError(str(outage), function) if function == outage.guard else None)
+        self._queue.get().refuse(lambda function: OutageError(str(outage), function) if function == outage.guard else None)
 
     def late(self, request: Request) -> Exception:
         """Return the error of an attempt whose credentials did not come in time. All calls that wait fail in the same way."""
-        self._queue.refuse(lambda function: self.credentials.failed(function, None))
+        self._queue.get().refuse(lambda function: self.credentials.failed(function, None))
         return self.credentials.failed(request.function, None)
 
     def close(self) -> None:
         """Close the connections that no attempt uses."""
         if self._failure is None:
-            self._session.close()
+            self._session.get().close()
 
     def _ask(self, attempt: Attempt, request: Request) -> Decision:
         if self._failure is not None:
-            raise _meaning(self._failure, request)
+            raise meaning(self._failure, request)
         attempt.url = request.url
         self._sign(attempt, request)
         try:
-            response = self._session.exchange(attempt)
+            response = self._session.get().exchange(attempt)
         except BotoCoreError as error:
-            raise _meaning(error, request, self._client.meta.region_name) from error
+            raise meaning(error, request, self._client.meta.region_name, attempt.prepared.url) from error
         attempt.has_response = True
-        length = response.headers.get("content-length")
-        if length is not None and len(response.content) != int(length):
-            raise Lost("the connection broke in the middle of the answer")
         read = read_invoke if request.url is None else read_url
         return read(response, request, self._client.meta.region_name)
 
@@ -125,20 +107,21 @@ class Asker:
         try:
             self._client.invoke(FunctionName=request.function, Payload=request.payload)  # only signs: see _keep
         except Exception as error:  # a source of credentials can be the app's own code
-            if attempt.asks_credentials:
+            if attempt.asks_credentials and attempt.prepared is None:
                 raise self.credentials.failed(request.function, error) from error
-            raise _meaning(error, request, self._client.meta.region_name) from error
+            raise meaning(error, request, self._client.meta.region_name) from error
         if attempt.prepared is None:  # for example because of botocore's Stubber
             raise ConfigurationError(f"{request.function} could not be invoked: the client sent no request", request.function)
         self.credentials.had = True
-        self._queue.signed(attempt)
+        self._queue.get().signed(attempt)
 
-    def _forked(self) -> None:
-        """Begin anew. After a fork, two processes must not read from the same connection, and the threads are gone."""
-        self._process = os.getpid()
-        self._queue = Queue(self._connections)
-        if self._failure is None:
-            self._session = self._new_session()
+    def _new_queue(self) -> Queue:
+        if self._maker != os.getpid() and self._failure is None:
+            # A thread of the parent could hold the lock of botocore's credentials, because it renews them.
+            credentials: Any = getattr(getattr(self._client, "_request_signer", None), "_credentials", None)
+            if hasattr(credentials, "_refresh_lock"):
+                credentials._refresh_lock = threading.Lock()
+        return Queue(self._connections)
 
     def _new_session(self) -> Session:
         meta = self._client.meta
@@ -194,56 +177,3 @@ def _keep(request: Any, **_: Any) -> Any:
     attempt.prepared = request
     attempt.waits_for = "app"
     return AWSResponse(request.url, 200, {}, io.BytesIO())
-
-
-def _meaning(error: Exception, request: Request, region: str = "") -> Exception:
-    """Return what an error of botocore means: an outage, or a mistake that lets nobody through."""
-    function = request.function
-    if isinstance(error, NoRegionError):
-        return ConfigurationError(_NO_REGION, function)
-    if isinstance(error, CredentialRetrievalError | PartialCredentialsError):
-        return no_credentials(function, error)
-    cause = getattr(error, "kwargs", {}).get("error")
-    if isinstance(error, EndpointConnectionError | ProxyConnectionError) and _is_absent_host(cause):
-        return _no_host(error, request, region)
-    if isinstance(error, SSLError):
-        outage = _is_broken_tls(cause)
-    elif isinstance(error, NotConnectedError | ConnectionClosedError | ReadTimeoutError):
-        outage = True
-    else:  # HTTPClientError is everything that went wrong in the session
-        outage = isinstance(error, HTTPClientError) and isinstance(cause, OSError)
-    why = foreign(error, request)
-    return Lost(why) if outage else ConfigurationError(f"{function} could not be invoked: {why}", function)
-
-
-# What getaddrinfo reports for a host that does not exist. EAI_AGAIN is another matter: no name server answered.
-_ABSENT = {socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)}
-
-
-def _is_absent_host(error: BaseException | None) -> bool:
-    """Report whether the name servers answered that the host does not exist."""
-    return any(isinstance(e, socket.gaierror) and e.errno in _ABSENT for e in _causes(error))
-
-
-def _no_host(error: BotoCoreError, request: Request, region: str) -> ConfigurationError:
-    """Return the error for a host that does not exist. It is usually a misspelt region, so it must let nobody through."""
-    if isinstance(error, ProxyConnectionError):
-        host, check = urlsplit(error.kwargs["proxy_url"]).hostname, "the proxy"
-    else:
-        host, check = urlsplit(error.kwargs["endpoint_url"]).hostname, f"the region {region}"
-    if request.url is not None and urlsplit(request.url).hostname == host:
-        check = f"the URL of {request.function}"
-    return ConfigurationError(f"There is no host {host}. Check {check}.", request.function)
-
-
-def _is_broken_tls(error: BaseException | None) -> bool:
-    """Report whether a TLS connection broke. Anything else, such as a wrong certificate, is a mistake."""
-    failed = next((e for e in _causes(error) if isinstance(e, ssl.SSLError)), None)
-    return isinstance(failed, ssl.SSLEOFError | ssl.SSLZeroReturnError)
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield an error and the errors behind it."""
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__ or next((a for a in error.args if isinstance(a, BaseException)), None)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 from weakref import WeakKeyDictionary
 
+from guards._arguments import must_be
 from guards._base import Base, failed
 from guards._breaker import Call
 from guards._callbacks import result_of
+from guards._context import AsyncContext
 from guards._decision import Decision
 from guards._errors import GuardsError, Lost, OutageError
 from guards._request import (
@@ -155,44 +157,62 @@ class AsyncGuards(Base[A]):
         What was counted is also given back if fn or the body is cancelled. fn
         is async, but need not be.
         """
-        context = self._guarded(activity, user_id, options)
-        return context if fn is None else self._run(context, fn)
+        context = AsyncContext(lambda: self._admitted(activity, user_id, options), self._after)
+        if fn is None:
+            return context
+        self._runs(fn)
+        return self._run(context, fn)
 
     async def _run(self, context: AbstractAsyncContextManager[Decision], fn: Callable[[Decision], Awaitable[T]]) -> T:
         async with context as decision:
             return await result_of(fn(decision))
 
-    @asynccontextmanager
-    async def _guarded(self, activity: A | GuardActivity, user_id: str, options: CheckOptions) -> AsyncIterator[Decision]:
+    async def _admitted(self, activity: A | GuardActivity, user_id: str, options: CheckOptions) -> Decision:
         decision = await self.check(activity, user_id=user_id, **options)
         self._admit(decision)
-        try:
-            yield decision
-        except BaseException:
-            await self._give_back(decision)
-            raise
+        return decision
 
-    @asynccontextmanager
-    async def slot(
+    async def _after(self, decision: Decision, error: BaseException | None) -> None:
+        if error is not None and decision.has_receipt:
+            await self._release_at_the_end(with_receipt(self._settings, "release", decision))
+
+    def slot(
         self, activity: A | GuardActivity, *, user_id: str, or_raise: bool = False, **options: Unpack[CheckOptions]
-    ) -> AsyncIterator[Slot]:
+    ) -> AbstractAsyncContextManager[Slot]:
         """Check, and keep what the check counted while the body of an async with statement runs. See Guards.slot.
 
         A task renews the slot. The slot is also released if the body is cancelled.
         """
+        must_be("or_raise", or_raise, bool, "True or False")
+        renewals: list[asyncio.Task[None]] = []
+
+        async def begin() -> Slot:
+            slot = await self._open(activity, user_id, or_raise, options)
+            renewals.append(asyncio.create_task(self._keep(slot)))
+            return slot
+
+        async def end(slot: Slot, _: BaseException | None) -> None:
+            renewals[0].cancel()
+            await self._free(slot)
+
+        return AsyncContext(begin, end)
+
+    async def _open(self, activity: A | GuardActivity, user_id: str, or_raise: bool, options: CheckOptions) -> Slot:
         sent = time.monotonic()
         decision = await self.check(activity, user_id=user_id, **options)
         if or_raise:
             self._admit(decision)
         slot = Slot(decision, sent, self._settings)
-        renewals = asyncio.create_task(self._keep(slot))
         try:
             slot._must_be_of_a_log()
-            yield slot
-        finally:
-            renewals.cancel()
-            if (request := slot._release()) is not None:
-                await self._release_at_the_end(request, twice=True)
+        except BaseException:
+            await self._free(slot)
+            raise
+        return slot
+
+    async def _free(self, slot: Slot) -> None:
+        if (request := slot._release()) is not None:
+            await self._release_at_the_end(request, twice=True)
 
     async def _keep(self, slot: Slot) -> None:
         """Renew a slot until it is released or lost."""
@@ -203,10 +223,6 @@ class AsyncGuards(Base[A]):
             except GuardsError as error:
                 self._report_sometimes(error)
                 slot._repeat()
-
-    async def _give_back(self, decision: Decision) -> None:
-        if decision.has_receipt:
-            await self._release_at_the_end(with_receipt(self._settings, "release", decision))
 
     async def _release_at_the_end(self, request: Request, *, twice: bool = False) -> None:
         async def release() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 from collections.abc import Callable
@@ -10,8 +11,6 @@ from contextlib import suppress
 from contextvars import copy_context
 from typing import Any, Literal
 
-from botocore.awsrequest import AWSHTTPConnection, AWSHTTPConnectionPool, AWSHTTPSConnection, AWSHTTPSConnectionPool
-from botocore.httpsession import URLLib3Session
 from urllib3.util.wait import wait_for_read
 
 from guards._decision import Decision
@@ -40,6 +39,7 @@ class Attempt:
         self.url: str | None = None  # what to sign instead of Lambda's own address
         self.has_response = False  # from Lambda or the guard
         self.is_over = False
+        self._process = os.getpid()
         self._work = work
         self._context = copy_context()
         self._outcome: Decision | BaseException | None = None
@@ -72,7 +72,9 @@ class Attempt:
             self.future.set_result(self._outcome)
 
     def give_up(self) -> None:
-        """End the attempt now. It does nothing if the attempt is over."""
+        """End the attempt now. It does nothing if the attempt is over, or is one of the process that forked this one."""
+        if self._process != os.getpid():
+            return
         with self._lock:
             self.is_over = True
             held, self._socket = self._socket, None
@@ -109,59 +111,3 @@ class Attempt:
 def current() -> Attempt | None:
     """Return the attempt that runs in this thread."""
     return getattr(_thread, "attempt", None)
-
-
-class _Held:
-    """A connection that tells the attempt which socket it uses, before a request is sent."""
-
-    sock: Any
-
-    def connect(self) -> None:
-        if (attempt := current()) is not None:
-            attempt.connects()
-        super().connect()  # type: ignore[misc]
-        self._tell()
-
-    def request(self, *args: Any, **kwargs: Any) -> Any:
-        if self.sock is not None:  # used before
-            self._tell()
-        return super().request(*args, **kwargs)  # type: ignore[misc]
-
-    def _tell(self) -> None:
-        attempt = current()
-        if attempt is not None and self.sock is not None:
-            attempt.connects()
-            attempt.hold(self.sock)
-
-
-class _HTTPConnection(_Held, AWSHTTPConnection):  # type: ignore[misc]
-    pass
-
-
-class _HTTPSConnection(_Held, AWSHTTPSConnection):  # type: ignore[misc]
-    pass
-
-
-class _HTTPPool(AWSHTTPConnectionPool):  # type: ignore[misc]
-    ConnectionCls = _HTTPConnection
-
-
-class _HTTPSPool(AWSHTTPSConnectionPool):  # type: ignore[misc]
-    ConnectionCls = _HTTPSConnection
-
-
-class Session(URLLib3Session):  # type: ignore[misc]
-    """botocore's HTTP session, with connections that an attempt can break."""
-
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
-        self._pool_classes_by_scheme = {"http": _HTTPPool, "https": _HTTPSPool}
-        self._manager.pool_classes_by_scheme = self._pool_classes_by_scheme
-
-    def exchange(self, attempt: Attempt) -> Any:
-        """Send the attempt's request and return the response, read completely."""
-        attempt.prepared.stream_output = False
-        try:
-            return self.send(attempt.prepared)
-        finally:
-            attempt.let_go()

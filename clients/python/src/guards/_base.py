@@ -9,12 +9,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Generic, Literal
 
+from guards._arguments import described, must_be, must_be_count
 from guards._ask import Asker
 from guards._breaker import Breaker
 from guards._callbacks import is_async, not_async
 from guards._decision import Decision
-from guards._errors import ConfigurationError, GuardsError, LimitedError, Lost, NoThread, OutageError
-from guards._options import Settings, entries
+from guards._errors import ConfigurationError, GuardsError, LimitedError, Lost, NoThread, OutageError, ValidationError
+from guards._options import Settings, addresses, entries
+from guards._process import Own
 from guards._request import A, AnyActivity, CheckOptions, Request, Subjects, any_subjects, new_request, with_receipt
 from guards._retry import Plan
 
@@ -78,7 +80,7 @@ class Base(Generic[A]):
             raise ConfigurationError(f"The option warn is {warn!r}, want a function that is not async.")
         self._settings = Settings(
             activities=entries(activities),
-            urls=dict(urls or {}),
+            urls=addresses(urls),
             prefix=prefix,
             on_outage=on_outage,
             timeout=timeout,
@@ -86,10 +88,14 @@ class Base(Generic[A]):
             decision_timeout=decision_timeout,
         )
         self._asker = Asker(client, timeout)
-        self._breaker = Breaker(self._asker.refuse)
+        self._own_breaker = Own(lambda: Breaker(self._asker.refuse))
         self._warn = warn or _log_warning
         self._warned = float("-inf")
-        self._lock = threading.Lock()
+        self._warning = Own(threading.Lock)
+
+    @property
+    def _breaker(self) -> Breaker:
+        return self._own_breaker.get()
 
     def close(self) -> None:
         """Close connections that are not in use. Later calls open new ones."""
@@ -128,7 +134,12 @@ class Base(Generic[A]):
     @contextmanager
     def _settlement(self, decision: Decision, used: int) -> Iterator[Request | None]:
         """Run a release of what is left in this context; None: nothing is left to give back."""
-        left = (decision.granted or 0) - max(0, used)
+        must_be("the decision", decision, Decision, "that of a check")
+        must_be_count("used", used)
+        if decision._slot:
+            what = "the decision is that of a slot, which can't be settled"
+            raise ValidationError(f"{what}: the slot gives back everything when its with statement ends")
+        left = (decision.granted or 0) - used
         if left <= 0 or not decision.has_receipt or decision._is_settled:
             yield None
             return
@@ -160,12 +171,17 @@ class Base(Generic[A]):
     def _report_sometimes(self, error: GuardsError) -> None:
         """Call warn, at most once a second."""
         now = time.monotonic()
-        with self._lock:
+        with self._warning.get():
             is_due = now - self._warned >= 1
             if is_due:
                 self._warned = now
         if is_due:
             self._report(error)
+
+    def _runs(self, fn: object) -> None:
+        """Raise an error for what guarded can't run."""
+        if not callable(fn):
+            raise ValidationError(f"the function of guarded is {described(fn)}, want a function")
 
     def _admit(self, decision: Decision) -> None:
         """Raise a LimitedError for a decision that does not let the user go on."""

@@ -37,3 +37,8 @@ def not_async(value: T, name: str) -> T:
 def must_not_be_async(name: str) -> ConfigurationError:
     """Return the error for an async function where only another one works."""
     return ConfigurationError(f"{name} is async, want a function that is not async.")
+
+
+def returned(name: str, value: object, want: str) -> ConfigurationError:
+    """Return the error for a function of the app that returned something of the wrong type. The value could be an id."""
+    return ConfigurationError(f"The option {name} returned a value of the type {type(value).__name__}, want {want}.")

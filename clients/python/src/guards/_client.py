@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
+from guards._arguments import must_be
 from guards._base import Base, failed
 from guards._breaker import Call
 from guards._callbacks import is_async, must_not_be_async, not_async
+from guards._context import Context
 from guards._decision import Decision
 from guards._errors import GuardsError, Lost, OutageError
 from guards._request import A, CheckOptions, GuardActivity, Request, StatusOptions, Subjects, new_request, one_for_each_guard
 from guards._retry import Plan, time_to_wait
-from guards._slot import Opened, Slot, before_the_second_release
+from guards._slot import Slot, before_the_second_release
 from guards._stopwatch import Stopwatch
 
 if TYPE_CHECKING:
@@ -151,23 +153,23 @@ class Guards(Base[A]):
         can't be given back. fn must not be async: its errors would come too
         late to give anything back.
         """
-        if fn is not None and is_async(fn):
-            raise must_not_be_async("The function of guarded")
-        context = self._guarded(activity, user_id, options)
+        context = Context(lambda: self._admitted(activity, user_id, options), self._after)
         if fn is None:
             return context
+        self._runs(fn)
+        if is_async(fn):
+            raise must_not_be_async("The function of guarded")
         with context as decision:
             return not_async(fn(decision), "The function of guarded")
 
-    @contextmanager
-    def _guarded(self, activity: A | GuardActivity, user_id: str, options: CheckOptions) -> Iterator[Decision]:
+    def _admitted(self, activity: A | GuardActivity, user_id: str, options: CheckOptions) -> Decision:
         decision = self.check(activity, user_id=user_id, **options)
         self._admit(decision)
-        try:
-            yield decision
-        except BaseException:
+        return decision
+
+    def _after(self, decision: Decision, error: BaseException | None) -> None:
+        if error is not None:
             self._give_back(decision)
-            raise
 
     def _give_back(self, decision: Decision) -> None:
         if decision.has_receipt:
@@ -190,7 +192,8 @@ class Guards(Base[A]):
         With or_raise, a refusal raises a LimitedError. If the limit is not a
         log, it raises a ValidationError.
         """
-        return Opened(lambda: self._open(activity, user_id, or_raise, options), self._free)
+        must_be("or_raise", or_raise, bool, "True or False")
+        return Context(lambda: self._open(activity, user_id, or_raise, options), lambda slot, _: self._free(slot))
 
     def _open(self, activity: A | GuardActivity, user_id: str, or_raise: bool, options: CheckOptions) -> Slot:
         sent = time.monotonic()

@@ -99,6 +99,13 @@ class Decision:
 
     _client: ClassVar[Any] = None  # of a check: the client that made it, in the decision's own __dict__
     _is_settled: ClassVar[bool] = False
+    _slot: ClassVar[bool] = False  # whether a slot renews and releases what this check counted
+    _date: ClassVar[int | None] = None  # Unix milliseconds on the clock of whoever answered, to the second
+
+    @property
+    def _made_at(self) -> int | None:
+        """Unix milliseconds when the guard decided, on its own clock. This machine's clock can be wrong, so it never counts."""
+        return self._date if self.at is None else self.at
 
     def settle(self, used: int) -> Any:
         """Give back what this check granted and the app did not use. See Guards.settle. With AsyncGuards, await it.

@@ -79,6 +79,13 @@ def entries(activities: Any) -> dict[str, Entry]:
     return {name: _entry(name, listed) for name, listed in activities.items()}
 
 
+def addresses(urls: Any) -> dict[str, str]:
+    """Return the option urls."""
+    if urls is not None and not isinstance(urls, Mapping):
+        raise _wrong("urls", urls, "a dict, such as {'photos-guard': 'https://...'}")
+    return dict(urls or {})
+
+
 def nearest(name: str, names: Iterable[str]) -> str | None:
     """Return the one of the names that a misspelt name probably means."""
     return next(iter(get_close_matches(name, names, n=1)), None)

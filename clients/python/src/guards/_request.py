@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 from uuid import uuid4
 
+from guards._arguments import described, wrong_field
 from guards._decision import Decision
 from guards._errors import ConfigurationError, OutageError, ValidationError
 from guards._options import LIST, Entry, Settings, nearest
@@ -107,30 +108,22 @@ def new_request(
 ) -> Request:
     """Return a request. A check that can be repeated always has a request id."""
     guard, name, entry = _find(settings, activity)
-    if op == "check" and not partial and request_id is None:
+    if op == "check" and partial is not True and request_id is None:
         request_id = str(uuid4())
-    optional = {"count": count, "partial": partial or None, "tier": tier, "roles": roles}
+    optional = {"count": count, "partial": partial or None, "tier": tier, "roles": _list(roles)}
     optional |= {"requestId": request_id, "at": at, "readyAt": ready_at, "job": job}
     event: dict[str, Any] = {"userId": user_id, "activity": name, "op": op}
     event |= {key: value for key, value in optional.items() if value is not None}
-    others: Any = (
-        {key: value for key, value in subjects.items() if value is not None} if isinstance(subjects, Mapping) else subjects
-    )
-    if others:
+    others: Any = _given(subjects)
+    if others is not None:
         event["subjects"] = others
-    try:
-        if roles is not None and not isinstance(roles, str):
-            event["roles"] = list(roles)
-        payload = json.dumps(event, allow_nan=False).encode()
-    except (TypeError, ValueError) as error:
-        raise ValidationError(f"the request is not JSON: {error}", settings.prefix + guard) from None
-    problem = None
-    if not isinstance(others or {}, dict):
-        problem = 'subjects has another form, want one such as {"room": "r42"}'
-    elif entry is not None:
-        problem = _wrong_subjects(op, name, entry.subjects, others or {})
+    problem = wrong_field(event) or (entry and _wrong_subjects(op, name, entry.subjects, others or {}))
     if problem:
         raise ValidationError(problem, settings.prefix + guard)
+    try:
+        payload = json.dumps(event, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValidationError(f"the request is not JSON: {error}", settings.prefix + guard) from None
     return Request(
         guard=guard,
         function=settings.prefix + guard,
@@ -142,6 +135,18 @@ def new_request(
         # A repeat of a check without an id would count twice. A repeat of a reset could delete what was counted since.
         attempts=1 if op == "reset" or (op == "check" and partial) else settings.attempts,
     )
+
+
+def _list(roles: Any) -> Any:
+    """Return roles as JSON has them, or what they are if they are no list."""
+    return list(roles) if isinstance(roles, Iterable) and not isinstance(roles, str | bytes | Mapping) else roles
+
+
+def _given(subjects: Any) -> Any:
+    """Return subjects without those that are None, or what they are if they have another form. None: there are none."""
+    if not isinstance(subjects, Mapping):
+        return subjects
+    return {name: value for name, value in subjects.items() if value is not None} or None
 
 
 def with_receipt(settings: Settings, op: str, decision: Decision, count: int | None = None) -> Request:
@@ -207,12 +212,16 @@ def _find(settings: Settings, activity: AnyActivity) -> tuple[str, str, Entry | 
     """Return the activity's guard, its name, and what the list has about it."""
     listed = settings.activities
     if isinstance(activity, GuardActivity):
+        if not all(isinstance(name, str) and name for name in activity):
+            raise ValidationError('the activity has another form, want GuardActivity("photos-guard", "upload_photo")')
         entry = listed.get(activity.activity)
         return activity.guard, activity.activity, entry if entry and entry.guard == activity.guard else None
     if isinstance(activity, str) and activity in listed:
         entry = listed[activity]
         return entry.guard, activity, entry
-    name = str(activity)[:64]
+    if not isinstance(activity, str):
+        raise ValidationError(f"the activity is {described(activity)}, want its name or a GuardActivity")
+    name = activity[:64]
     advice = f"write the list again with guards generate, {_NAME_THE_GUARD}" if listed else _PASS_THE_LIST
     if near := nearest(name, listed):
         advice = f"did you mean {json.dumps(near)}?"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+from guards._arguments import must_be, must_be_seconds
 from guards._decision import Decision
 
 FIRST_PAUSE = 0.05
@@ -49,6 +50,8 @@ def time_to_wait(decision: Decision, most: float) -> float | None:
     Up to 10 % is added, or up to 50 ms if that is more, so that users who were
     refused together do not come back together.
     """
+    must_be("the decision", decision, Decision, "one of this package")
+    must_be_seconds("most", most)
     if not decision.wait_time:
         return 0.0 if decision.allowed else None
     if decision.wait_time > most * 1000:

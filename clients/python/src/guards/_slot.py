@@ -6,7 +6,6 @@ import math
 import random
 import threading
 import time
-from collections.abc import Callable
 
 from guards._breaker import PAUSE
 from guards._decision import Decision
@@ -24,7 +23,8 @@ class Slot:
 
     A slot without a receipt holds nothing: it is not renewed, not released and
     never lost. So it is in an outage, and if the decision is unlimited,
-    bypassed, shadow or a duplicate.
+    bypassed, shadow or a duplicate. If a renewal is answered without a receipt,
+    the slot keeps the last one, and its end.
     """
 
     decision: Decision
@@ -40,8 +40,8 @@ class Slot:
         self._sent: float | None = None  # when the first renewal with this receipt was sent
         self._due = 0.0  # when the next renewal is sent
         self._repeat_after = 0.0
-        self._lock = threading.Lock()
         self._ended = threading.Event()
+        vars(decision)["_slot"] = self._held
         if self._held and decision.held_until is not None:
             self._hold(sent, decision)
 
@@ -56,9 +56,9 @@ class Slot:
 
         It has expired, or no renewal got through until 2 s before its end.
         """
-        with self._lock:
-            self._is_lost = self._is_lost or time.monotonic() >= self._lost_at
-            return self._is_lost
+        if time.monotonic() >= self._lost_at:
+            self._is_lost = True
+        return self._is_lost
 
     def _hold(self, sent: float, decision: Decision) -> None:
         """Keep the slot for as long as an answer says.
@@ -67,10 +67,9 @@ class Slot:
         have come late. The guard's clock need not agree with this machine's.
         """
         lasts = ((decision.held_until or 0) - (decision.at or 0)) / 1000
-        with self._lock:
-            self._receipt = decision
-            self._lost_at, self._due = sent + lasts - EARLY, sent + lasts / 3
-            self._sent, self._repeat_after = None, 0.0
+        self._receipt = decision
+        self._lost_at, self._due = sent + lasts - EARLY, sent + lasts / 3
+        self._sent, self._repeat_after = None, 0.0
 
     def _pause(self) -> float | None:
         """Return the seconds until the next renewal; None: there is none."""
@@ -90,10 +89,12 @@ class Slot:
             return
         if not decision.allowed:
             self._held, self._is_lost = False, True
-        elif decision.held_until is None:  # nothing is limited any more
-            self._held, self._lost_at = False, math.inf
-        elif self._held and self._sent is not None:
-            self._hold(self._sent, decision)
+        elif decision.has_receipt and decision.held_until is not None:
+            if self._held and self._sent is not None:
+                self._hold(self._sent, decision)
+        else:  # nothing is limited now, for example because a live mode is off; that can end, and then the slot counts again
+            now = time.monotonic()
+            self._due, self._sent, self._repeat_after = now + max(PAUSE, (self._lost_at - now) / 3), None, 0.0
 
     def _release(self) -> Request | None:
         """End the holding, and return the request that frees the slot; None: there is nothing to free."""
@@ -107,25 +108,6 @@ class Slot:
         if self._held and self.decision.held_until is None:
             message = f"the limit of {self.decision.activity} is not a log, so it has no slots"
             raise ValidationError(message, self._settings.prefix + self.decision.guard)
-
-
-class Opened:
-    """The context of a slot: it opens the slot at its start, and frees it at its end.
-
-    A generator would also free it when the interpreter ends in an open slot.
-    Then no thread runs any more that could send the release.
-    """
-
-    def __init__(self, open_slot: Callable[[], Slot], free: Callable[[Slot], None]) -> None:
-        self._open = open_slot
-        self._free = free
-
-    def __enter__(self) -> Slot:
-        self._slot = self._open()
-        return self._slot
-
-    def __exit__(self, *_: object) -> None:
-        self._free(self._slot)
 
 
 def before_the_second_release() -> float:

@@ -7,7 +7,7 @@ from typing import Any
 
 from guards import http
 from guards._async import AsyncGuards
-from guards._callbacks import result_of
+from guards._callbacks import result_of, returned
 from guards._decision import Decision
 from guards._request import AnyActivity, CheckOptions, Subjects
 
@@ -55,7 +55,9 @@ class LimitMiddleware:
         options: Callable[[Scope], CheckOptions | Awaitable[CheckOptions]] = lambda scope: {},  # noqa: ARG005
         refused: Callable[[Decision], App | Awaitable[App]] | None = None,
     ) -> None:
+        refused = refused or _problem
         http.check_client(guards, AsyncGuards)
+        http.check_functions(user_id=user_id, skip=skip, subjects=subjects, options=options, refused=refused)
         self.app = app
         self.guards = guards
         self.activity = activity
@@ -63,11 +65,11 @@ class LimitMiddleware:
         self.skip = skip
         self.subjects = subjects
         self.options = options
-        self.refused = refused or _problem
+        self.refused = refused
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or pass it to the app."""
-        if scope["type"] != "http" or await result_of(self.skip(scope)):
+        if scope["type"] != "http" or http.skipped(await result_of(self.skip(scope))):
             await self.app(scope, receive, send)
             return
         user = http.named_user(await result_of(self.user_id(scope)), self.activity)
@@ -75,6 +77,8 @@ class LimitMiddleware:
         decision = await self.guards.check(self.activity, user_id=user, **options)
         scope["guards.decision"] = decision
         answer = self.app if decision.allowed else await result_of(self.refused(decision))
+        if not callable(answer):
+            raise returned("refused", answer, "an ASGI app")
         await answer(scope, receive, _adding(http.rate_limit_headers(decision), send))
 
 

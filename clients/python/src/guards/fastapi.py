@@ -68,6 +68,7 @@ def limit(
     add the RateLimit headers to it: use guards.asgi.LimitMiddleware instead.
     """
     http.check_client(guards, AsyncGuards)
+    http.check_functions(user_id=user_id, subjects=subjects, skip=skip, options=options)
     for name, dependency in (("user_id", user_id), ("subjects", subjects)):
         for parameter in inspect.signature(dependency).parameters.values():
             if parameter.annotation is parameter.empty and parameter.default is parameter.empty:
@@ -79,7 +80,7 @@ def limit(
         user: Any = Depends(user_id),  # noqa: B008
         others: Any = Depends(subjects),  # noqa: B008
     ) -> Decision | None:
-        if await result_of(skip(request)):
+        if http.skipped(await result_of(skip(request))):
             return None
         user = http.named_user(await result_of(user), activity)
         further = http.with_subjects(await result_of(options(request)), await result_of(others))

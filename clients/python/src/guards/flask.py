@@ -36,21 +36,24 @@ def limit(
     request counts, such as {"room": room_id}. It must check that the user is in
     that room. options returns further options of the check, such as the user's
     tier. refused returns the response to a refused request, instead of the
-    problem document. None of these functions may be async. The view may be.
+    problem document; without a status of its own, it is 429, or 503 in an
+    outage. None of these functions may be async. The view may be.
 
     The view finds the decision in flask.g.guards_decision. If the view fails,
     the action stays counted: Guards.guarded gives it back.
     """
+    answer = refused or _problem
     http.check_client(guards, Guards)
-    functions: dict[str, Any] = {"user_id": user_id, "skip": skip, "subjects": subjects, "options": options, "refused": refused}
+    functions: dict[str, Any] = {"user_id": user_id, "skip": skip, "subjects": subjects, "options": options, "refused": answer}
+    http.check_functions(**functions)
     for name, function in functions.items():
-        if function is not None and is_async(function):
+        if is_async(function):
             raise must_not_be_async(f"The option {name}")
 
     def decorate(view: View) -> View:
         @wraps(view)
         def checked(*args: Any, **kwargs: Any) -> Any:
-            if not_async(skip(), "The option skip"):
+            if http.skipped(not_async(skip(), "The option skip")):
                 return flask.current_app.ensure_sync(view)(*args, **kwargs)
             user = http.named_user(not_async(user_id(), "The option user_id"), activity)
             others = not_async(subjects(), "The option subjects")
@@ -60,7 +63,10 @@ def limit(
             if decision.allowed:
                 response = flask.make_response(flask.current_app.ensure_sync(view)(*args, **kwargs))
             else:
-                response = flask.make_response(not_async((refused or _problem)(decision), "The option refused"))
+                value = not_async(answer(decision), "The option refused")
+                response = flask.make_response(value)
+                if not isinstance(value, tuple | flask.Response):  # a body alone, for which Flask's status would be 200
+                    response.status_code = http.refusal(decision).status
             for name, value in http.rate_limit_headers(decision).items():
                 response.headers.setdefault(name, value)
             return response

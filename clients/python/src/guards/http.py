@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-import time
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from guards._base import Base
+from guards._callbacks import returned
 from guards._decision import Decision
 from guards._errors import ConfigurationError
-from guards._request import CheckOptions, Subjects
+from guards._request import CheckOptions
 
 _TYPES = "https://iana.org/assignments/http-problem-types#"
 
@@ -53,35 +54,65 @@ def refusal(decision: Decision) -> Refusal:
 def rate_limit_headers(decision: Decision) -> dict[str, str]:
     """Return RateLimit and RateLimit-Policy as the guard itself sends them over HTTP.
 
+    The seconds t until the reset count from the decision's at, or else from
+    when the guard answered. A decision that has neither, because the app made
+    or replaced it, has no t. This machine's clock never counts.
+
     A decision without figures has neither. RateLimit-Policy needs the window
     of the limit. It is missing if the client does not know the window: with a
     tier, for several limits or subjects, and for an activity that is not in
     the client's list. A granted tier or a live limit can have another window; the guard's
     own URL is exact about it.
     """
-    now = time.time() * 1000
-    items = [f"{json.dumps(limit.name)};r={limit.remaining};t={_seconds(limit.reset_at - now)}" for limit in decision.limits]
+    made = decision._made_at
+
+    def item(name: str, remaining: int, reset_at: int) -> str:
+        return f"{json.dumps(name)};r={remaining}" + ("" if made is None else f";t={_seconds(reset_at - made)}")
+
+    items = [item(limit.name, limit.remaining, limit.reset_at) for limit in decision.limits]
     name = json.dumps(decision.activity)
     if not items:
         if not decision.limit or decision.remaining is None or decision.reset_at is None:
             return {}
-        items = [f"{name};r={decision.remaining};t={_seconds(decision.reset_at - now)}"]
+        items = [item(decision.activity, decision.remaining, decision.reset_at)]
     headers = {"RateLimit": ", ".join(items)}
     if decision.window is not None and not decision.limits:
         headers["RateLimit-Policy"] = f"{name};q={decision.limit};w={decision.window}"
     return headers
 
 
-def named_user(user_id: str | None, activity: object) -> str:
+def named_user(user_id: object, activity: object) -> str:
     """Return the user id. A request without a user is an error, so that a missing user never opens the door."""
-    if not user_id:
+    if user_id is None or user_id == "":
         raise ConfigurationError(f"user_id returned no user for {activity}. To let such requests pass, use the option skip.")
+    if not isinstance(user_id, str):
+        raise returned("user_id", user_id, "a string")
     return user_id
 
 
-def with_subjects(options: CheckOptions, subjects: Subjects | None) -> CheckOptions:
+def skipped(value: object) -> bool:
+    """Return what skip returned. None counts as False. A function or a generator is true in Python, so everybody would pass."""
+    if value is None or isinstance(value, bool):
+        return bool(value)
+    raise returned("skip", value, "True or False")
+
+
+def with_subjects(options: Any, subjects: Any) -> CheckOptions:
     """Return the options of a check with the subjects of a request. None: those that the options have, if any."""
-    return options if subjects is None else {**options, "subjects": subjects}
+    if not isinstance(options, Mapping):
+        raise returned("options", options, "a dict")
+    if subjects is None:
+        return {**options}  # type: ignore[typeddict-item]
+    if not isinstance(subjects, Mapping):
+        raise returned("subjects", subjects, "a dict or None")
+    return {**options, "subjects": subjects}  # type: ignore[typeddict-item]
+
+
+def check_functions(**functions: object) -> None:
+    """Raise an error if an option of a middleware is no function."""
+    for name, function in functions.items():
+        if not callable(function):
+            raise ConfigurationError(f"The option {name} is {function!r}, want a function.")
 
 
 def check_client(guards: object, want: type[Base[Any]]) -> None:

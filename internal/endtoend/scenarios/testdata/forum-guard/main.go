@@ -18,6 +18,8 @@ func main() {
 			{Name: "record", Limit: guards.Limit("1000/1d"), Subjects: room("log 1/1m")},
 			{Name: "note", Limit: guards.Limit("100000/1d"), Subjects: room("100000/1d")},
 			{Name: "call", Limit: guards.Limit("log 100/10m"), Subjects: room("log 100/10m")},
+			{Name: "export", Limit: guards.Limit("log 3/12s")},
+			{Name: "render", Limit: guards.Limit("log 3/12s")},
 		},
 	}
 	function.Start([]guards.Guard{forum}, forum.Name)

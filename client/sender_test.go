@@ -1,0 +1,302 @@
+package client_test
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+
+	"github.com/cric-talk/guards/client"
+)
+
+// sdk returns a Lambda client for an endpoint.
+func sdk(endpoint string, own lambda.HTTPClient) *lambda.Client {
+	return lambda.New(lambda.Options{Region: urlRegion, Credentials: anyKeys, BaseEndpoint: aws.String(endpoint), HTTPClient: own})
+}
+
+// bothWays calls test with a client that asks posts-guard at an address by Invoke, and with
+// one that asks it by its Function URL.
+func bothWays(t *testing.T, address string, own lambda.HTTPClient, test func(t *testing.T, g *client.Guards)) {
+	t.Helper()
+	for name, urls := range map[string]map[string]string{"by Invoke": nil, "by URL": {"posts-guard": address + "/posts-guard"}} {
+		t.Run(name, func(t *testing.T) {
+			test(t, open(t, client.Options{
+				Activities: activities, Client: sdk(address, own), URLs: urls,
+				Timeout: 20 * time.Second, DecisionTimeout: 5 * time.Second, Attempts: 2,
+			}))
+		})
+	}
+}
+
+// checks sends a check, and returns the kind of its error, or of the outage that let it pass.
+func checks(t *testing.T, g *client.Guards) (why string, kind error) {
+	t.Helper()
+	d, err := g.Check(t.Context(), "create_post", client.Request{UserID: "u1"})
+	if err == nil {
+		err = d.Outage
+	}
+	return fmt.Sprint(err), kindOf(err)
+}
+
+// A port is a server whose protocol can change.
+type port struct {
+	net.Listener
+	speaks atomic.Value // func(net.Conn)
+}
+
+func openPort(t *testing.T) *port {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	p := &port{Listener: l}
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer func() { _ = c.Close() }()
+				_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+				p.speaks.Load().(func(net.Conn))(c)
+			}()
+		}
+	}()
+	return p
+}
+
+func (p *port) url() string { return "http://" + p.Addr().String() }
+
+// replies reads a request and writes a text.
+func replies(text string) func(net.Conn) {
+	return func(c net.Conn) {
+		if r, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
+			_, _ = io.Copy(io.Discard, r.Body)
+		}
+		_, _ = io.WriteString(c, text)
+	}
+}
+
+// speaksFirst writes a text, as an SSH server does.
+func speaksFirst(c net.Conn) {
+	_, _ = io.WriteString(c, "SSH-2.0-OpenSSH_9.6\r\n")
+	_, _ = io.Copy(io.Discard, c)
+}
+
+var inHTTP = replies("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: " + fmt.Sprint(len(okBody)) + "\r\n\r\n" + okBody)
+
+func TestAServerThatSpeaksNoHTTP(t *testing.T) {
+	for name, tt := range map[string]struct {
+		speaks func(net.Conn)
+		never  error // what it is if the address has never spoken HTTP
+	}{
+		"SSH":                     {speaksFirst, client.ErrConfiguration},
+		"Redis":                   {replies("-ERR unknown command 'POST'\r\n"), client.ErrConfiguration},
+		"TLS":                     {replies("\x15\x03\x01\x00\x02\x02\x46"), client.ErrConfiguration},
+		"a header without a name": {replies("HTTP/1.1 200 OK\r\nnonsense\r\n\r\n"), client.ErrConfiguration},
+		"closes at once":          {func(net.Conn) {}, client.ErrOutage},
+		"closes":                  {replies(""), client.ErrOutage},
+		"an answer broke off":     {replies("HTTP/1.1 2"), client.ErrConfiguration}, // it is not known what it was to be
+		"a body broke off":        {replies("HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\n{"), client.ErrOutage},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := openPort(t)
+			p.speaks.Store(tt.speaks)
+			bothWays(t, p.url(), nil, func(t *testing.T, g *client.Guards) {
+				if why, kind := checks(t, g); !errors.Is(kind, tt.never) {
+					t.Errorf("before: %s", why)
+				}
+			})
+			p.speaks.Store(inHTTP)
+			bothWays(t, p.url(), nil, func(t *testing.T, g *client.Guards) {
+				if why, kind := checks(t, g); kind != nil {
+					t.Errorf("in HTTP: %s", why)
+				}
+				p.speaks.Store(tt.speaks)
+				if why, kind := checks(t, g); !errors.Is(kind, client.ErrOutage) {
+					t.Errorf("afterwards: %s", why)
+				}
+				p.speaks.Store(inHTTP)
+			})
+		})
+	}
+}
+
+// With https, the address must also speak TLS.
+func TestAServerThatSpeaksNoTLS(t *testing.T) {
+	for name, speaks := range map[string]func(net.Conn){"SSH": speaksFirst, "HTTP": func(c net.Conn) {
+		_, _ = c.Read(make([]byte, 1))
+		_, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n")
+	}} {
+		t.Run(name, func(t *testing.T) {
+			p := openPort(t)
+			p.speaks.Store(speaks)
+			bothWays(t, strings.Replace(p.url(), "http:", "https:", 1), nil, func(t *testing.T, g *client.Guards) {
+				if why, kind := checks(t, g); !errors.Is(kind, client.ErrConfiguration) {
+					t.Error(why)
+				}
+			})
+		})
+	}
+}
+
+// A proxy can refuse to make a connection. If it made one before, it will again.
+func TestAProxyThatRefuses(t *testing.T) {
+	guard := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Connection", "close")
+		_, _ = io.WriteString(w, okBody)
+	}))
+	defer guard.Close()
+	var refuses atomic.Bool
+	refuses.Store(true)
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if refuses.Load() {
+			http.Error(w, "Blocked", http.StatusForbidden)
+			return
+		}
+		tunnel(w, r.Host)
+	}))
+	defer proxy.Close()
+	address, _ := url.Parse(proxy.URL)
+	own := &http.Client{Transport: &http.Transport{
+		Proxy: http.ProxyURL(address), TLSClientConfig: &tls.Config{RootCAs: guard.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs},
+	}}
+	for _, want := range []error{client.ErrConfiguration, nil, client.ErrOutage} {
+		bothWays(t, guard.URL, own, func(t *testing.T, g *client.Guards) {
+			if why, kind := checks(t, g); !errors.Is(kind, want) || want != nil && !strings.Contains(why, "the proxy refused: Forbidden") {
+				t.Errorf("%s, want %v", why, want)
+			}
+		})
+		refuses.Store(!refuses.Load())
+	}
+}
+
+// tunnel connects the other side of w with a host.
+func tunnel(w http.ResponseWriter, host string) {
+	to, err := net.Dial("tcp", host)
+	if err != nil {
+		return
+	}
+	defer func() { _ = to.Close() }()
+	from, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return
+	}
+	defer func() { _ = from.Close() }()
+	_, _ = io.WriteString(from, "HTTP/1.1 200 OK\r\n\r\n")
+	go func() {
+		_, _ = io.Copy(to, from)
+		_ = to.Close()
+	}()
+	_, _ = io.Copy(from, to)
+}
+
+// Not every error of a connection is an outage: a wrong port never passes by itself.
+func TestAPortThatDoesNotExist(t *testing.T) {
+	bothWays(t, "http://127.0.0.1:99999", nil, func(t *testing.T, g *client.Guards) {
+		if why, kind := checks(t, g); !errors.Is(kind, client.ErrConfiguration) || !strings.Contains(why, "invalid port") {
+			t.Error(why)
+		}
+	})
+}
+
+// doer is an HTTP client that is not net/http's.
+type doer func(*http.Request) (*http.Response, error)
+
+func (d doer) Do(r *http.Request) (*http.Response, error) { return d(r) }
+
+// No HTTP client takes the user's id to another address, or believes what that one answers.
+func TestNoRedirectIsFollowed(t *testing.T) {
+	var asked, told atomic.Bool // whether the other address got a request, and one with a body
+	other := func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		asked.Store(true)
+		told.Store(told.Load() || len(body) > 0)
+		_, _ = io.WriteString(w, okBody)
+	}
+	elsewhere := httptest.NewServer(http.HandlerFunc(other))
+	defer elsewhere.Close()
+	for kind, own := range map[string]lambda.HTTPClient{"the SDK's": nil, "net/http's": &http.Client{}, "another": doer(new(http.Client).Do)} {
+		for _, status := range []int{301, 302, 303, 307, 308} {
+			for _, to := range []string{elsewhere.URL, "/other"} {
+				t.Run(fmt.Sprint(kind, " ", status), func(t *testing.T) {
+					mux := http.NewServeMux()
+					mux.Handle("/", http.RedirectHandler(to, status))
+					mux.HandleFunc("/other", other)
+					server := httptest.NewServer(mux)
+					defer server.Close()
+					bothWays(t, server.URL, own, func(t *testing.T, g *client.Guards) {
+						asked.Store(false)
+						if why, kind := checks(t, g); !errors.Is(kind, client.ErrConfiguration) || told.Load() {
+							t.Errorf("%s; %s was told the user: %v", why, to, told.Load())
+						}
+						if asked.Load() && kind != "another" { // of such a client, only the answer can be ignored
+							t.Errorf("%s was asked", to)
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+// The client reads 64 KiB at most, also of an error.
+func TestAnAnswerWithoutEnd(t *testing.T) {
+	for status, want := range map[int]error{200: client.ErrAnswer, 403: client.ErrConfiguration, 503: client.ErrOutage} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			sent := make(chan int64, 2)
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(status)
+				n, _ := io.Copy(w, io.LimitReader(blanks{}, 64<<20))
+				sent <- n
+			}))
+			defer server.Close()
+			bothWays(t, server.URL, nil, func(t *testing.T, g *client.Guards) {
+				if why, kind := checks(t, g); !errors.Is(kind, want) {
+					t.Error(why)
+				}
+				if n := <-sent; n > 32<<20 { // most of it stays in the buffers of the two sockets
+					t.Errorf("the client takes %d bytes", n)
+				}
+			})
+		})
+	}
+}
+
+// blanks begins with an answer.
+type blanks struct{}
+
+func (blanks) Read(p []byte) (int, error) {
+	copy(p, okBody+strings.Repeat(" ", max(0, len(p)-len(okBody))))
+	return len(p), nil
+}
+
+// A failure of the app's own context is no outage, even if the server speaks no HTTP.
+func TestTheCallersOwnEndIsNoOutage(t *testing.T) {
+	p := openPort(t)
+	p.speaks.Store(func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
+	bothWays(t, p.url(), nil, func(t *testing.T, g *client.Guards) {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(50*time.Millisecond, cancel)
+		if d, err := g.Check(ctx, "create_post", client.Request{UserID: "u1"}); !errors.Is(err, context.Canceled) || d.Allowed {
+			t.Errorf("%+v, %v", d, err)
+		}
+	})
+}

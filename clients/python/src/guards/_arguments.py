@@ -1,0 +1,100 @@
+"""What is wrong with the arguments of a call.
+
+The guard would refuse them, too. But in an outage it can't, and then a mistake
+would let everybody pass. So each call looks at its arguments before it sends
+anything. No message shows a value, because it could be an id.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from guards._errors import ValidationError
+
+
+def wrong_field(event: dict[str, Any]) -> str | None:
+    """Return what is wrong with the type of one of a request's fields; None: nothing is."""
+    for key, value in event.items():
+        name, is_right, want = _FIELDS.get(key, ("", _is_any, ""))
+        if not is_right(value):
+            return f"{name} is {described(value)}, want {want}"
+    subjects = event.get("subjects", {})
+    if not isinstance(subjects, dict) or not all(map(_is_text, subjects)):
+        return 'subjects has another form, want one such as {"room": "r42"}'
+    if not all(map(_is_string, subjects.values())):
+        return "subjects has an id that is no string, want its value as a string"
+    if "" in subjects.values():  # left out, an optional subject would not limit
+        return "subjects has an empty id, want its value, or None to leave it out"
+    return None
+
+
+def must_be(name: str, value: object, kind: type, want: str) -> None:
+    """Raise a ValidationError for an argument of another type."""
+    if not isinstance(value, kind):
+        raise ValidationError(f"{name} is {described(value)}, want {want}")
+
+
+def must_be_count(name: str, value: object) -> None:
+    """Raise a ValidationError for an argument that is no whole number of at least 0."""
+    if not _is_whole(value) or value < 0:  # type: ignore[operator]
+        raise ValidationError(f"{name} is {described(value)}, want a whole number of at least 0")
+
+
+def must_be_seconds(name: str, value: object) -> None:
+    """Raise a ValidationError for an argument that is no number of at least 0."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value) or value < 0:
+        raise ValidationError(f"{name} is {described(value)}, want a number of seconds")
+
+
+def described(value: object) -> str:
+    """Return what a value is, without the value itself."""
+    if value is None or isinstance(value, bool):
+        return str(value)
+    if isinstance(value, float) and math.isnan(value):
+        return "nan"
+    if isinstance(value, int | float) and value <= 0:
+        return "0" if value == 0 else "negative"
+    return "empty" if isinstance(value, str) and not value else f"of the type {type(value).__name__}"
+
+
+def _is_any(_: Any) -> bool:
+    return True
+
+
+def _is_bool(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_string(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_string, value))
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_count(value: Any) -> bool:
+    return _is_whole(value) and value >= 1
+
+
+# For each field of a request: the argument, whether a value has the right type, and what it must be.
+_FIELDS: dict[str, tuple[str, Callable[[Any], bool], str]] = {
+    "userId": ("user_id", _is_text, "a string that is not empty"),
+    "requestId": ("request_id", _is_text, "a string that is not empty"),
+    "tier": ("tier", _is_string, "a string"),
+    "roles": ("roles", _is_texts, "a list of strings"),
+    "count": ("count", _is_count, "a whole number of at least 1"),
+    "partial": ("partial", _is_bool, "True or False"),
+    "at": ("at", _is_count, "Unix milliseconds as a whole number"),
+    "readyAt": ("ready_at", _is_count, "Unix milliseconds as a whole number"),
+}
