@@ -87,8 +87,7 @@ func (o *op) giveBackAlone(next *op) {
 		if p.shown != nil && p.shown == p.in.seen[p.in.knows(p)] {
 			p.shown.Undo(p.terms.numbers, p.in.millis(), p.shownAt, p.request.Count)
 		}
-		// For now: no note in memory says when it counts, and a second give-back of the same millisecond is taken for a copy.
-		p.own.loose = p.own.loose || p.ownAt.Counts > p.now || p.shownAt.Counts > p.now || p.own.given[receipt(p.id, p.now)]
+		p.own.loose = p.own.loose || p.own.given[receipt(p.id, p.now)] // a second one of the same millisecond is taken for a copy
 		p.own.given[receipt(p.id, p.now)] = true
 		delete(p.own.ids, name)
 		p.own = nil

@@ -247,7 +247,7 @@ func (s *sim) present(in *instance, c call, d ratelimit.Decision) {
 // wrongReceipt returns a time near a receipt, or of another set of ids.
 func (s *sim) wrongReceipt(at int64) int64 {
 	by := []int64{1, 40, 3000, 7000, 14_000, 300_000}[s.random.IntN(6)]
-	if s.chance(2) || by > 120_000 { // for now: none that is minutes ahead
+	if s.chance(2) {
 		by = -by
 	}
 	s.stats["receipts that no check has"]++

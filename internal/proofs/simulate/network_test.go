@@ -95,7 +95,7 @@ func (in *instance) Update(ctx context.Context, w ratelimit.Write) (ratelimit.It
 	o := in.sim.op
 	back, mark := o.givesBack(w), w.RelyOn.Set != ""
 	if !probe || !o.returns(w.Key) {
-		o.begins(w.Key, back, false)
+		o.begins(w.Key, back, probe && o.shadow)
 	}
 	o.writing = !probe && w.ID != ratelimit.ID{} // a visit is not sent again, and the id tells whether its request is counted
 	part := o.part(w.Key, back)                  // now: a late copy does not know what is counted later

@@ -60,7 +60,7 @@ func (l *ledger) renewed(u *user, a *landing, w ratelimit.Write, before ratelimi
 	if o.whole != nil {
 		for _, p := range o.whole.parts {
 			if p.vain {
-				s.stats[movedInVain]++
+				s.wrong("%s moves slots, and those of %s were gone before", o.name, p.name)
 			}
 		}
 	}

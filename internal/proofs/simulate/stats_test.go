@@ -20,7 +20,6 @@ const (
 	givenBackAlone = "counts in memory that were given back there"
 	oldReceipts    = "releases by an older receipt of slots that were renewed"
 	similar        = "releases by a receipt of the same seconds that is not the check's"
-	movedInVain    = "renewals that moved slots although others were gone"
 	newPlaces      = "places that repeats got instead of one whose window was over"
 	beyond         = "broken promises in those runs"
 )
@@ -86,7 +85,6 @@ var happens = []string{
 	givenBackAlone,
 	oldReceipts,
 	similar,
-	movedInVain, // for now: none may
 	"runs with clocks up to 90 s apart, for which nothing is promised",
 	beyond,
 }

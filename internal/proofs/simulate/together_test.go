@@ -73,8 +73,11 @@ func (o *op) begins(k ratelimit.Key, givesBack, reads bool) {
 		o.ends(p, false)
 		o.busy(1)
 		o.giveBackAlone(p)
+	case !o.returns(k) && reads: // it was perhaps refused
+		o.ends(p, false)
+		o.busy(1)
 	case !o.returns(k):
-		o.ends(p, !reads)
+		o.ends(p, true)
 	default:
 		o.ends(nil, true)
 		p.decided = false
