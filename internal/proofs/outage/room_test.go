@@ -66,3 +66,45 @@ func TestAnOutageOfOneItemOfTwo(t *testing.T) {
 		}
 	}
 }
+
+// In an outage, a user asks in a full room again and again. Each refusal gives back what it
+// has counted in memory, so the user still has the limit in another room.
+func TestAFullRoomInAnOutageUsesNothingOfTheUser(t *testing.T) {
+	const userLimit, roomLimit = 4, 2
+	for _, f := range failures {
+		for _, text := range []string{"%d/1h", "log %d/1h", "sliding %d/1h", "bucket %d/4h", "a: %d/1h, b: log %[1]d/2h"} {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, f.name, 1, 1)
+				in, asked := w.instances[0], 0
+				w.use(f.way)
+				ask := func(user, inRoom string) bool {
+					asked++
+					r := ratelimit.Request{UserID: user, Activity: "act", Policy: policy.Must(fmt.Sprintf(text, userLimit)), Count: 1, ID: fmt.Sprint("r", asked), Alone: true}
+					room := r
+					room.UserID, room.For, room.Policy = " room "+inRoom, user, policy.Must(fmt.Sprintf("%d/1d", roomLimit))
+					d, err := in.DecideAll(context.WithValue(t.Context(), units{}, int64(1)), ratelimit.Check, []ratelimit.Part{{Request: r}, {Request: room, Subject: "room"}}, false)
+					if err != nil || d.Outage == nil && d.Allowed {
+						t.Errorf("%s, %s: %+v, %v", f.name, text, d, err)
+					}
+					return d.Allowed
+				}
+				for i := range roomLimit {
+					if !ask(fmt.Sprint("other", i), "full") {
+						t.Errorf("%s, %s: place %d of the room is refused", f.name, text, i)
+					}
+				}
+				for range 3 * userLimit {
+					if ask("u", "full") {
+						t.Errorf("%s, %s: the full room admits", f.name, text)
+					}
+					time.Sleep(time.Second)
+				}
+				for i := range userLimit {
+					if !ask("u", fmt.Sprint("empty", i)) {
+						t.Errorf("%s, %s: %d of %d are admitted after refusals by a full room", f.name, text, i, userLimit)
+					}
+				}
+			})
+		}
+	}
+}
