@@ -44,6 +44,7 @@ import (
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/metrics"
+	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/retry"
 )
@@ -158,8 +159,10 @@ func (h *Handler) terms(r *Request) (live.Terms, error) {
 	held := false
 	for s := range t.Parts {
 		widest := s.Limit
-		if Mode(t.Mode) == Shadow && s.Code.Most() > widest.Most() {
-			widest = s.Code // a lower live limit that is only tried must refuse nobody
+		for _, other := range []policy.Policy{s.Code, s.Before} {
+			if Mode(t.Mode) == Shadow && other.Most() > widest.Most() {
+				widest = other // a lower live limit that is only tried must refuse nobody
+			}
 		}
 		if err := r.fits(widest, s.Name); err != nil {
 			return t, err
