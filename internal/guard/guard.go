@@ -238,8 +238,22 @@ func (h *Handler) ask(ctx context.Context, t live.Terms, r Request) (Answer, err
 		if d.Reason == ratelimit.OK {
 			d.Reason = ratelimit.Limited
 		}
+		if i := lowest(d.Each); i >= 0 { // its wait has no end, so it is the longest
+			d.ByLimit(i)
+		}
 	}
 	return h.answer(t, r, d), nil
+}
+
+// lowest returns the index of the limit with the lowest number; -1: there is none.
+func lowest(limits []policy.Reading) int {
+	lowest := -1
+	for i, l := range limits {
+		if lowest < 0 || l.Limit < limits[lowest].Limit {
+			lowest = i
+		}
+	}
+	return lowest
 }
 
 // parts returns the request of the user, and the same request of each subject.
@@ -257,7 +271,7 @@ func parts(user ratelimit.Request, subjects []live.Subject) []ratelimit.Part {
 func (h *Handler) answer(t live.Terms, r Request, d ratelimit.Decision) Answer {
 	a := Answer{Request: r, Allowed: d.Allowed, Reason: d.Reason, Decision: &d, Granted: d.Granted}
 	if t.Label != "" && d.Limit != 0 {
-		a.Display = fmt.Sprintf("%s: %d/%d", t.Label, d.Used, d.Limit)
+		a.Display = h.display(t.Label, a)
 	}
 	for s := range t.Parts {
 		if until := s.Limit.HeldUntil(d.At); d.At != 0 && until != 0 && (a.HeldUntil == 0 || until < a.HeldUntil) {
@@ -281,6 +295,20 @@ func (h *Handler) answer(t live.Terms, r Request, d ratelimit.Decision) Answer {
 	}
 	d.ReadyAt, d.Waiting = 0, 0 // a place that was given before shadow mode has no meaning
 	return a
+}
+
+// display returns the label and the figures of the user's limit that comes first in the
+// code. It is empty if a has no figures of the user, which happens if a subject refused
+// from memory.
+func (h *Handler) display(label string, a Answer) string {
+	code, _ := h.Guard.Activity(a.Activity)
+	first := code.Limit.Rates()[0].Name
+	for _, l := range a.Decision.Limits() {
+		if l.Name == first || first == "" && l.Name == a.Activity { // its name beside subjects
+			return fmt.Sprintf("%s: %d/%d", label, l.Used, l.Limit)
+		}
+	}
+	return ""
 }
 
 // newRequestID returns Lambda's own id of the invocation, or a random id

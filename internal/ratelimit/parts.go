@@ -31,7 +31,8 @@ const (
 
 // DecideAll decides an action that several parts count: all of them count it, or none.
 // There are at most four parts, in order from the narrowest to the widest. The decision
-// has the figures of each limit of each part, and those of the tightest.
+// has the figures of each limit of each part. Its own are those of the limit with the
+// longest wait: of the part that refuses first, or for a status and with readOn of all.
 //
 // It asks the memory about all parts first, so a refusal that is known costs no request.
 // Then it decides one part after the other, all at one reading of the clock. If one
@@ -84,7 +85,11 @@ func (l *Limiter) DecideAll(ctx context.Context, op Op, parts []Part, readOn boo
 		}
 		refused = refused || !d.Allowed
 	}
-	return merge(parts, decisions), nil
+	all := merge(parts, decisions)
+	if op == Status || op == Check && readOn {
+		all.byTightest()
+	}
+	return all, nil
 }
 
 // divide returns the context of a decision's parts, and when giving back ends: it has what

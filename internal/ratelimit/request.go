@@ -93,6 +93,28 @@ func (d *Decision) Limits() []policy.Reading {
 	return []policy.Reading{d.Reading}
 }
 
+// byTightest gives d, which has several limits, the figures of the one that restricts the
+// caller most. If d is a refusal, that limit refused.
+func (d *Decision) byTightest() {
+	tightest := 0
+	for i, l := range d.Each {
+		if l.Binds(d.Each[tightest]) {
+			tightest = i
+		}
+	}
+	d.ByLimit(tightest)
+}
+
+// ByLimit gives d the figures of one of its limits. If d is a refusal, that limit refused.
+func (d *Decision) ByLimit(i int) {
+	each, at := d.Each, d.At
+	d.Reading = each[i]
+	d.Each, d.At = each, at
+	if !d.Allowed {
+		d.LimitedBy = d.Name
+	}
+}
+
 // A Reason is why a decision turned out as it did.
 type Reason string
 
