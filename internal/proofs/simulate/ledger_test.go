@@ -37,7 +37,7 @@ type user struct {
 	*oracle.Account
 	owner
 
-	spent   map[string]*spending // of prepaid limits, by their texts
+	spent   map[string]*spending // if the run has prepaid limits, by the names of all limits
 	void    bool                 // an item was deleted, and instances still have leases of it
 	records map[counter]*record  // the last time that each request was counted
 	given   map[string]bool      // receipts that were given back

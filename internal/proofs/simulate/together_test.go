@@ -114,6 +114,13 @@ func (l *ledger) judgeAll(o *op, d ratelimit.Decision, err error) {
 			mine.Leased, mine.Visit = d.Allowed && d.Outage == nil && p.last == nil, d.Allowed && d.Outage == nil && p.last != nil && p.last.took > 0
 			l.balanced(p, mine)
 		}
+		if err == nil && p.terms.Prepaid() {
+			l.told(p, mine)
+		} else if err == nil {
+			ordinary := mine
+			ordinary.Leased, ordinary.Visit = false, false
+			l.told(p, ordinary)
+		}
 		if refuser >= 0 && i < refuser || p.request.Fresh && err != nil {
 			l.judgeGivenBack(p, d, err)
 		}
