@@ -220,8 +220,11 @@ func (l *ledger) gaveBack(u *user, a *landing, w ratelimit.Write, before ratelim
 	s, o := l.sim, a.op
 	r := u.records[counter{o.id, w.Key.Window}]
 	at, n := r.receipt(o.request.At, w.Now), o.request.Count
-	own := r != nil && !r.over && r.at == at && r.n >= n
 	log, rate := u.Slots(o.terms.numbers)
+	if log != nil && log.Counted(o.request.At, rate, before.State, a.item.State) < 0 { // the item has forgotten the renewal
+		at = o.request.At
+	}
+	own := r != nil && !r.over && r.at == at && r.n >= n
 	older := log != nil && u.earlier(r, o.id, at)
 	if r != nil && u.old[receipt(o.id, at)] && (!r.over || w.Now-at > o.remembered()) {
 		older = true // later, slots are enough
