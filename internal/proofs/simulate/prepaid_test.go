@@ -139,6 +139,9 @@ func (l *ledger) tell(o *op, d ratelimit.Decision, at int64) {
 		return
 	}
 	for _, r := range o.terms.Rates() {
+		if r.Kind == "log" || r.Kind == "reservoir" {
+			continue // the store is judged by this limit, exactly
+		}
 		p, ok := u.spent[r.Name]
 		if !ok {
 			p = &spending{counts: map[int64]int64{}, most: map[int64]int64{}, ids: map[string]bool{}}
