@@ -54,6 +54,7 @@ func TestAGrantedTierIsForTheOneWhoHasIt(t *testing.T) {
 		Subjects: []limits.Subject{part("room", "2/1m", "12/1m"), part("tenant", "3/1m", "13/1m")},
 	}
 	guards := limits.Guards{{Name: "g", Message: "m", Activities: []limits.Activity{write}}}
+	room, tenant := limits.SubjectID("room", "r"), limits.SubjectID("tenant", "t")
 	for name, tt := range map[string]struct {
 		grants map[string]string // by who has them: the granted tier
 		tier   string            // that the caller names
@@ -62,16 +63,16 @@ func TestAGrantedTierIsForTheOneWhoHasIt(t *testing.T) {
 		"nobody":                            {nil, "", "1/1m 2/1m 3/1m"},
 		"the caller's":                      {nil, "pro", "11/1m 12/1m 13/1m"},
 		"the user":                          {map[string]string{"u": "pro"}, "", "11/1m 2/1m 3/1m"},
-		"the room":                          {map[string]string{" room r": "pro"}, "", "1/1m 12/1m 3/1m"},
-		"the tenant":                        {map[string]string{" tenant t": "pro"}, "", "1/1m 2/1m 13/1m"},
-		"a tenant of the room's name":       {map[string]string{" tenant r": "pro"}, "", "1/1m 2/1m 3/1m"},
+		"the room":                          {map[string]string{room: "pro"}, "", "1/1m 12/1m 3/1m"},
+		"the tenant":                        {map[string]string{tenant: "pro"}, "", "1/1m 2/1m 13/1m"},
+		"a tenant of the room's name":       {map[string]string{limits.SubjectID("tenant", "r"): "pro"}, "", "1/1m 2/1m 3/1m"},
 		"a user of the room's name":         {map[string]string{"r": "pro"}, "", "1/1m 2/1m 3/1m"},
-		"room and tenant":                   {map[string]string{" room r": "pro", " tenant t": "max"}, "", "1/1m 12/1m 99/1m"},
+		"room and tenant":                   {map[string]string{room: "pro", tenant: "max"}, "", "1/1m 12/1m 99/1m"},
 		"the user, and the caller's":        {map[string]string{"u": "max"}, "pro", "99/1m 12/1m 13/1m"},
-		"the room, and the caller's":        {map[string]string{" room r": "max"}, "pro", "11/1m 99/1m 13/1m"},
+		"the room, and the caller's":        {map[string]string{room: "max"}, "pro", "11/1m 99/1m 13/1m"},
 		"the user, by a tier of nobody":     {map[string]string{"u": "none"}, "pro", "11/1m 12/1m 13/1m"},
-		"the tenant, and a tier of nobody":  {map[string]string{" tenant t": "pro"}, "none", "1/1m 2/1m 13/1m"},
-		"the user by one, the room another": {map[string]string{"u": "pro", " room r": "max"}, "", "11/1m 99/1m 3/1m"},
+		"the tenant, and a tier of nobody":  {map[string]string{tenant: "pro"}, "none", "1/1m 2/1m 13/1m"},
+		"the user by one, the room another": {map[string]string{"u": "pro", room: "max"}, "", "11/1m 99/1m 3/1m"},
 	} {
 		var s Settings
 		for id, tier := range tt.grants {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,7 +20,7 @@ func TestAProgramWithoutZoneFilesKnowsEachZone(t *testing.T) {
 	const want = "started\nEurope/Berlin 22:00\nAsia/Kathmandu 18:15\nUTC 00:00\n"
 	program := []string{"chroot", folder, "/zones", "Europe/Berlin", "Asia/Kathmandu", "UTC"}
 	for _, before := range [][]string{nil, {"unshare", "--user", "--map-root-user"}} { // only root, or who seems to be, may use chroot
-		command := append(before, program...)
+		command := slices.Concat(before, program)
 		cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)
 		cmd.Env = []string{}
 		out, err := cmd.CombinedOutput()

@@ -86,9 +86,7 @@ func (l *Limiter) DecideAll(ctx context.Context, op Op, parts []Part, readOn boo
 		refused = refused || !d.Allowed
 	}
 	all := merge(parts, decisions)
-	if op == Status || op == Check && readOn {
-		all.byTightest()
-	}
+	all.byTightest(op, readOn)
 	return all, nil
 }
 

@@ -93,9 +93,12 @@ func (d *Decision) Limits() []policy.Reading {
 	return []policy.Reading{d.Reading}
 }
 
-// byTightest gives d, which has several limits, the figures of the one that restricts the
-// caller most. If d is a refusal, that limit refused.
-func (d *Decision) byTightest() {
+// byTightest gives a status, and a check with readOn, the figures of the limit that
+// restricts the caller most, whichever part refused first. Other decisions stay as they are.
+func (d *Decision) byTightest(op Op, readOn bool) {
+	if op != Status && (op != Check || !readOn) {
+		return
+	}
 	tightest := 0
 	for i, l := range d.Each {
 		if l.Binds(d.Each[tightest]) {
