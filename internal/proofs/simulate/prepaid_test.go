@@ -124,6 +124,8 @@ type spending struct {
 	most   map[int64]int64 // by the number of the window: the highest limit that counted in it
 	poured []poured        // from a bucket, in the order of their times
 	every  int64           // the shortest interval of the bucket so far
+	pace   int64           // its interval at the last action
+	paces  int64           // how often that one was another than before, the first included
 	burst  int64           // its highest burst so far
 	back   int64           // what was given back to it, which may have come back before
 	latest int64           // when the latest action counts; a frozen instance tells of earlier ones
@@ -163,8 +165,12 @@ func (l *ledger) tell(o *op, d ratelimit.Decision, at int64) {
 			got = p.counts[key] + p.counts[key-1]*max(0, window-p.latest%window-l.sim.apart)/window
 			most = max(p.most[key-1], p.most[key])
 		case "bucket":
-			p.every, p.burst = min(cmp.Or(p.every, oracle.Interval(r)), oracle.Interval(r)), max(p.burst, r.Burst)
-			got, most = p.pour(at, n)-l.sim.apart/p.every, p.burst+p.back
+			every := oracle.Interval(r)
+			if p.pace != every { // what is in use is converted by the clock at hand
+				p.pace, p.paces = every, p.paces+1
+			}
+			p.every, p.burst = min(cmp.Or(p.every, every), every), max(p.burst, r.Burst)
+			got, most = p.pour(at, n)-p.paces*l.sim.apart/p.every, p.burst+p.back
 		}
 		if got > most {
 			l.sim.wrong("%s: callers were told that they may do %d of %s %s, want at most %d", o.name, got, o.terms.text, r.Name, most)
