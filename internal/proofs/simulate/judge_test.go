@@ -27,6 +27,9 @@ func (l *ledger) judge(o *op, d ratelimit.Decision, err error) {
 	if err == nil && o.terms.Prepaid() {
 		l.balanced(o, d)
 	}
+	if err == nil {
+		l.told(o, d)
+	}
 	switch {
 	case err != nil:
 		if o.request.Alone && !byReceipt(o.kind) && o.kind != ratelimit.Reset {

@@ -37,7 +37,7 @@ type user struct {
 	*oracle.Account
 	owner
 
-	spent   map[string]*spending // of prepaid limits, by their texts
+	spent   map[string]*spending // if the run has prepaid limits, by the names of all limits
 	void    bool                 // an item was deleted, and instances still have leases of it
 	records map[counter]*record  // the last time that each request was counted
 	given   map[string]bool      // receipts that were given back
@@ -220,8 +220,11 @@ func (l *ledger) gaveBack(u *user, a *landing, w ratelimit.Write, before ratelim
 	s, o := l.sim, a.op
 	r := u.records[counter{o.id, w.Key.Window}]
 	at, n := r.receipt(o.request.At, w.Now), o.request.Count
-	own := r != nil && !r.over && r.at == at && r.n >= n
 	log, rate := u.Slots(o.terms.numbers)
+	if log != nil && log.Counted(o.request.At, rate, before.State, a.item.State) < 0 { // the item has forgotten the renewal
+		at = o.request.At
+	}
+	own := r != nil && !r.over && r.at == at && r.n >= n
 	older := log != nil && u.earlier(r, o.id, at)
 	if r != nil && u.old[receipt(o.id, at)] && (!r.over || w.Now-at > o.remembered()) {
 		older = true // later, slots are enough
