@@ -147,7 +147,7 @@ func (p Policy) OptionsOf(q Policy) (Policy, error) {
 	if err == nil && q.beside != nil && lasts(p.Beside(p).beside) > lasts(q.beside) {
 		err = fmt.Errorf("%q counts for longer than the item that it shares is kept", p)
 	}
-	p.beside = q.beside
+	p.beside, p.costs = q.beside, q.costs
 	return p, err
 }
 
@@ -165,7 +165,7 @@ func lasts(kinds []kind) (longest int64) {
 // AtOnce returns p without places in later windows: it refuses what p delays.
 func (p Policy) AtOnce() Policy {
 	q := *cmp.Or(p.atOnce, &p)
-	q.beside = p.beside
+	q.beside, q.costs = p.beside, p.costs
 	return q
 }
 

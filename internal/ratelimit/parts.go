@@ -198,6 +198,11 @@ func merge(parts []Part, decisions []Decision) (all Decision) {
 	if all.Outage != nil {
 		all.Reason = Unavailable
 	}
+	for i := range all.Each {
+		if !all.Allowed { // a part before the refusal may have crossed
+			all.Each[i].Crossed = 0
+		}
+	}
 	if binding >= 0 {
 		each := all.Each
 		all.Reading = each[binding]
