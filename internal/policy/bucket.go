@@ -68,6 +68,11 @@ func (p bucket) item(now int64) (window, expires int64) {
 	return 0, expiry(now+p.burst*p.interval, max(ClockSlack, p.keep))
 }
 
+func (p bucket) stays() (least, most int64) {
+	lasts := p.burst*p.interval + max(ClockSlack, p.keep).Milliseconds()
+	return lasts, lasts
+}
+
 func (p bucket) take(now, n int64, _ uint64, s State) (Update, bool) {
 	cost, room := n*p.interval, (p.burst-n)*p.interval
 	full := p.full(s)
