@@ -243,3 +243,29 @@ func count(limits int) string {
 	}
 	return fmt.Sprintf("%d limits", limits)
 }
+
+// A pacer is a kind whose actions come back at a pace that limits which share a count can
+// differ in.
+type pacer interface {
+	repace(now int64, s State) (u Update, expires int64, ok bool)
+}
+
+// Repace plans to record a slower pace of p in an item with state s that refuses actions of
+// p. It counts nothing, and the item then matters until expires, in Unix seconds. It returns
+// false if there is nothing to record, as in nearly all items.
+func (p Policy) Repace(now int64, s State) (u Update, expires int64, ok bool) {
+	parts := p.parts(s)
+	now = p.latest(now, parts)
+	_, expires = p.Item(now)
+	for i, l := range p.limits {
+		k, can := l.kind.(pacer)
+		if !can {
+			continue
+		}
+		if one, until, changes := k.repace(now, parts[i]); changes {
+			u.add(l, one, parts[i])
+			expires, ok = max(expires, until), true
+		}
+	}
+	return u, expires, ok
+}
