@@ -110,7 +110,7 @@ func (t *attempts) check(q *question, shown policy.State) (Decision, error) {
 			return Decision{}, unreadable("")
 		}
 		if n, w.Update = v.fits(); n == 0 {
-			return v.decision(0, 0), nil
+			return t.refuse(v), nil
 		}
 		if !w.Update.Holds(item.State) {
 			return Decision{}, unreadable("")

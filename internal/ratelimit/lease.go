@@ -185,7 +185,7 @@ func (t *attempts) visit(q *question, shown Item) (Decision, error) {
 			break
 		}
 		if n, _ := v.fits(); n == 0 {
-			return v.decision(0, 0), nil
+			return t.refuse(v), nil
 		}
 		shown = item
 	}

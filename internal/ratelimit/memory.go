@@ -154,6 +154,9 @@ func (k Known) refuse(q *question, now time.Time) (Decision, bool) {
 	if n, _ := then.in(k.Seen.State).fits(); n > 0 || rest < 0 {
 		return Decision{}, false
 	}
+	if _, _, records := q.Policy.Repace(then.write.Now, k.Seen.State); records {
+		return Decision{}, false
+	}
 	// A request that is not fresh may repeat one that an instance whose clock is
 	// ahead has counted. If it fits by such a clock, only the store knows.
 	if !q.Fresh && !hot {

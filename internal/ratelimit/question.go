@@ -198,6 +198,9 @@ func (r Request) CountIn(now int64, s policy.State) Decision {
 	q := question{Request: r, write: Write{Now: now}}
 	n, u := q.in(s).fits()
 	if n == 0 {
+		if u, _, ok := r.Policy.Repace(now, s); ok {
+			u.ApplyTo(s)
+		}
 		return q.in(s).decision(0, 0)
 	}
 	u.ApplyTo(s)
