@@ -145,11 +145,13 @@ func (k Known) refuse(q *question, now time.Time) (Decision, bool) {
 		return Decision{}, false
 	}
 	then, rest := q, time.Duration(0)
-	hot := leaseOf(k.leases, q.Policy).hot(q.write.Now)
+	lease := leaseOf(k.leases, q.Policy)
+	hot := lease.hot(q.write.Now)
 	if hot {
 		asked := *q
 		asked.write.Now = min(q.write.Now, k.Asked.UnixMilli())
-		then, rest = &asked, q.pause(asked.write.Now)-age
+		asked.Count -= lease.rest(q.write.Now)
+		then, rest = &asked, q.pauseOf(lease, asked.write.Now)-age
 	}
 	if n, _ := then.in(k.Seen.State).fits(); n > 0 || rest < 0 {
 		return Decision{}, false

@@ -37,6 +37,7 @@ type question struct {
 	write Write // what the request writes, without the update; its Now is the time
 	hot   bool  // check: the key is hot, see lease
 	take  int64 // check: how many actions a visit for a lease takes; 0: none
+	held  int64 // check: how many actions of a lease the visit hands out beside these
 	mine  bool  // release: this decision has counted what it gives back
 	to    int64 // renew: when the parts before this one were renewed; release: when its slots were, or lost; 0: never
 }
