@@ -115,7 +115,7 @@ func (p bucket) repace(now int64, s State) (u Update, expires int64, ok bool) {
 	full := p.full(now, s)
 	return Update{
 		If:   [][]Term{{Exactly(tat, s[tat]), Exactly(every, s[every]), Exactly(asof, s[asof])}},
-		Acts: []Act{{Set, tat, full}, {Set, every, p.interval}, {Set, asof, max(now, s[asof])}},
+		Acts: []Act{{Set, tat, full}, {Set, every, p.interval}, {Set, asof, max(now, s[asof], s[since])}},
 	}, p.expires(full), p.interval > p.unit(s) && s[tat] > now
 }
 
@@ -165,7 +165,7 @@ func (p bucket) full(now int64, s State) int64 {
 	}
 	from, kept := s[asof], keptBack(s)
 	if p.interval > unit {
-		from = max(from, now)
+		from = max(now, s[asof], s[since]) // a clock ahead can have counted
 	}
 	busy := s[tat] - kept // what is kept back is a time, at any pace
 	return kept + min(busy, from) + scale(busy-from, p.interval, unit, unit-1)

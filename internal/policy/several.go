@@ -255,7 +255,9 @@ type pacer interface {
 // false if there is nothing to record, as in nearly all items.
 func (p Policy) Repace(now int64, s State) (u Update, expires int64, ok bool) {
 	parts := p.parts(s)
-	now = p.latest(now, parts)
+	if p.Named() {
+		now = p.latest(now, parts)
+	}
 	_, expires = p.Item(now)
 	for i, l := range p.limits {
 		k, can := l.kind.(pacer)

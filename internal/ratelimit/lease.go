@@ -227,8 +227,8 @@ func (t *attempts) visit(q *question, shown Item) (Decision, error) {
 		if item.counts(q.write) {
 			break
 		}
-		if _, ok := v.take(need); !ok && !q.Partial {
-			return t.refuse(v), nil
+		if _, ok := v.take(need); !ok && !q.Partial && !t.repace(v) {
+			return v.decision(0, 0), nil
 		}
 		shown = item
 	}
