@@ -40,7 +40,7 @@ func (l *limit) read(now, n int64, s State) Reading {
 // to 10 cross 100. With 100/1h cost 7, the 14th action does: 98 are used, and 2 are left.
 func (p Policy) Cross(n int64, s State, r Reading) Reading {
 	if one, ok := p.single(); ok && one.crosses {
-		r.Crossed = one.crossed(n, one.rate.cost(), r, s)
+		r.Crossed = one.crossed(n, p.cheapest(one.rate), r, s)
 	}
 	for i := range r.Each {
 		if l := &p.limits[i]; l.crosses {
