@@ -249,8 +249,8 @@ func (k Known) lent(q *question, granted int64, t *attempts) Known {
 		if t.took != nil && q.held > 0 {
 			old.held, old.got, took.before = max(0, old.held-q.held), old.got-q.held, old.until
 		}
-		if rest := old.left + old.held; rest > 0 {
-			took.got, took.left, took.held, took.seen = took.got+rest, took.left+old.left, old.held, t.item
+		took.got, took.left, took.held, took.seen = took.got+old.left+old.held, took.left+old.left, old.held, t.item
+		if rest := old.left + old.held; rest > 0 || took.until == 0 {
 			took.until = min(old.until, cmp.Or(took.until, old.until))
 		}
 	}

@@ -199,3 +199,50 @@ func TestALeaseEndsWithTheShortestWindow(t *testing.T) {
 		}
 	}
 }
+
+// While a visit is under way, another one takes the next lease. What both left is handed out
+// until the earlier of them ends. Otherwise it would run beside a bucket that has refilled.
+func TestTwoLeasesEndWithTheEarlierOne(t *testing.T) {
+	const text = "bucket 250/1s burst 1000"
+	for wait := 100 * time.Millisecond; wait < time.Second; wait += 50 * time.Millisecond {
+		p, judge, truth, c := leased(text), policy.Must(text), policy.State(nil), newClock()
+		st := &duringVisit{Store: new(memstore.Store)}
+		l, id, both := &Limiter{Store: st, Now: c.now, Memory: NewMemory(mib)}, 0, false
+		send := func(n int, pause time.Duration) {
+			for range n {
+				c.add(pause)
+				id++
+				if d := mustCheck(t, l, call(p, id)); !d.Allowed {
+					continue
+				}
+				u, ok := judge.Take(c.now().UnixMilli(), 1, 1, truth)
+				if !ok {
+					t.Fatalf("%v after the second lease, request %d is above the limit", wait, id)
+				}
+				truth = u.Apply(truth)
+			}
+		}
+		send(260, 2*time.Millisecond)
+		st.then = func() { c.add(900 * time.Millisecond); send(2, 0); both = true }
+		for !both {
+			send(1, 2*time.Millisecond)
+		}
+		c.add(wait)
+		send(2000, 0)
+	}
+}
+
+// duringVisit is a store in which something happens before the answer to a visit arrives.
+type duringVisit struct {
+	Store
+	then func()
+}
+
+func (s *duringVisit) Update(ctx context.Context, w Write) (Item, bool, error) {
+	item, done, err := s.Store.Update(ctx, w)
+	if then := s.then; then != nil && done && w.ID == (ID{}) {
+		s.then = nil
+		then()
+	}
+	return item, done, err
+}

@@ -198,10 +198,8 @@ func merge(parts []Part, decisions []Decision) (all Decision) {
 	if all.Outage != nil {
 		all.Reason = Unavailable
 	}
-	for i := range all.Each {
-		if !all.Allowed { // a part before the refusal may have crossed
-			all.Each[i].Crossed = 0
-		}
+	if !all.Allowed {
+		uncross(all.Each)
 	}
 	if binding >= 0 {
 		each := all.Each
@@ -212,6 +210,13 @@ func merge(parts []Part, decisions []Decision) (all Decision) {
 		all.At = 0
 	}
 	return all
+}
+
+// uncross removes what the parts before a refusal have crossed.
+func uncross(each []policy.Reading) {
+	for i := range each {
+		each[i].Crossed = 0
+	}
 }
 
 // limit returns the name that a limit of p has in a decision about all parts, such as
