@@ -278,6 +278,9 @@ func merge(parts []Part, decisions []Decision) (all Decision) {
 	if all.Outage != nil {
 		all.Reason = Unavailable
 	}
+	if !all.Allowed {
+		uncross(all.Each)
+	}
 	if binding >= 0 {
 		each := all.Each
 		all.Reading = each[binding]
@@ -287,6 +290,13 @@ func merge(parts []Part, decisions []Decision) (all Decision) {
 		all.At = 0
 	}
 	return all
+}
+
+// uncross removes what the parts before a refusal have crossed.
+func uncross(each []policy.Reading) {
+	for i := range each {
+		each[i].Crossed = 0
+	}
 }
 
 // limit returns the name that a limit of p has in a decision about all parts, such as

@@ -114,7 +114,7 @@ func (d *Decision) byTightest(op Op, readOn bool) {
 func (d *Decision) ByLimit(i int) {
 	each := d.Each
 	d.Reading = each[i]
-	d.Each = each
+	d.Each, d.WindowKey = each, 0
 	if !d.Allowed {
 		d.LimitedBy = d.Name
 	}

@@ -150,6 +150,9 @@ func (l *ledger) update(a *landing, w ratelimit.Write, before ratelimit.Item) {
 // counted judges a check that the store has counted.
 func (l *ledger) counted(u *user, a *landing, w ratelimit.Write, before ratelimit.Item) {
 	s, o := l.sim, a.op
+	if w.ID == (ratelimit.ID{}) && l.repaced(u, a, w) {
+		return
+	}
 	if w.ID == (ratelimit.ID{}) {
 		s.had(o.request.Activity, "lease")
 		l.visited(u, a, w, before)
@@ -191,6 +194,22 @@ func (l *ledger) counted(u *user, a *landing, w ratelimit.Write, before ratelimi
 	if n < o.request.Count && u.Fits(o.terms.numbers, w.Now, 1, true) && u.freed < o.began {
 		s.wrong("%s asks for %d, gets %d, and more would fit", o.name, o.request.Count, n)
 	}
+}
+
+// repaced reports whether a write without an id has recorded the slower pace of a limit that
+// refused its check.
+func (l *ledger) repaced(u *user, a *landing, w ratelimit.Write) bool {
+	after := u.Clone()
+	if !after.Repace(a.op.terms.numbers, w.Now) || !after.Same(a.item.State) {
+		return false
+	}
+	if u.Fits(a.op.terms.numbers, w.Now, a.op.request.Count, true) {
+		l.sim.wrong("%s fits, and the store records its pace instead: %v", a.op.name, u)
+	}
+	u.Account = after
+	u.freed, u.freer = l.sim.now, nil // a faster limit counts from another moment
+	l.sim.stats["refusals that recorded a slower pace of a bucket"]++
+	return true
 }
 
 // freedFor returns when something last made room for requests of t. A bucket also

