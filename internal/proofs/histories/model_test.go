@@ -124,7 +124,7 @@ func (t tier) known(s *state, c *call) (kept counted, ok bool) {
 // room reports whether n actions fit at now. A late attempt finds none if the item has
 // begun something later meanwhile.
 func (t tier) room(s *state, now, n int64) bool {
-	return s.account.Moment(t.numbers, now) == now && s.account.Fits(t.numbers, now, n, false)
+	return s.account.At(t.numbers, now) == now && s.account.Fits(t.numbers, now, n, false)
 }
 
 // take counts n actions of c, or returns false if they do not fit.

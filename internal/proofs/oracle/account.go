@@ -48,50 +48,58 @@ func (a *Account) Own(t *Terms) iter.Seq2[Model, policy.Rate] {
 	}
 }
 
-// At returns when an action that comes at now counts. Several limits count it at
-// the same time.
+// A Moment is when actions count, in Unix milliseconds.
+type Moment struct {
+	Came   int64 // when they came or were last renewed, by the clock of that decision; in a log they count from then on
+	Counts int64 // in all other limits: when they came, or a later time that a clock ahead has written
+}
+
+// in returns when the actions of w count in m.
+func (w Moment) in(m Model) int64 {
+	if _, ok := m.(*slots); ok {
+		return w.Came
+	}
+	return w.Counts
+}
+
+// At returns when an action that comes at now counts. All limits but a log count it at the
+// same time. A clock that is more than two minutes ahead moves nothing.
 func (a *Account) At(t *Terms, now int64) int64 {
 	at := now
 	for m := range a.Own(t) {
-		if later := m.At(now); later-now <= 120_000 || !a.Named() {
+		if later := m.At(now); later-now <= 120_000 {
 			at = max(at, later)
 		}
 	}
 	return at
 }
 
+// Moment returns when an action that comes at now counts.
+func (a *Account) Moment(t *Terms, now int64) Moment { return Moment{now, a.At(t, now)} }
+
 // Fits reports whether n more actions fit at now.
 func (a *Account) Fits(t *Terms, now, n int64, strict bool) bool {
-	if n > t.Most {
-		return false
-	}
-	return a.FitsAt(t, a.Moment(t, now), n, strict)
+	return n <= t.Most && a.FitsAt(t, a.Moment(t, now), n, strict)
 }
 
-// FitsAt is Fits for a time that counts.
-func (a *Account) FitsAt(t *Terms, at, n int64, strict bool) bool {
+// FitsAt is Fits for a known moment.
+func (a *Account) FitsAt(t *Terms, w Moment, n int64, strict bool) bool {
 	for m, r := range a.Own(t) {
-		if !m.Fits(at, n*Cost(r), r, strict) {
+		if !m.Fits(w.in(m), n*Cost(r), r, strict) {
 			return false
 		}
 	}
 	return true
 }
 
-// Moment returns the time under which an action at now counts. A bucket alone
-// Counts by the clock at hand; only its receipt is later.
-func (a *Account) Moment(t *Terms, now int64) int64 {
-	if _, ok := a.Models[0].(*bucket); ok && !a.Named() {
-		return now
-	}
-	return a.At(t, now)
-}
-
-// Count counts n actions of the moment at. It is an error if a bucket then has given more
+// Count counts n actions that come at now. It is an error if a bucket then has given more
 // than its burst and what came back.
-func (a *Account) Count(t *Terms, at, n int64) (err error) {
+func (a *Account) Count(t *Terms, now, n int64) error { return a.CountAt(t, a.Moment(t, now), n) }
+
+// CountAt is Count for a known moment.
+func (a *Account) CountAt(t *Terms, w Moment, n int64) (err error) {
 	for m, r := range a.Own(t) {
-		m.Count(at, n*Cost(r), r)
+		m.Count(w.in(m), n*Cost(r), r)
 		if b, ok := m.(*bucket); ok && b.broken {
 			err = fmt.Errorf("more than the burst and what came back: %+v", b.pace)
 		}
@@ -99,10 +107,10 @@ func (a *Account) Count(t *Terms, at, n int64) (err error) {
 	return err
 }
 
-// Holds reports whether a limit still counts n actions of the moment at.
-func (a *Account) Holds(t *Terms, now, at, n int64, strict bool) bool {
+// Holds reports whether a limit still counts n actions of the moment w.
+func (a *Account) Holds(t *Terms, now int64, w Moment, n int64, strict bool) bool {
 	for m, r := range a.Own(t) {
-		if m.Holds(now, at, n*Cost(r), strict) {
+		if m.Holds(max(now, w.Counts), w.in(m), n*Cost(r), strict) {
 			return true
 		}
 	}
@@ -114,30 +122,43 @@ func (a *Account) Holds(t *Terms, now, at, n int64, strict bool) bool {
 // over; then the item shows whether it gave them back. So it does if an action of
 // another pace has filled a bucket again, from which nothing could be given back before,
 // and if the item has changed since the release began (raced).
-func (a *Account) Back(t *Terms, now, at, n int64, before, after map[string]int64, raced bool) {
+func (a *Account) Back(t *Terms, now int64, w Moment, n int64, before, after map[string]int64, raced bool) {
+	now = max(now, w.Counts)
 	for m, r := range a.Own(t) {
 		_, keeps := m.(*slots)
-		if keeps && !m.Holds(now, at, n*Cost(r), false) && m.Counted(at, r, before, after) == 0 {
+		if keeps && !m.Holds(now, w.Came, n*Cost(r), false) && m.Counted(w.Came, r, before, after) == 0 {
 			continue
 		}
 		if b, ok := m.(*bucket); ok && (raced || b.every != Interval(r)) && before[b.prefix+"tat"] == after[b.prefix+"tat"] {
 			continue
 		}
-		if m.Holds(now, at, n*Cost(r), true) {
-			m.Back(now, at, n*Cost(r))
+		if m.Holds(now, w.in(m), n*Cost(r), true) {
+			m.Back(now, w.in(m), n*Cost(r))
 		}
 	}
 }
 
-// Counts returns how many actions a write at now has counted, and under which
-// time. All limits must count the same number. A write that was planned when a
+// Undo gives back n actions of the moment w in each limit in which they still count, if
+// nobody else changes them meanwhile.
+func (a *Account) Undo(t *Terms, now int64, w Moment, n int64) {
+	for m, r := range a.Own(t) {
+		if now := max(now, w.Counts); m.Holds(now, w.in(m), n*Cost(r), true) {
+			m.Back(now, w.in(m), n*Cost(r))
+		}
+	}
+}
+
+// Counts returns how many actions a write at now has counted, and when they
+// count. All limits must count the same number. A write that was planned when a
 // clock ahead had begun something counts at that clock's time, even if nothing is
 // left of it when the write lands.
-func (a *Account) Counts(t *Terms, now int64, before, after map[string]int64) (n, at int64, err error) {
-	moments := []int64{a.Moment(t, now)}
+func (a *Account) Counts(t *Terms, now int64, before, after map[string]int64) (n int64, w Moment, err error) {
+	moments := []int64{a.At(t, now)}
 	for m, r := range a.Own(t) {
 		planned := int64(0)
 		switch m := m.(type) {
+		case *fixed:
+			planned = after[m.prefix+"s"] / 1_000_000
 		case *sliding:
 			planned = (now/m.window + 1) * m.window
 		case *bucket:
@@ -148,18 +169,19 @@ func (a *Account) Counts(t *Terms, now int64, before, after map[string]int64) (n
 			moments = append(moments, planned)
 		}
 	}
-	for _, at = range moments {
-		if n, err = a.countedAt(t, at, before, after); n > 0 && err == nil {
+	for _, at := range moments {
+		w = Moment{now, at}
+		if n, err = a.countedAt(t, w, before, after); n > 0 && err == nil {
 			break
 		}
 	}
-	return n, at, err
+	return n, w, err
 }
 
-func (a *Account) countedAt(t *Terms, at int64, before, after map[string]int64) (int64, error) {
+func (a *Account) countedAt(t *Terms, w Moment, before, after map[string]int64) (int64, error) {
 	n, first := int64(-1), ""
 	for m, r := range a.Own(t) {
-		units := m.Counted(at, r, before, after)
+		units := m.Counted(w.in(m), r, before, after)
 		got := units / Cost(r)
 		switch {
 		case units%Cost(r) != 0:
@@ -246,25 +268,25 @@ func (a *Account) Waiting(t *Terms, now, place int64) int64 {
 	return 0
 }
 
-// Give counts n actions of the moment at, that of a reservoir in the window of place. It
-// reports whether they fit.
-func (a *Account) Give(t *Terms, at, n, place int64) bool {
-	fits := true
+// Give counts n actions that come at now, those of a reservoir in the window of place. It
+// returns when they count, and whether they fit.
+func (a *Account) Give(t *Terms, now, n, place int64) (w Moment, fits bool) {
+	w, fits = a.Moment(t, now), true
 	for m, r := range a.Own(t) {
 		if q, ok := m.(*reservoir); ok {
 			fits = q.give(place, r) && fits
 			continue
 		}
-		fits = fits && m.Fits(at, n*Cost(r), r, false)
-		m.Count(at, n*Cost(r), r)
+		fits = fits && m.Fits(w.in(m), n*Cost(r), r, false)
+		m.Count(w.in(m), n*Cost(r), r)
 	}
-	return fits
+	return w, fits
 }
 
 // Repace changes the intervals of buckets whose limits in t are slower, as a refusal at now
 // does. It reports whether there were any.
 func (a *Account) Repace(t *Terms, now int64) (changed bool) {
-	at := a.Moment(t, now)
+	at := a.At(t, now)
 	for m, r := range a.Own(t) {
 		if b, ok := m.(*bucket); ok {
 			changed = b.repace(at, r) || changed
@@ -283,16 +305,9 @@ func (a *Account) Repaces(t *Terms) bool {
 	return false
 }
 
-// Ahead reports whether a clock ahead of now has begun the period of a sliding limit.
-// The period before weighs less in it.
-func (a *Account) Ahead(t *Terms, now int64) bool {
-	for m, r := range a.Own(t) {
-		if r.Kind == "sliding" && m.At(now) > now {
-			return true
-		}
-	}
-	return false
-}
+// Counted returns what the item of a window counts. Only a fixed window alone has an item
+// for each.
+func (a *Account) Counted(window int64) int64 { return a.Models[0].(*fixed).counts[window] }
 
 // Clear notes that the item of a window was deleted. Only a fixed window alone has an item
 // for each.

@@ -55,6 +55,7 @@ func (m *bucket) idle(now int64, r policy.Rate) bool {
 	return m.tat <= now || m.tat-min(m.kept, lease(r)) <= now
 }
 
+// An action on a clock behind counts when the clock ahead took from the full bucket.
 func (m *bucket) At(now int64) int64 { return max(now, m.since) }
 
 // behind returns how long it takes at the pace of r until the bucket is full.

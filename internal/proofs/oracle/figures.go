@@ -12,9 +12,10 @@ type Figure struct {
 
 // Figures returns what an answer at now may say about each limit.
 func (a *Account) Figures(t *Terms, now int64) []Figure {
-	at := a.Moment(t, now)
+	w := a.Moment(t, now)
 	figures := make([]Figure, 0, len(t.Rates))
 	for m, r := range a.Own(t) {
+		at := w.in(m)
 		used, mostUsed, c := m.Used(at, r, false), m.Used(at, r, true), Cost(r)
 		f := Figure{
 			Name: r.Name, Limit: r.Burst / c,

@@ -19,7 +19,14 @@ type fixed struct {
 	shown   int64 // 0: all windows; else later windows read as empty
 }
 
-func (m *fixed) At(now int64) int64 { return now }
+// Beside other limits, an action on a clock behind counts in the window that the clock ahead
+// has begun.
+func (m *fixed) At(now int64) int64 {
+	if m.prefix != "" && m.begun > m.windows.Key(now) {
+		return m.from
+	}
+	return now
+}
 
 // key returns the window that counts at now.
 func (m *fixed) key(now int64) int64 {

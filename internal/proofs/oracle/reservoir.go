@@ -94,7 +94,7 @@ func (m *reservoir) Deployed(window int64) Model {
 func (m *reservoir) give(place int64, r policy.Rate) bool {
 	window := place / m.window
 	if window > m.key {
-		m.key, m.given = window, 0
+		m.key, m.given, m.from = window, 0, window*m.window
 	}
 	m.given++
 	return window == m.key && m.given <= r.Limit

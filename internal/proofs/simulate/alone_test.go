@@ -12,13 +12,16 @@ import (
 type alone struct {
 	*oracle.Account
 
-	ids map[counter]*record // its own admissions
+	ids   map[counter]*record // its own admissions
+	given map[string]bool     // what it has given back, by receipts
+	busy  int                 // decisions that give back now, perhaps some of it
+	loose bool                // it may have counted more, because it can have forgotten requests or not
 }
 
 func (in *instance) aloneOf(of owner) *alone {
 	a, ok := in.alone[of]
 	if !ok {
-		a = &alone{Account: newAccount(in.sim.itemOf(of)), ids: map[counter]*record{}}
+		a = &alone{Account: newAccount(in.sim.itemOf(of)), ids: map[counter]*record{}, given: map[string]bool{}}
 		in.alone[of] = a
 	}
 	return a
@@ -49,19 +52,88 @@ func (l *ledger) judgeAlone(o *op, d ratelimit.Decision) {
 // admittedAlone judges an admission from memory, or a place.
 func (l *ledger) admittedAlone(o *op, d ratelimit.Decision) {
 	s := l.sim
-	if d.At != 0 {
-		l.user(o.owner()).old[receipt(o.id, d.At)] = true
-	}
 	if o.in.repeats(o, l.user(o.owner()), o.placed(d)) {
 		return
 	}
 	a := o.in.aloneOf(o.owner())
 	n := max(1, d.Granted)
-	if !o.in.fitsSeen(o, n, d.ReadyAt) {
+	known, fits := o.in.fitsSeen(o, n, d.ReadyAt)
+	if !fits {
 		s.wrong("%s: instance %d alone admits %d, and the state that it saw last has no room for them", o.name, o.in.number, n)
 	}
-	if !a.Give(o.terms.numbers, a.Moment(o.terms.numbers, o.now), n, max(o.now, d.ReadyAt)) {
+	when, fits := a.Give(o.terms.numbers, o.now, n, max(o.now, d.ReadyAt))
+	if !fits {
 		s.wrong("%s: instance %d alone admits %d more, which do not fit: %v", o.name, o.in.number, n, a)
+	}
+	a.loose = a.loose || d.ReadyAt > o.now && o.terms.Named() // for now: it can leave out limits beside a place at a border
+	o.own, o.shown, o.ownAt, o.shownAt = a, o.in.seen[o.in.knows(o)], when, known
+}
+
+// giveBackAlone notes that the parts of o before the next one are given back in memory, if
+// the instance has counted them there itself; nil: all. What another decision has found
+// there stays.
+func (o *op) giveBackAlone(next *op) {
+	for _, p := range o.parts {
+		if p == next {
+			return
+		}
+		window, _ := p.terms.Item(p.now)
+		name := counter{p.id, window}
+		if p.own == nil || p.own != p.in.alone[p.owner()] || p.own.ids[name] == nil || p.own.ids[name].relied {
+			continue
+		}
+		o.in.sim.stats[givenBackAlone]++
+		p.own.Undo(p.terms.numbers, p.in.millis(), p.ownAt, p.request.Count)
+		if p.shown != nil && p.shown == p.in.seen[p.in.knows(p)] {
+			p.shown.Undo(p.terms.numbers, p.in.millis(), p.shownAt, p.request.Count)
+		}
+		p.own.loose = p.own.loose || p.own.given[receipt(p.id, p.now)] // a second one of the same millisecond is taken for a copy
+		p.own.given[receipt(p.id, p.now)] = true
+		delete(p.own.ids, name)
+		p.own = nil
+	}
+}
+
+// sameAlone requires that the memory of an instance holds what it has admitted alone, and
+// not what was given back.
+func (l *ledger) sameAlone(o *op) {
+	a := o.in.alone[o.owner()]
+	if a == nil || a.loose || a.busy > 0 || o.in.dead || l.sim.prepaid() { // what comes from a lease can look the same
+		return
+	}
+	window, _ := o.terms.Item(o.now)
+	key := o.item()
+	key.Window = window
+	held := o.in.limiter.Memory.Recall(key).Alone.State
+	if !a.Same(held) || window != 0 && !o.terms.Named() && a.Counted(window) != held["activityCount"] {
+		l.sim.wrong("%s: instance %d has admitted alone %v, and its memory holds %v", o.name, o.in.number, a.Account, held)
+	}
+}
+
+// busy notes that o begins to give back what it has counted, or has ended: 1 or -1.
+func (o *op) busy(by int) {
+	if o.giving == (by > 0) {
+		return
+	}
+	o.giving = by > 0
+	for _, p := range o.parts {
+		if o.giving {
+			p.held = p.in.aloneOf(p.owner())
+		}
+		p.held.busy += by
+	}
+}
+
+// relyAlone notes that o was admitted, and relies on what other decisions have counted in
+// memory.
+func (o *op) relyAlone() {
+	for _, p := range o.parts {
+		window, _ := p.terms.Item(p.now)
+		if a := p.in.alone[p.owner()]; a != nil {
+			if r := a.ids[counter{p.id, window}]; r != nil && r.by != p {
+				r.relied = true
+			}
+		}
 	}
 }
 
@@ -89,7 +161,7 @@ func (in *instance) repeats(o *op, u *user, place int64) bool {
 		return true
 	case mine != nil, stored != nil:
 		delete(in.alone, o.owner())
-		in.aloneOf(o.owner()).ids = a.ids
+		in.aloneOf(o.owner()).ids, in.aloneOf(o.owner()).loose = a.ids, true
 		delete(in.seen, in.knows(o))
 		if mine == nil { // from now on it knows the request, found or admitted
 			a.ids[name] = &record{by: o, now: o.now, place: place, whole: u.whole(o, window)}
@@ -138,7 +210,7 @@ func (l *ledger) judgeRepeat(o *op, d ratelimit.Decision) {
 	case d.Reason != ratelimit.Limited || o.kind != ratelimit.Check:
 		s.wrong("%s is told %s without a request, want limited", o.name, d.Reason)
 	case o.terms.Prepaid(): // a hot key refuses for up to a second what it saw no room for, also if actions come back
-	case u.Fits(o.terms.numbers, o.now, need, true) && u.FitsAt(o.terms.numbers, o.now, need, true) && (own || u.freedFor(o.terms) < s.now-trusted):
+	case u.Fits(o.terms.numbers, o.now, need, true) && u.FitsAt(o.terms.numbers, oracle.Moment{Came: o.now, Counts: o.now}, need, true) && (own || u.freedFor(o.terms) < s.now-trusted):
 		s.wrong("%s is refused from memory, and it fits; this instance made the room: %v", o.name, own)
 	case u.changed < s.now-trusted-1000: // what the instance knows is what the store has
 		l.judgeFigures(o, d, u.Figures(o.terms.numbers, o.now), [2]int64{u.Wait(o.terms.numbers, o.now, need, false), u.Wait(o.terms.numbers, o.now, need, true)})

@@ -163,6 +163,10 @@ func (s *sim) arrive() {
 		c.Count, c.Partial, c.subjects = 1, false, nil
 		in.send(ratelimit.Reset, c, math.MaxInt64, nil)
 	default:
+		if c.subjects != nil && !c.Fresh && s.chance(3) { // it is sent twice, side by side
+			s.stats[twice]++
+			s.at(s.now+s.upTo(30), func() { s.ask(s.any(), c) })
+		}
 		s.ask(in, c)
 	}
 }
@@ -240,6 +244,16 @@ func (s *sim) present(in *instance, c call, d ratelimit.Decision) {
 	s.at(at, func() { s.ask(in, c) })
 }
 
+// wrongReceipt returns a time near a receipt, or of another set of ids.
+func (s *sim) wrongReceipt(at int64) int64 {
+	by := []int64{1, 40, 3000, 7000, 14_000, 300_000}[s.random.IntN(6)]
+	if s.chance(2) {
+		by = -by
+	}
+	s.stats["receipts that no check has"]++
+	return at + by
+}
+
 // giveBack lets a client release what it was granted, sometimes twice and
 // sometimes only in part.
 func (s *sim) giveBack(in *instance, c call, d ratelimit.Decision) {
@@ -250,6 +264,8 @@ func (s *sim) giveBack(in *instance, c call, d ratelimit.Decision) {
 		back.Count = 1 + s.upTo(d.Granted-1)
 	case s.odd && s.chance(5):
 		back.Count = oddCounts[s.random.IntN(len(oddCounts))]
+	case s.chance(10):
+		back.At = s.wrongReceipt(back.At)
 	}
 	after := s.upTo(6000)
 	if s.chance(5) || c.Hold && s.chance(2) {

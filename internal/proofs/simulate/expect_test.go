@@ -26,7 +26,9 @@ type landing struct {
 	wait    [2]int64 // the shortest and the longest wait that an answer may name
 	next    int64    // reservoir: the place that it would get
 	waiting int64    // reservoir: places up to its own
-	must    bool     // a release has to give something back
+	must    bool     // a release has to give something back, and a renewal to find its slots
+	check   int64    // release: when its check came, as an item with slots knows; 0: perhaps it does not know
+	learned bool     // the instance knows what it shows
 }
 
 // read notes what a read has shown.
@@ -45,26 +47,26 @@ func (l *ledger) expect(u *user, a *landing, k ratelimit.Key, now int64) {
 	o := a.op
 	a.snapshot, a.order = u.Clone(), l.sim.stats[writes]
 	a.figures = u.Figures(o.terms.numbers, now)
-	if r := u.records[counter{o.id, k.Window}]; o.kind == ratelimit.Renew || o.kind == ratelimit.Release && r != nil && r.renewed {
-		if o.whole != nil && o.kind == ratelimit.Renew { // its slots move to where a clock ahead has moved those of the part before
+	switch r := u.records[counter{o.id, k.Window}]; o.kind {
+	case ratelimit.Renew:
+		if o.whole != nil { // its slots move to where a clock ahead has moved those of the part before
 			for _, p := range o.whole.parts {
 				if p.last != nil {
 					now = max(now, p.last.at)
 				}
 			}
 		}
-		if a.must = u.mustRenew(r, o, now); r != nil && o.kind == ratelimit.Renew {
+		if a.must = u.mustRenew(r, o, now); r != nil {
 			a.at = r.at
 		}
 		return
-	}
-	if o.kind == ratelimit.Release {
-		r := u.records[counter{o.id, k.Window}]
-		log, rate := u.Slots(o.terms.numbers)
-		a.must = r != nil && !r.over && r.at == o.request.At && r.n >= o.request.Count && !u.given[receipt(o.id, r.at)] &&
-			(log != nil && log.Holds(now, r.at, o.request.Count*oracle.Cost(rate), false) ||
-				r.remembers(now) && now-r.at <= o.remembered() && u.Holds(o.terms.numbers, now, r.at, o.request.Count, false))
+	case ratelimit.Release:
+		a.must = u.mustGiveBack(r, o, now)
+		if o.terms.HeldUntil(0) != 0 {
+			a.check = u.checkOf(r, o.id, o.request.At, now)
+		}
 		return
+	default:
 	}
 	if r := u.records[counter{o.id, k.Window}]; r != nil && !r.over && !o.late(r) {
 		a.rec, a.known = r, r.remembers(now)
@@ -77,7 +79,7 @@ func (l *ledger) expect(u *user, a *landing, k ratelimit.Key, now int64) {
 	if !a.surely {
 		a.wait = [2]int64{u.Wait(o.terms.numbers, now, need, false), u.Wait(o.terms.numbers, now, need, true)}
 	}
-	a.next = u.Place(o.terms.numbers, u.Moment(o.terms.numbers, now))
+	a.next = u.Place(o.terms.numbers, u.At(o.terms.numbers, now))
 	if a.rec != nil {
 		a.waiting = u.Waiting(o.terms.numbers, now, a.rec.place)
 	}
@@ -86,8 +88,9 @@ func (l *ledger) expect(u *user, a *landing, k ratelimit.Key, now int64) {
 // releasedAt returns the time by which an instance plans a release: its own, or
 // that of the receipt if a clock ahead gave it.
 func (o *op) releasedAt() int64 {
-	if ahead := o.request.At - o.now; 0 < ahead && ahead <= 120_000 {
-		return o.request.At
+	x, _ := o.presents()
+	if ahead := x - o.now; 0 < ahead && ahead <= 120_000 {
+		return x
 	}
 	return o.now
 }

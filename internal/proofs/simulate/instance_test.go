@@ -9,6 +9,7 @@ import (
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/proofs/oracle"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
@@ -95,17 +96,26 @@ type op struct {
 	ended       bool
 	refused     bool     // it has ended, and was told limited
 	unsure      bool     // an update had an unknown outcome
+	wasUnsure   bool     // the same, before it was decided anew, because its mark was refused
 	last        *landing // the last attempt that was answered
 
 	call    call
-	parts   []*op  // if it counts in several items: the decision about each
-	subject string // of a part; empty: the user
-	whole   *op    // of a part: the decision
-	shadow  bool   // a guard in shadow mode asks
-	turn    *op    // the part whose turn it is
-	decided bool   // of a part: it was admitted or refused
-	lost    bool   // of a part: its last attempt got no answer
-	gives   *op    // the part of a check that this one gives back
+	parts   []*op         // if it counts in several items: the decision about each
+	subject string        // of a part; empty: the user
+	whole   *op           // of a part: the decision
+	shadow  bool          // a guard in shadow mode asks
+	turn    *op           // the part whose turn it is
+	decided bool          // of a part: it was admitted or refused
+	lost    bool          // of a part: its last attempt got no answer
+	gives   *op           // the part of a check or a renewal that this one gives back
+	marked  *record       // what it relies on by its mark; nil: its own count, or nothing
+	giving  bool          // it gives back
+	held    *alone        // of a part: what the instance admitted alone, when o began to give back
+	vain    bool          // of a part of a renewal: its slots were gone when that began
+	own     *alone        // of a part: what the instance admitted alone, with this part; nil: without it
+	shown   *seen         // and what it knew of the item
+	ownAt   oracle.Moment // when this part counts there
+	shownAt oracle.Moment
 }
 
 // send decides a call on an instance. Done gets the answer, unless the caller has left.
@@ -133,6 +143,9 @@ func (in *instance) send(v ratelimit.Op, c call, leaves int64, done func(*op, ra
 	s.stats["of these, "+string(v)+" requests"]++
 	o := in.newOp(v, c, t)
 	o.leaves, o.shadow = leaves, shadow
+	for _, p := range o.parts {
+		p.shadow, p.vain = shadow, v == ratelimit.Renew && p.inVain()
+	}
 	o.ctx, o.cancel = context.WithCancel(context.Background())
 	s.line("%s: count %d, partial %v, receipt %d, place %d, subjects %v, by instance %d (%d ms ahead), limit %s",
 		o.name, o.request.Count, c.Partial, c.At, c.ReadyAt, c.subjects, in.number, in.ahead, o.terms.text)
@@ -164,7 +177,7 @@ func (in *instance) send(v ratelimit.Op, c call, leaves int64, done func(*op, ra
 func (in *instance) newOp(v ratelimit.Op, c call, t live.Terms) *op {
 	s := in.sim
 	made := func(r ratelimit.Request, p policy.Policy) *op {
-		r.Policy = p
+		r.Policy, r.Shared = p, t.Shared
 		o := &op{in: in, call: c, request: r, terms: s.of(p), kind: v, id: r.ID, began: s.now, now: in.millis()}
 		if r.ReadyAt != 0 {
 			o.id = placeID(r)

@@ -39,6 +39,7 @@ func (l *ledger) judge(o *op, d ratelimit.Decision, err error) {
 	case d.Outage != nil:
 		s.stats["decided from memory in an outage"]++
 		l.judgeAlone(o, d)
+		l.sameAlone(o)
 		return
 	case o.kind == ratelimit.Reset:
 		o.in.forget(o)
@@ -106,8 +107,8 @@ func (l *ledger) judgeCheck(o *op, d ratelimit.Decision) {
 			s.wrong("%s is told ok, granted %d, and the store has %s", o.name, d.Granted, a.rec)
 		case a.rec.place > o.now:
 			s.wrong("%s is told ok, and its place is at %d", o.name, a.rec.place)
-		case d.At != 0 && d.At != a.rec.at, d.At == 0 && mine && !o.unsure:
-			s.wrong("%s has the receipt %d, and is counted at %d", o.name, d.At, a.rec.at)
+		case d.At != 0 && (d.At != o.now || d.At != a.rec.check), d.At == 0 && mine && !o.unsure:
+			s.wrong("%s comes at %d and has the receipt %d: the store has %s", o.name, o.now, d.At, a.rec)
 		}
 		if d.Granted == o.request.Count {
 			wait = [2]int64{}
@@ -133,6 +134,9 @@ func (l *ledger) judgeCheck(o *op, d ratelimit.Decision) {
 		s.wrong("%s: %s, and allowed is %v", o.name, d.Reason, d.Allowed)
 	}
 	l.judgeFigures(o, d, a.figures, wait)
+	if d.Allowed {
+		l.admit(o)
+	}
 }
 
 // String describes a record in a failure.
@@ -140,7 +144,7 @@ func (r *record) String() string {
 	if r == nil {
 		return "no count of it"
 	}
-	return fmt.Sprintf("a count of %d at %d by %s, place %d", r.n, r.at, r.by.name, r.place)
+	return fmt.Sprintf("a count of %d at %d by %s, place %d, counting at %d, renewed to %d: %v, over: %v, relied on: %v", r.n, r.check, r.by.name, r.place, r.counts, r.at, r.renewed, r.over, r.relied)
 }
 
 // judgeStatus judges a status that the store has answered.

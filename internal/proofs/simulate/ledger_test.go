@@ -3,8 +3,6 @@ package simulate_test
 import (
 	"cmp"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/cric-talk/guards/internal/proofs/oracle"
 	"github.com/cric-talk/guards/internal/ratelimit"
@@ -13,8 +11,9 @@ import (
 // A ledger holds what the store has performed, user by user, and judges it by the
 // models: each write when it lands, each answer when it is given.
 type ledger struct {
-	sim   *sim
-	users map[owner]*user
+	sim        *sim
+	users      map[owner]*user
+	admissions []admission
 }
 
 // An owner is a user or another subject, and what its items count: an activity or a group.
@@ -40,12 +39,12 @@ type user struct {
 	spent   map[string]*spending // if the run has prepaid limits, by the names of all limits
 	void    bool                 // an item was deleted, and instances still have leases of it
 	records map[counter]*record  // the last time that each request was counted
-	given   map[string]bool      // receipts that were given back
-	old     map[string]bool      // receipts of what a reset has deleted, or what was admitted alone
+	given   map[string]*release  // what was given back, by the receipts that did it
 	paced   map[*terms]int64     // when each limit last counted
 	freer   *op                  // the release or reset that did, and whose instance knows; nil: something else made room
 	freed   int64                // when something was last given back or reset
 	changed int64                // when the item last changed
+	deleted int64                // when an item was last deleted by a reset
 
 	deployed bool // no write has changed it since a deploy
 }
@@ -59,53 +58,62 @@ type counter struct {
 
 // A record is a request that was counted.
 type record struct {
-	by    *op
-	now   int64 // by the clock that planned it
-	at    int64 // the receipt
-	n     int64
-	place int64 // reservoir: when it may run
-	whole bool  // the item remembers its id as long as the window
-	over  bool  // it was given back or reset
-	again bool  // an earlier count of the request was given back, or forgotten
-	gone  bool  // its item was deleted when nothing counted any more, and knows no ids
-	order int   // the number of the write that counted it
+	by     *op
+	now    int64 // when the item last kept its id, by the clock of that decision
+	at     int64 // when it came or was last renewed: the newest receipt
+	check  int64 // when it came, which is the first receipt; 0: the item does not know it
+	counts int64 // when it counts in limits other than a log
+	n      int64
+	place  int64 // reservoir: when it may run
+	whole  bool  // the item remembers its id as long as the window
+	over   bool  // it was given back or reset
+	taken  bool  // it was given back by the check that has counted it, because that was refused
+	relied bool  // another check was admitted because of it, and has marked it
+	stale  bool  // it can have the mark of an earlier count
+	again  bool  // an earlier count of the request was given back, or forgotten
+	gone   bool  // its item was deleted when nothing counted any more, and knows no ids
+	order  int   // the number of the write that counted it
 
 	renewed bool    // its slots were moved to at
+	mover   *op     // the renewal that did so last
 	older   []int64 // their receipts before
-	lives   []int64 // the receipts of earlier counts of the request
+	lives   int     // how often the request was counted before
+}
+
+// A release is what the store has given back by one receipt.
+type release struct {
+	now   int64 // when, by the clock of the decision that gave it back
+	check int64 // when the check came, as the item knows it
+	gone  bool  // the item was deleted since then
 }
 
 func (l *ledger) user(id owner) *user {
 	u, ok := l.users[id]
 	if !ok {
-		u = &user{Account: newAccount(l.sim.itemOf(id)), owner: id, spent: map[string]*spending{}, records: map[counter]*record{}, given: map[string]bool{}, old: map[string]bool{}, paced: map[*terms]int64{}, freed: -1 << 60, changed: -1 << 60}
+		u = &user{Account: newAccount(l.sim.itemOf(id)), owner: id, spent: map[string]*spending{}, records: map[counter]*record{}, given: map[string]*release{}, paced: map[*terms]int64{}, freed: -1 << 60, changed: -1 << 60}
 		l.users[id] = u
 	}
 	return u
 }
 
 // promised returns how long the receipt and the id of a request serve at least, on one
-// clock. A log alone keeps receipts as long as its slots, and needs no Hold without another
-// part.
+// clock. A log alone without subjects keeps its slots as long as they count, and its ids
+// without Hold.
 func (o *op) promised() int64 {
-	if o.request.Hold && (o.whole != nil || o.terms.Named() || o.terms.numbers.Rates[0].Kind != "log") {
+	if o.holds() {
 		return 900_000
 	}
 	return 20_000
 }
 
+// holds reports whether the item keeps ids for longer because of Hold.
+func (o *op) holds() bool {
+	return o.request.Hold && (o.terms.Named() || o.terms.numbers.Rates[0].Kind != "log" || o.request.Shared)
+}
+
 // remembered is how long an item certainly knows an id: as long as is promised, less
 // the 2 s by which clocks differ.
 func (o *op) remembered() int64 { return o.promised() - 2000 }
-
-// kept is how long an item knows a renewal at most: a renewal can leave its id in the next
-// of five generations.
-func (o *op) kept() int64 {
-	if o.promised() > 20_000 {
-		return 5 * 300_000
-	}
-	return 5 * 7000
-}
 
 // remembers reports whether an item certainly knows the record for a decision at
 // now.
@@ -124,8 +132,10 @@ func (l *ledger) update(a *landing, w ratelimit.Write, before ratelimit.Item) {
 			l.sim.stats["of these, to the item of a group"]++
 		}
 		l.sim.mix(w.Now, int64(len(a.op.id)))
-		switch a.op.kind {
-		case ratelimit.Release:
+		switch {
+		case w.RelyOn.Set != "":
+			l.marked(u, a, w, before)
+		case a.op.kind == ratelimit.Release:
 			if a.op.gives != nil {
 				l.sim.stats["counts that they gave back, because a later item refused"]++
 				l.sim.had(a.op.request.Activity, "given back after a refusal")
@@ -133,7 +143,7 @@ func (l *ledger) update(a *landing, w ratelimit.Write, before ratelimit.Item) {
 				l.sim.had(a.op.request.Activity, "release")
 			}
 			l.gaveBack(u, a, w, before)
-		case ratelimit.Renew:
+		case a.op.kind == ratelimit.Renew:
 			l.sim.had(a.op.request.Activity, "renewal")
 			l.renewed(u, a, w, before)
 		default:
@@ -163,27 +173,38 @@ func (l *ledger) counted(u *user, a *landing, w ratelimit.Write, before ratelimi
 	if r := earlier; r != nil && !r.over && r.remembers(w.Now) && !o.moves(w, r) {
 		s.wrong("%s is counted twice, at %d and at %d", o.name, r.now, w.Now)
 	}
-	n, at, err := u.Counts(o.terms.numbers, w.Now, before.State, a.item.State)
+	n, when, err := u.Counts(o.terms.numbers, w.Now, before.State, a.item.State)
 	switch {
 	case err != nil:
 		s.wrong("%s: %v: %+v changes %v", o.name, err, w.Update, before.State)
 	case n < 1 || n > o.request.Count || n < o.request.Count && !o.request.Partial:
 		s.wrong("%s asks for %d, and the store counts %d", o.name, o.request.Count, n)
-	case !u.FitsAt(o.terms.numbers, at, n, false):
+	case !u.FitsAt(o.terms.numbers, when, n, false):
 		s.wrong("%s: the store counts %d, which do not fit: %v", o.name, n, u)
 	}
-	r := &record{by: o, now: w.Now, lives: earlier.receipts(), n: n, order: s.stats[writes], again: earlier != nil, whole: u.whole(o, w.Key.Window)}
-	r.place = u.Place(o.terms.numbers, at)
+	r := &record{
+		by: o, now: w.Now, at: w.Now, check: w.Now, counts: when.Counts, n: n,
+		order: s.stats[writes], again: earlier != nil, whole: u.whole(o, w.Key.Window),
+	}
+	if earlier != nil {
+		r.lives = earlier.lives + 1
+		r.stale = (earlier.relied || earlier.stale) && r.sameSet(earlier)
+	}
+	r.place = u.Place(o.terms.numbers, when.Counts)
 	repaces := u.Repaces(o.terms.numbers)
-	if err := u.Count(o.terms.numbers, at, n); err != nil {
+	if err := u.CountAt(o.terms.numbers, when, n); err != nil {
 		s.wrong("%s: %v", o.name, err)
 	}
-	if repaces || u.Ahead(o.terms.numbers, s.now) {
+	if repaces || u.At(o.terms.numbers, s.now) > s.now { // a clock ahead has begun a window, in which less counts
 		u.freed, u.freer = s.now, nil
 	}
 	u.paced[o.terms] = s.now
-	r.at = u.At(o.terms.numbers, w.Now)
 	u.records[name] = r
+	l.keeps(o, before, a.item, o.holds())
+	if when.Counts > w.Now {
+		s.stats[later]++
+		s.had(o.request.Activity, "counted at the time of a clock ahead")
+	}
 	if n < o.request.Count {
 		s.had(o.request.Activity, "partial grant")
 	}
@@ -212,6 +233,12 @@ func (l *ledger) repaced(u *user, a *landing, w ratelimit.Write) bool {
 	return true
 }
 
+// sameSet reports whether the item can keep the ids of two counts of a request in the same
+// set. A mark stays there after a release, so the later one is perhaps not given back.
+func (r *record) sameSet(earlier *record) bool {
+	return r.whole && earlier.whole || within(r.now, earlier.now, 2*r.by.generation())
+}
+
 // freedFor returns when something last made room for requests of t. A bucket also
 // drains at the pace of the last action, which can be that of another tier.
 func (u *user) freedFor(t *terms) int64 {
@@ -234,63 +261,6 @@ func (u *user) whole(o *op, window int64) bool {
 	return !u.Named() && window != 0 && o.terms.numbers.Most <= 100
 }
 
-// gaveBack judges a release that the store has performed.
-func (l *ledger) gaveBack(u *user, a *landing, w ratelimit.Write, before ratelimit.Item) {
-	s, o := l.sim, a.op
-	r := u.records[counter{o.id, w.Key.Window}]
-	at, n := r.receipt(o.request.At, w.Now), o.request.Count
-	log, rate := u.Slots(o.terms.numbers)
-	if log != nil && log.Counted(o.request.At, rate, before.State, a.item.State) < 0 { // the item has forgotten the renewal
-		at = o.request.At
-	}
-	own := r != nil && !r.over && r.at == at && r.n >= n
-	older := log != nil && u.earlier(r, o.id, at)
-	if r != nil && u.old[receipt(o.id, at)] && (!r.over || w.Now-at > o.remembered()) {
-		older = true // later, slots are enough
-	}
-	if o.whole != nil && r != nil && (o.terms.Prepaid() || r.whole) {
-		older = !r.over && !own // a repeat has counted with an id what was leased, or the receipt is that of slots of another part, and the window knows what it counted
-	}
-	keeps := log != nil // its slots are receipts for longer than the ids
-	late := w.Now-at > o.promised()
-	switch {
-	case !u.Holds(o.terms.numbers, w.Now, at, n, true), keeps && late && !log.Holds(w.Now, at, n*oracle.Cost(rate), true):
-		s.wrong("%s gives back %d of %d, which do not count: %v", o.name, n, at, u)
-	case !own && older:
-		s.stats[oldReceipts]++
-		u.old[receipt(o.id, r.at)] = true // now that one is the older receipt
-	case !own && (!keeps || !late):
-		s.wrong("%s gives back %d of %d twice, or what was never counted", o.name, n, at)
-	case late && !keeps && !r.whole:
-		s.wrong("%s gives back %d of %d, %d ms later", o.name, n, at, w.Now-at)
-	}
-	if own && r.renewed || keeps && late { // the other limits counted them at another time, or too long ago
-		log.Back(w.Now, at, n*oracle.Cost(rate))
-		if own && at != o.request.At { // a copy of the release by the newest receipt can find a later count by its id
-			u.old[receipt(o.id, at)] = true
-		}
-	} else {
-		u.Back(o.terms.numbers, w.Now, at, n, before.State, a.item.State, u.changed >= o.began)
-	}
-	if keeps && late && r != nil && r.at != at && !r.over && w.Drop.Set != "" {
-		s.stats[oldReceipts]++ // the id is new again, so the log no longer knows its later count by it, until it is counted once more
-		r.over, u.old[receipt(o.id, r.at)] = true, true
-	}
-	if own || older {
-		r.over = true
-		l.unsay(u, r.by, at, n)
-		u.given[receipt(o.id, at)], u.given[receipt(o.id, o.request.At)] = true, true
-	}
-	if own && slices.Contains(r.lives, o.request.At) {
-		s.stats["of these, by that of an earlier count of a renewed id"]++
-	}
-	if o.request.Hold && w.Now-at > 28_000 {
-		s.stats["releases that gave something back after more than 28 s, because of Hold"]++
-	}
-	u.makeRoom(s.now, o)
-	s.line("the store gives back %d of %s", n, o.name)
-}
-
 // forget notes that an item does not exist. A promise of 15 minutes ends when nothing
 // counts any more, and then the item can be deleted with its ids. In a group, the next
 // write leaves out the limits of the other activity. After a deploy that makes a window
@@ -303,6 +273,7 @@ func (l *ledger) forget(u *user, k ratelimit.Key, item ratelimit.Item) {
 	for c, r := range u.records {
 		r.gone = r.gone || c.window == k.Window && r.by.request.Hold
 	}
+	u.forgetReleases()
 	all := s.itemOf(u.owner)
 	if len(all) == 1 && !u.deployed {
 		return
@@ -318,22 +289,27 @@ func (l *ledger) forget(u *user, k ratelimit.Key, item ratelimit.Item) {
 	}
 }
 
+// forgetReleases notes that an item was deleted, with the ids of releases. Those of other
+// windows serve no more either, because their checks are over.
+func (u *user) forgetReleases() {
+	for _, back := range u.given {
+		back.gone = true
+	}
+}
+
 func receipt(id string, at int64) string { return fmt.Sprint(id, " ", at) }
 
 // reset notes that an item was deleted by a decision; nil: by an operator.
 func (l *ledger) reset(o *op, k ratelimit.Key) {
 	u := l.user(ownerOf(k))
-	u.void = true
+	u.void, u.deleted = true, l.sim.now
 	l.sim.line("the store deletes the item of %s", k.UserID)
 	for c, r := range u.records {
 		if c.window == k.Window {
-			r.over = true
-			for _, at := range append(r.older, r.at) { // each is that of a renewal, or of the check
-				u.old[receipt(c.id, at)] = true
-			}
+			r.over, r.relied, r.stale = true, false, false
 		}
 	}
-	maps.Copy(u.old, u.given)
+	u.forgetReleases()
 	if k.Window != 0 {
 		u.Clear(k.Window)
 	} else {

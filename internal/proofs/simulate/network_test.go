@@ -93,9 +93,12 @@ func (in *instance) attempt(perform func(a *landing)) (*landing, error) {
 func (in *instance) Update(ctx context.Context, w ratelimit.Write) (ratelimit.Item, bool, error) {
 	probe := w.Now == 0 // it counts nothing
 	o := in.sim.op
-	o.begins(w.Key)
+	back, mark := o.givesBack(w), w.RelyOn.Set != ""
+	if !probe || !o.returns(w.Key) {
+		o.begins(w.Key, back, probe && o.shadow)
+	}
 	o.writing = !probe && w.ID != ratelimit.ID{} // a visit is not sent again, and the id tells whether its request is counted
-	part := o.part(w.Key, w.Drop.Set != "")      // now: a late copy does not know what is counted later
+	part := o.part(w.Key, back)                  // now: a late copy does not know what is counted later
 	a, err := in.attempt(func(a *landing) {
 		if w.Key.UserID == spoiled && !probe {
 			in.sim.spoil(a, w)
@@ -107,7 +110,7 @@ func (in *instance) Update(ctx context.Context, w ratelimit.Write) (ratelimit.It
 		in.sim.ledger.update(a, w, before)
 	})
 	if err != nil {
-		o.failed(w.Key, w.Drop.Set != "", err)
+		o.failed(w.Key, back, err)
 		return ratelimit.Item{}, false, err
 	}
 	switch {
@@ -115,6 +118,8 @@ func (in *instance) Update(ctx context.Context, w ratelimit.Write) (ratelimit.It
 		a.op.answers--
 	case probe: // the instance learns what it shows at once, and not when the decision ends
 		in.learn(a.op, a)
+	case mark:
+		a.op.marks(a)
 	default:
 		a.op.answered(a)
 		if a.took > 0 {
@@ -127,7 +132,7 @@ func (in *instance) Update(ctx context.Context, w ratelimit.Write) (ratelimit.It
 // Read implements [ratelimit.Store].
 func (in *instance) Read(ctx context.Context, k ratelimit.Key) (ratelimit.Item, error) {
 	o := in.sim.op
-	o.begins(k)
+	o.begins(k, o.kind == ratelimit.Check && o.returns(k), true)
 	o.writing = false
 	a, err := in.attempt(func(a *landing) {
 		if k.UserID == spoiled {

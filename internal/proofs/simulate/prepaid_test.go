@@ -32,19 +32,19 @@ func (in *instance) balanceOf(of owner) *balance {
 // visited notes a write without an id, which can count more than its request asks for.
 func (l *ledger) visited(u *user, a *landing, w ratelimit.Write, before ratelimit.Item) {
 	s, o := l.sim, a.op
-	n, at, err := u.Counts(o.terms.numbers, w.Now, before.State, a.item.State)
+	n, when, err := u.Counts(o.terms.numbers, w.Now, before.State, a.item.State)
 	switch {
 	case err != nil:
 		s.wrong("%s: %v: %+v changes %v", o.name, err, w.Update, before.State)
 	case !o.terms.Prepaid() || n < 1: // fewer than it asks for, if the instance has held the rest
 		s.wrong("%s asks for %d, and the store counts %d without an id", o.name, o.request.Count, n)
-	case !u.FitsAt(o.terms.numbers, at, n, false):
+	case !u.FitsAt(o.terms.numbers, when, n, false):
 		s.wrong("%s: the store counts %d, which do not fit: %v", o.name, n, u)
 	}
-	if err := u.Count(o.terms.numbers, at, n); err != nil {
+	if err := u.CountAt(o.terms.numbers, when, n); err != nil {
 		s.wrong("%s: %v", o.name, err)
 	}
-	a.took, a.at = n, at
+	a.took, a.at = n, when.Counts
 	s.line("the store counts %d by a visit of %s", n, o.name)
 }
 
@@ -101,12 +101,12 @@ func (l *ledger) told(o *op, d ratelimit.Decision) {
 	case d.Leased:
 		at = max(at, b.at[counted])
 	case o.terms.Prepaid() && o.last.rec != nil:
-		at = max(at, o.last.rec.at)
+		at = max(at, o.last.rec.counts)
 	case o.terms.Prepaid():
 	case o.last == nil || o.last.rec == nil || o.last.rec.by != o:
 		return // found: an earlier decision has counted it
 	default:
-		at = o.last.rec.at
+		at = o.last.rec.counts
 	}
 	l.tell(o, d, at)
 }

@@ -9,15 +9,15 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// byReceipt reports whether requests of v name actions by their receipt.
-func byReceipt(v ratelimit.Op) bool { return v == ratelimit.Release || v == ratelimit.Renew }
-
 // keep lets a client keep what it was granted in a log. It renews once or more often.
 // Sometimes a copy of a renewal arrives as well. Then it gives back by the new receipt or
 // by an older one.
 func (s *sim) keep(in *instance, c call, d ratelimit.Decision) {
 	slots := c
 	slots.At, slots.Count, slots.Partial = d.At, d.Granted, false
+	if s.chance(15) {
+		slots.At = s.wrongReceipt(slots.At)
+	}
 	after := s.upTo(6000)
 	if s.chance(3) {
 		after = s.upTo(s.of(s.named(c.Activity).Limit).numbers.Longest() * 5 / 4)
@@ -39,33 +39,6 @@ func (s *sim) keep(in *instance, c call, d ratelimit.Decision) {
 	}
 }
 
-// receipt returns the receipt of the actions that a request at now names with the receipt
-// at. Once they were renewed, an older receipt of the same id stands for the newest one.
-// That can be the receipt of an earlier count that was given back: as long as the item
-// knows the renewal, nothing tells the two counts apart.
-func (r *record) receipt(at, now int64) int64 {
-	switch {
-	case r == nil || r.over || !r.renewed || at >= r.at:
-	case (slices.Contains(r.older, at) || slices.Contains(r.lives, at)) && now-r.at <= r.by.kept():
-		return r.at
-	}
-	return at
-}
-
-// receipts returns all receipts of a request so far.
-func (r *record) receipts() []int64 {
-	if r == nil {
-		return nil
-	}
-	return append(append(slices.Clone(r.lives), r.older...), r.at)
-}
-
-// earlier reports whether at is a receipt from before r was counted or renewed, and the item
-// takes it for one of r, because it keeps the id without its time.
-func (u *user) earlier(r *record, id string, at int64) bool {
-	return r != nil && !r.over && (u.old[receipt(id, at)] || slices.Contains(r.lives, at) && !u.given[receipt(id, at)])
-}
-
 // renewed judges a renewal that the store has performed.
 func (l *ledger) renewed(u *user, a *landing, w ratelimit.Write, before ratelimit.Item) {
 	s, o := l.sim, a.op
@@ -73,46 +46,68 @@ func (l *ledger) renewed(u *user, a *landing, w ratelimit.Write, before ratelimi
 	r := u.records[name]
 	log, rate := u.Slots(o.terms.numbers)
 	at, n := o.request.At, o.request.Count*oracle.Cost(rate)
-	own := r != nil && !r.over && r.at == at && r.n >= o.request.Count
-	older := u.earlier(r, o.id, at)
+	named, _ := r.names(at)
+	named = named && w.Drop.Set != "" // the item had the id
 	moved, gone := log.Counted(w.Note, policy.Rate{}, before.State, a.item.State), log.Counted(at, policy.Rate{}, before.State, a.item.State)
 	switch {
-	case !log.Holds(w.Now, at, n, true):
+	case !log.Holds(max(w.Now, at), at, n, true):
 		s.wrong("%s renews %d of %d, which do not count: %v", o.name, n, at, u)
-	case !own && !older && w.Now-at <= o.remembered(): // later, slots of one millisecond are alike
-		s.wrong("%s renews %d of %d, which were given back or never counted", o.name, n, at)
+	case named && at != r.at, !named && w.Now-at < o.remembered(): // later, slots of one millisecond are alike
+		s.wrong("%s renews %d of %d, which were given back, moved or never counted: the store has %s", o.name, n, at, r)
 	case w.Note != at && (moved != n || gone != -n):
 		s.wrong("%s renews %d of %d: %d slots are gone, and %d are of now", o.name, n, at, -gone, moved)
 	}
-	u.Move(o.terms.numbers, at, w.Note, o.request.Count)
-	if !own {
-		s.stats[oldReceipts]++
-		if r == nil || r.over { // it is known by its id again
-			r = &record{by: o, n: o.request.Count, order: s.stats[writes], lives: r.receipts()}
-			u.records[name] = r
+	if o.whole != nil {
+		for _, p := range o.whole.parts {
+			if p.vain {
+				s.wrong("%s moves slots, and those of %s were gone before", o.name, p.name)
+			}
 		}
+	}
+	u.Move(o.terms.numbers, at, w.Note, o.request.Count)
+	if !named { // it is known by its id again, and nobody knows when its check came
+		next := &record{by: o, n: o.request.Count, order: s.stats[writes]}
+		if r != nil {
+			next.lives = r.lives + 1
+		}
+		r = next
+		u.records[name] = r
 	}
 	if w.Note != at {
 		r.older = append(r.older, at)
 	}
-	if !own { // from now on the id stands for these actions, and not for those of its last count
-		r.lives = append(r.lives, r.at)
-	}
-	r.at, r.now, r.renewed, r.whole = w.Note, w.Now, true, false
+	r.at, r.now, r.renewed, r.whole, r.mover = w.Note, w.Now, true, false, o
 	s.stats["of these, renewals"]++
 	s.line("the store renews %d of %s at %d", n, o.name, w.Note)
 }
 
-// mustRenew reports whether a renewal or a release has to find the slots of r, although
-// its receipt is that of a renewal, or is an older one. A clock behind can have counted an id
-// again with the receipt of its first count, and then the release of that one was the second's.
+// mustRenew reports whether a renewal has to find the slots of r, by their receipt or by an
+// older one.
 func (u *user) mustRenew(r *record, o *op, now int64) bool {
-	if r == nil || r.over {
+	_, own := r.names(o.request.At)
+	if !own || r.n < o.request.Count || u.given[receipt(o.id, r.at)] != nil {
 		return false
 	}
 	log, rate := u.Slots(o.terms.numbers)
-	return r.n >= o.request.Count && (o.request.At == r.at || slices.Contains(r.older, o.request.At)) && r.remembers(now) &&
-		!u.given[receipt(o.id, r.at)] && (o.kind == ratelimit.Renew || !u.given[receipt(o.id, o.request.At)]) && log.Holds(max(now, r.at), r.at, o.request.Count*oracle.Cost(rate), false)
+	now = max(now, r.at)
+	known := r.remembers(now) || o.request.At == r.at && now-r.at >= o.remembered()
+	return known && log.Holds(now, r.at, o.request.Count*oracle.Cost(rate), false)
+}
+
+// inVain reports whether the slots that o, a renewal, is about are gone already.
+func (o *op) inVain() bool {
+	u := o.in.sim.ledger.user(o.owner())
+	log, rate := u.Slots(o.terms.numbers)
+	if log == nil {
+		return false
+	}
+	at := o.request.At
+	if r := u.records[counter{o.id, 0}]; r != nil && r.renewed {
+		if named, _ := r.names(at); named {
+			at = r.at
+		}
+	}
+	return !log.Holds(max(o.now, at), at, o.request.Count*oracle.Cost(rate), true)
 }
 
 // judgeRenew judges a renewal that the store has answered.

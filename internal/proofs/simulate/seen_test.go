@@ -17,9 +17,10 @@ type seen struct {
 
 // learn notes what an answer of a decision has shown its instance; nil: there was none.
 func (in *instance) learn(o *op, a *landing) {
-	if a == nil {
+	if a == nil || a.learned {
 		return
 	}
+	a.learned = true
 	name := in.knows(o)
 	was := in.seen[name]
 	if was != nil && a.clock < was.asked && was.asked <= in.millis() {
@@ -39,12 +40,12 @@ func (in *instance) knows(o *op) itemKey {
 }
 
 // fitsSeen counts n actions that the instance admits alone in what it has seen. It
-// reports whether they fit there.
-func (in *instance) fitsSeen(o *op, n, place int64) bool {
+// returns when they count there, and whether they fit.
+func (in *instance) fitsSeen(o *op, n, place int64) (when oracle.Moment, fits bool) {
 	s := in.seen[in.knows(o)]
 	if s == nil {
-		return true
+		return when, true
 	}
 	s.asked = math.MinInt64 // whatever the store shows next is newer
-	return s.Give(o.terms.numbers, s.Moment(o.terms.numbers, o.now), n, max(place, o.now))
+	return s.Give(o.terms.numbers, o.now, n, max(place, o.now))
 }

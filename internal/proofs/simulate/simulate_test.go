@@ -46,11 +46,13 @@ func play(t *testing.T, subject subject, seed uint64, verbose bool) (s *sim) {
 		}
 		s.plan(requests / 2)
 		s.loop()
+		s.ledger.settle()
 		if s.chance(3) {
 			s.deploy()
 		}
 		s.plan(requests - requests/2)
 		s.loop()
+		s.ledger.settle()
 	})
 	return s
 }

@@ -12,10 +12,16 @@ import (
 type stats map[string]int
 
 const (
-	writes      = "writes that the store performed"
-	oldReceipts = "releases by an older receipt of a repeated id"
-	newPlaces   = "places that repeats got instead of one whose window was over"
-	beyond      = "broken promises in those runs"
+	writes         = "writes that the store performed"
+	later          = "of these, that count at a later time, which a clock ahead has written"
+	twice          = "checks with subjects that were sent twice, side by side"
+	marks          = "marks of what another attempt had counted"
+	lateMarks      = "marks that came too late, because the other attempt had given back"
+	givenBackAlone = "counts in memory that were given back there"
+	oldReceipts    = "releases by an older receipt of slots that were renewed"
+	similar        = "releases by a receipt of the same seconds that is not the check's"
+	newPlaces      = "places that repeats got instead of one whose window was over"
+	beyond         = "broken promises in those runs"
 )
 
 // happens lists what runs count, in the order of the page. In enough runs, all of it happens.
@@ -72,8 +78,14 @@ var happens = []string{
 	"runs that begin before 2020",
 	"expired items deleted",
 	"attempts counted after their request was refused, because they arrived late",
+	later,
+	twice,
+	"receipts that no check has",
+	marks,
+	lateMarks,
+	givenBackAlone,
 	oldReceipts,
-	"of these, by that of an earlier count of a renewed id",
+	similar,
 	"runs with clocks up to 90 s apart, for which nothing is promised",
 	beyond,
 }

@@ -31,28 +31,58 @@ func (s *sim) itemOf(id owner) (list []*terms) {
 }
 
 // part returns the decision about one item that a request to the store is part of: o
-// itself, or one of its parts. What a check gives back is a release.
-func (o *op) part(k ratelimit.Key, drops bool) *op {
+// itself, or one of its parts. What a check or a renewal gives back is a release.
+func (o *op) part(k ratelimit.Key, givesBack bool) *op {
 	for _, p := range o.parts {
 		if p.request.UserID != k.UserID {
 			continue
 		}
-		if r := o.in.sim.ledger.user(ownerOf(k)).records[counter{p.id, k.Window}]; drops && o.kind == ratelimit.Check && r != nil {
-			back := *p
-			back.kind, back.name, back.request.At, back.gives, back.now = ratelimit.Release, p.name+" gives back", r.at, p, o.in.millis()
-			return &back
+		if !givesBack {
+			return p
 		}
-		return p
+		back := *p
+		back.kind, back.name, back.gives, back.now = ratelimit.Release, p.name+" gives back", p, o.in.millis()
+		if back.request.At = p.now; o.kind == ratelimit.Renew && p.last != nil {
+			back.request.At = p.last.at
+		}
+		return &back
 	}
 	return o
 }
 
-// begins notes that o asks the store about an item. The parts before have ended.
-func (o *op) begins(k ratelimit.Key) {
-	if p := o.part(k, false); p != o && p != o.turn {
-		o.ends(p, !o.shadow)
-		o.turn = p
+// givesBack reports whether a check or a renewal gives back by w what it has done.
+func (o *op) givesBack(w ratelimit.Write) bool {
+	return o.kind == ratelimit.Check && w.GivesBack || o.kind == ratelimit.Renew && w.Drop.Set != "" && w.Note == 0
+}
+
+// returns reports whether the part of an item was asked before the part whose turn it is.
+func (o *op) returns(k ratelimit.Key) bool {
+	return o.turn != nil && slices.Index(o.parts, o.part(k, false)) < slices.Index(o.parts, o.turn)
+}
+
+// begins notes that o asks the store about an item, or has marked what it found there. The
+// parts before have ended. Once the last one has admitted, o turns to those again that
+// another attempt has counted. After a refusal, a check in shadow mode only reads.
+func (o *op) begins(k ratelimit.Key, givesBack, reads bool) {
+	p := o.part(k, false)
+	if p == o || p == o.turn {
+		return
 	}
+	switch {
+	case givesBack:
+		o.ends(p, false)
+		o.busy(1)
+		o.giveBackAlone(p)
+	case !o.returns(k) && reads: // it was perhaps refused
+		o.ends(p, false)
+		o.busy(1)
+	case !o.returns(k):
+		o.ends(p, true)
+	default:
+		o.ends(nil, true)
+		p.decided = false
+	}
+	o.turn = p
 }
 
 // ends notes that the parts before the next one have ended; nil: all. The instance knows
@@ -66,7 +96,7 @@ func (o *op) ends(next *op, admitted bool) {
 		switch {
 		case p == next || !admitted || o.kind != ratelimit.Check:
 			return
-		case !p.decided && (p.lost || p.last == nil && !p.terms.Prepaid()):
+		case !p.decided && (p.lost || !p.terms.Prepaid() && (p.last == nil || !p.last.done && p.last.rec == nil)):
 			o.in.sim.ledger.admittedAlone(p, ratelimit.Decision{Granted: p.request.Count})
 		}
 		p.decided = true
@@ -75,11 +105,11 @@ func (o *op) ends(next *op, admitted bool) {
 
 // failed notes that a request of a part got no answer. Then the outcome of an update is
 // unknown, unless it was throttled, and perhaps the part is not given back.
-func (o *op) failed(k ratelimit.Key, drops bool, err error) {
+func (o *op) failed(k ratelimit.Key, givesBack bool, err error) {
 	if len(o.parts) == 0 {
 		return
 	}
-	p := o.part(k, drops)
+	p := o.part(k, givesBack)
 	_, known := errors.AsType[*ratelimit.StoreError](err)
 	if p.unsure, p.lost = p.unsure || o.writing && !known, true; p.gives != nil {
 		p.gives.unsure = true
@@ -88,10 +118,24 @@ func (o *op) failed(k ratelimit.Key, drops bool, err error) {
 
 // answered notes what the store has answered to o, or to a part of it.
 func (o *op) answered(a *landing) {
-	o.last, o.lost = a, false
+	o.last, o.lost, o.marked = a, false, nil
 	if o.gives != nil {
 		o.gives.last, o.gives.lost = a, false
 	}
+}
+
+// marks notes that the store has answered to a mark of o. Once it is made, the answer to o is
+// the one of before. The instance knows what both have shown.
+func (o *op) marks(a *landing) {
+	o.lost = false
+	if !a.done { // o is decided anew
+		o.in.sim.stats[lateMarks]++
+		o.wasUnsure, o.unsure = o.wasUnsure || o.unsure, false
+		return
+	}
+	o.marked = a.rec
+	o.in.learn(o, o.last)
+	o.in.learn(o, a)
 }
 
 // judgeAll judges the answer to a decision of several parts.
@@ -108,6 +152,11 @@ func (l *ledger) judgeAll(o *op, d ratelimit.Decision, err error) {
 		next = o.parts[refuser] // if it was known to refuse, those before it were not asked
 	}
 	o.ends(next, err == nil && (d.Allowed || len(o.share(d, o.parts[0]).Each) > 0))
+	if err != nil || !d.Allowed {
+		o.giveBackAlone(nil)
+	} else {
+		o.relyAlone()
+	}
 	for i, p := range o.parts {
 		mine := o.share(d, p)
 		if o.kind == ratelimit.Check && err == nil && p.terms.Prepaid() {
@@ -121,13 +170,13 @@ func (l *ledger) judgeAll(o *op, d ratelimit.Decision, err error) {
 			ordinary.Leased, ordinary.Visit = false, false
 			l.told(p, ordinary)
 		}
-		if refuser >= 0 && i < refuser || p.request.Fresh && err != nil {
+		if refuser >= 0 || err != nil {
 			l.judgeGivenBack(p, d, err)
 		}
 		switch {
 		case err != nil, d.Outage != nil:
 		case len(mine.Each) == 0:
-			if d.Allowed && (o.kind == ratelimit.Check || o.kind == ratelimit.Status || o.kind == ratelimit.Release && !o.renewedSlots()) {
+			if d.Allowed && (o.kind == ratelimit.Check || o.kind == ratelimit.Status || o.kind == ratelimit.Release) {
 				s.wrong("%s is told %s, and its item was left out: %+v", p.name, d.Reason, d.Each)
 			}
 		case refuser >= 0 && i != refuser && o.kind != ratelimit.Status: // given back, renewed in vain or read for the metrics
@@ -138,6 +187,10 @@ func (l *ledger) judgeAll(o *op, d ratelimit.Decision, err error) {
 		case p.last != nil:
 			l.judgePart(p, mine, i == refuser)
 		}
+	}
+	o.busy(-1)
+	for _, p := range o.parts {
+		l.sameAlone(p)
 	}
 	switch {
 	case err != nil:
@@ -202,7 +255,7 @@ func (l *ledger) judgePart(p *op, d ratelimit.Decision, refuses bool) {
 	s, a := l.sim, p.last
 	switch {
 	case p.kind == ratelimit.Release:
-		if a.must && !a.done && !p.whole.slotsForgot(p) {
+		if a.must && !a.done {
 			s.wrong("%s comes in time, and nothing was given back", p.name)
 		}
 		l.judgeFigures(p, d, a.figures, [2]int64{})
@@ -221,8 +274,8 @@ func (l *ledger) judgePart(p *op, d ratelimit.Decision, refuses bool) {
 		}
 		if d.Allowed && p.duplicate() {
 			d.Reason = ratelimit.Duplicate
-		} else if d.At == 0 && a.rec != nil { // there is one only if it is that of all parts
-			d.At = a.rec.at
+		} else if d.At == 0 && a.rec != nil && a.rec.by == p { // there is one only if all parts have it
+			d.At = p.now
 		}
 		l.judgeCheck(p, d)
 	}
@@ -234,30 +287,19 @@ func (o *op) duplicate() bool {
 	return o.last != nil && o.last.took == 0 && o.last.rec != nil && o.last.rec.by != o && !o.unsure
 }
 
-// renewedSlots reports whether slots of one of the parts were renewed.
-func (o *op) renewedSlots() bool {
-	return slices.ContainsFunc(o.parts, func(p *op) bool {
-		r := o.in.sim.ledger.user(p.owner()).records[counter{p.id, 0}]
-		return r != nil && (r.renewed || len(r.lives) > 0)
-	})
-}
-
-// slotsForgot reports whether an item with slots of another part may not know the request's
-// id. Then the receipt can be that of a renewal, and a part without slots keeps its count.
-func (o *op) slotsForgot(but *op) bool {
-	return slices.ContainsFunc(o.parts, func(p *op) bool {
-		r := o.in.sim.ledger.user(p.owner()).records[counter{p.id, 0}]
-		return p != but && p.terms.HeldUntil(0) != 0 && (r == nil || r.over && (p.last == nil || !p.last.done) || !r.remembers(p.now))
-	})
-}
-
-// judgeGivenBack requires that a part of a check that was refused counts no more, unless
-// the instance was frozen, and had no time left.
+// judgeGivenBack requires that a part of a check that was refused, or failed, counts no more,
+// unless another attempt relies on it, or the instance was frozen, and had no time left. A
+// renewal in vain leaves no slot where it has moved it.
 func (l *ledger) judgeGivenBack(p *op, d ratelimit.Decision, err error) {
 	u := l.user(p.owner())
 	window, _ := p.terms.Item(p.now)
 	r := u.records[counter{p.id, window}]
-	if p.kind == ratelimit.Check && r != nil && !r.over && r.by == p && !p.unsure && p.in.frozenUntil < p.began && !p.in.limiter.CircuitOpen() && !u.given[receipt(p.id, r.at)] && u.Holds(p.terms.numbers, p.in.millis(), r.at, r.n, false) {
+	if r == nil || r.over || p.unsure || p.wasUnsure || p.in.frozenUntil >= p.began || p.in.limiter.CircuitOpen() {
+		return
+	}
+	counts := p.kind == ratelimit.Check && r.by == p && !r.relied && !r.stale && u.given[receipt(p.id, r.at)] == nil
+	moves := p.kind == ratelimit.Renew && r.mover == p && err == nil
+	if (counts || moves) && u.Holds(p.terms.numbers, p.in.millis(), r.moment(r.at), r.n, false) {
 		l.sim.wrong("%s is told %s, error %v, and its item still has %s", p.name, d.Reason, err, r)
 	}
 }
@@ -282,7 +324,7 @@ func (l *ledger) judgeWhole(o *op, d ratelimit.Decision) {
 	if d.Granted != o.request.Count {
 		s.wrong("%s is granted %d, want %d", o.name, d.Granted, o.request.Count)
 	}
-	at, alike, duplicates := int64(0), true, 0
+	alike, duplicates := true, 0
 	for _, p := range o.parts {
 		leased := p.terms.Prepaid() && (p.last == nil || p.last.took > 0)
 		switch {
@@ -290,16 +332,15 @@ func (l *ledger) judgeWhole(o *op, d ratelimit.Decision) {
 			duplicates++
 			alike = false
 		case leased:
-		case p.unsure, p.last.rec == nil, at != 0 && at != p.last.rec.at:
+		case p.unsure:
 			alike = false
-		default:
-			at = p.last.rec.at
 		}
 	}
 	if all := duplicates == len(o.parts); all != (d.Reason == ratelimit.Duplicate) {
 		s.wrong("%s is told %s, and %d of %d parts were counted before", o.name, d.Reason, duplicates, len(o.parts))
 	}
-	if alike && d.At != at {
-		s.wrong("%s has the receipt %d, and all parts are counted at %d", o.name, d.At, at)
+	leases := !slices.ContainsFunc(o.parts, func(p *op) bool { return !p.terms.Prepaid() || p.last != nil && p.last.took == 0 })
+	if alike && !leases && d.At != o.now || d.At != 0 && d.At != o.now {
+		s.wrong("%s comes at %d and has the receipt %d", o.name, o.now, d.At)
 	}
 }
