@@ -16,6 +16,7 @@ import (
 	. "github.com/cric-talk/guards/internal/cleanup"
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/liveedit"
 	"github.com/cric-talk/guards/internal/metrics"
 	"github.com/cric-talk/guards/internal/ratelimit"
@@ -236,11 +237,11 @@ type document struct {
 	err, changed error
 }
 
-func (d document) Settings(context.Context, bool) ([]byte, int64, error) {
-	return []byte(d.content), 1, d.err
+func (d document) Settings(context.Context, bool) (live.Stored, error) {
+	return live.Stored{Version: 1, Document: []byte(d.content)}, d.err
 }
 
-func (d document) ChangeSettings(context.Context, int64, []byte, liveedit.Change) error {
+func (d document) ChangeSettings(context.Context, int64, live.Stored, liveedit.Change) error {
 	return d.changed
 }
 

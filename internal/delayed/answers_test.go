@@ -75,7 +75,9 @@ func TestAStatusTakesNoPlace(t *testing.T) {
 // A document is a table that has only live limits.
 type document []byte
 
-func (d document) Settings(context.Context, bool) ([]byte, int64, error) { return d, 1, nil }
+func (d document) Settings(context.Context, bool) (live.Stored, error) {
+	return live.Stored{Version: 1, Document: d}, nil
+}
 
 // Operators can let jobs through before their places: with a mode off or shadow, of the
 // function or a live one, or with a granted role that is not limited.

@@ -44,6 +44,7 @@ import (
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/metrics"
+	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/retry"
 )
@@ -158,8 +159,10 @@ func (h *Handler) terms(r *Request) (live.Terms, error) {
 	held := false
 	for s := range t.Parts {
 		widest := s.Limit
-		if Mode(t.Mode) == Shadow && s.Code.Most() > widest.Most() {
-			widest = s.Code // a lower live limit that is only tried must refuse nobody
+		for _, other := range []policy.Policy{s.Code, s.Before} {
+			if Mode(t.Mode) == Shadow && other.Most() > widest.Most() {
+				widest = other // a lower live limit that is only tried must refuse nobody
+			}
 		}
 		if err := r.fits(widest, s.Name); err != nil {
 			return t, err
@@ -235,8 +238,22 @@ func (h *Handler) ask(ctx context.Context, t live.Terms, r Request) (Answer, err
 		if d.Reason == ratelimit.OK {
 			d.Reason = ratelimit.Limited
 		}
+		if i := lowest(d.Each); i >= 0 { // its wait has no end, so it is the longest
+			d.ByLimit(i)
+		}
 	}
 	return h.answer(t, r, d), nil
+}
+
+// lowest returns the index of the limit with the lowest number; -1: there is none.
+func lowest(limits []policy.Reading) int {
+	lowest := -1
+	for i, l := range limits {
+		if lowest < 0 || l.Limit < limits[lowest].Limit {
+			lowest = i
+		}
+	}
+	return lowest
 }
 
 // parts returns the request of the user, and the same request of each subject.
@@ -254,7 +271,7 @@ func parts(user ratelimit.Request, subjects []live.Subject) []ratelimit.Part {
 func (h *Handler) answer(t live.Terms, r Request, d ratelimit.Decision) Answer {
 	a := Answer{Request: r, Allowed: d.Allowed, Reason: d.Reason, Decision: &d, Granted: d.Granted}
 	if t.Label != "" && d.Limit != 0 {
-		a.Display = fmt.Sprintf("%s: %d/%d", t.Label, d.Used, d.Limit)
+		a.Display = h.display(t.Label, a)
 	}
 	for s := range t.Parts {
 		if until := s.Limit.HeldUntil(d.At); d.At != 0 && until != 0 && (a.HeldUntil == 0 || until < a.HeldUntil) {
@@ -278,6 +295,20 @@ func (h *Handler) answer(t live.Terms, r Request, d ratelimit.Decision) Answer {
 	}
 	d.ReadyAt, d.Waiting = 0, 0 // a place that was given before shadow mode has no meaning
 	return a
+}
+
+// display returns the label and the figures of the user's limit that comes first in the
+// code. It is empty if a has no figures of the user, which happens if a subject refused
+// from memory.
+func (h *Handler) display(label string, a Answer) string {
+	code, _ := h.Guard.Activity(a.Activity)
+	first := code.Limit.Rates()[0].Name
+	for _, l := range a.Decision.Limits() {
+		if l.Name == first || first == "" && l.Name == a.Activity { // its name beside subjects
+			return fmt.Sprintf("%s: %d/%d", label, l.Used, l.Limit)
+		}
+	}
+	return ""
 }
 
 // newRequestID returns Lambda's own id of the invocation, or a random id

@@ -16,28 +16,26 @@ import (
 
 // A settings is a table that holds a document, as a test writes it.
 type settings struct {
-	document []byte
-	version  int64
-	looks    int
-	slow     time.Duration // for each look
+	live.Stored
+	looks int
+	slow  time.Duration // for each look
 }
 
-func (s *settings) Settings(context.Context, bool) ([]byte, int64, error) {
+func (s *settings) Settings(context.Context, bool) (live.Stored, error) {
 	s.looks++
 	time.Sleep(s.slow)
-	return s.document, s.version, nil
+	return s.Stored, nil
 }
 
 // set writes a document. It moves the clock far enough that the next request
 // makes the guard look.
 func (s *settings) set(b *bench, now live.Settings) {
 	b.t.Helper()
-	document, err := now.Document()
+	stored, err := now.Stored(s.Version + 1)
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	s.document = document
-	s.version++
+	s.Stored = stored
 	b.now = b.now.Add(31 * time.Second)
 }
 

@@ -124,3 +124,19 @@ func TestEachLimitThatIsCrossedIsInTheMetrics(t *testing.T) {
 		}
 	}
 }
+
+// An error counts its requests, too: those that got no answer.
+func TestRequestsOfAnUnavailableDecisionAreInTheMetrics(t *testing.T) {
+	for name, event := range map[string]string{
+		"a check": `{}`, "a release": `{"op": "release", "at": 1700000040000, "requestId": "r"}`, "a reset": `{"op": "reset"}`,
+	} {
+		b := newBench(t)
+		b.DenyOutage, b.store.away = true, errAway
+		if _, err := b.ask(event); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+		if want := fmt.Sprintf(`"Degraded":1,"Requests":%d}`, b.store.asked); b.store.asked == 0 || !strings.Contains(b.lines.String(), want) {
+			t.Errorf("%s: %s, want %s", name, &b.lines, want)
+		}
+	}
+}

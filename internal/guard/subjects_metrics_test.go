@@ -101,3 +101,44 @@ func TestTheMetricsNameALimitThatWaitingDoesNotHelp(t *testing.T) {
 		t.Errorf("%v, want one by the room", got)
 	}
 }
+
+// Requests counts each request to the table. A refusal by a room costs what policies.md
+// says: the user's update, the refusal, and what is given back.
+func TestGivingBackIsInTheMetricRequests(t *testing.T) {
+	check := func(user, tenant string) string {
+		return `{"activity":"write","count":2,"userId":"` + canary + user + `","subjects":{"room":"r","tenant":"` + tenant + `"}}`
+	}
+	full := []string{check("1", "t1"), check("2", "t1")} // the room
+	for name, tt := range map[string]struct {
+		mode     Mode
+		before   []string
+		last     string
+		outcome  string
+		requests float64
+	}{
+		"counted":                        {Enforce, nil, check("1", "t1"), "Allowed", 3},
+		"refused by the user":            {Enforce, []string{check("1", "t1")}, check("1", "t2"), "Refused", 1},
+		"refused by the room":            {Enforce, full, check("3", "t1"), "Refused", 3},
+		"refused by the room, in shadow": {Shadow, full, check("3", "t1"), "Shadowed", 4}, // and the tenant is read
+	} {
+		b := newBench(t)
+		b.Guard, b.Mode = rooms, tt.mode
+		var line fields
+		for _, event := range append(tt.before, tt.last) {
+			b.lines.Reset()
+			b.now = b.now.Add(2 * time.Second) // the memory knows no refusal any more
+			before := b.store.asked
+			if _, err := b.Invoke(t.Context(), []byte(event)); err != nil {
+				t.Fatal(err)
+			}
+			b.Metrics.Flush()
+			first, _, _ := strings.Cut(b.lines.String(), "\n")
+			if line = parse(t, []byte(first)); line["Requests"] != float64(b.store.asked-before) {
+				t.Errorf("%s: %s, and the store was asked %d times", name, first, b.store.asked-before)
+			}
+		}
+		if line[tt.outcome] != 1.0 || line["Requests"] != tt.requests {
+			t.Errorf("%s: %v, want %s and %v requests", name, line, tt.outcome, tt.requests)
+		}
+	}
+}

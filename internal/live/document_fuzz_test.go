@@ -33,7 +33,7 @@ func FuzzDocument(f *testing.F) {
 	f.Fuzz(func(t *testing.T, document []byte) {
 		var log bytes.Buffer
 		follower := &Follower{
-			Source: &table{kept: kept{document, 1}},
+			Source: &table{Stored: Stored{Version: 1, Document: document}},
 			Guards: limits.All, Log: slog.New(slog.NewTextHandler(&log, nil)),
 		}
 		err := follower.Read(t.Context())

@@ -23,10 +23,10 @@ const (
 
 // A Source holds the settings document.
 type Source interface {
-	// Settings returns the document and its version, which is at least 1. It
-	// returns nil and 0 only if there is no document. A read that is not
-	// consistent may return an older document.
-	Settings(ctx context.Context, consistent bool) (document []byte, version int64, err error)
+	// Settings returns the document and what is beside it. It returns the zero Stored
+	// only if there is no document. A read that is not consistent may return an older
+	// document.
+	Settings(ctx context.Context, consistent bool) (Stored, error)
 }
 
 // A Follower keeps an instance's limits up to date. At most every 30 s it reads
@@ -42,17 +42,11 @@ type Follower struct {
 	mu    sync.Mutex
 	began time.Time     // when the last read began
 	rest  time.Duration // how long after that the next one is due
-	seen  snapshot      // the document from which last was made
+	seen  Stored        // from which last was made
 }
 
-// A snapshot is a settings document and its version; zero: there is no document.
-type snapshot struct {
-	document []byte
-	version  int64
-}
-
-func (s snapshot) equal(o snapshot) bool {
-	return s.version == o.version && bytes.Equal(s.document, o.document)
+func (s Stored) equal(o Stored) bool {
+	return s.Version == o.Version && bytes.Equal(s.Document, o.Document) && bytes.Equal(s.Trials, o.Trials)
 }
 
 // Limits returns the limits that the last good read found. Before that, and for
@@ -121,32 +115,26 @@ func (f *Follower) due() (age time.Duration, ok bool) {
 
 // Read reads the settings at once, with a consistent read, and follows them.
 func (f *Follower) Read(ctx context.Context) error {
-	found, err := f.read(ctx, true)
+	found, err := f.Source.Settings(ctx, true)
 	if err != nil {
 		return err
 	}
 	return f.follow(ctx, found)
 }
 
-// read reads the document.
-func (f *Follower) read(ctx context.Context, consistent bool) (s snapshot, err error) {
-	s.document, s.version, err = f.Source.Settings(ctx, consistent)
-	return s, err
-}
-
 // refresh reads the settings with eventual consistency, which costs half as much. If it
 // finds an older document than the last one, or none, the read may be stale, or an
 // operator has restored or deleted the document. A consistent read tells which.
 func (f *Follower) refresh(ctx context.Context) error {
-	found, err := f.read(ctx, false)
+	found, err := f.Source.Settings(ctx, false)
 	if err != nil {
 		return err
 	}
 	f.mu.Lock()
 	seen := f.seen
 	f.mu.Unlock()
-	if found.version <= seen.version && !found.equal(seen) {
-		if found, err = f.read(ctx, true); err != nil {
+	if found.Version <= seen.Version && !found.equal(seen) {
+		if found, err = f.Source.Settings(ctx, true); err != nil {
 			return err
 		}
 	}
@@ -154,18 +142,15 @@ func (f *Follower) refresh(ctx context.Context) error {
 }
 
 // follow applies the document that was found, unless it is applied already.
-func (f *Follower) follow(ctx context.Context, found snapshot) error {
+func (f *Follower) follow(ctx context.Context, found Stored) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if found.equal(f.seen) {
 		return nil
 	}
-	var s Settings
-	if found.version > 0 {
-		var err error
-		if s, err = Parse(found.document); err != nil {
-			return err
-		}
+	s, err := found.Settings()
+	if err != nil {
+		return err
 	}
 	l, problems := s.Limits(f.Guards, f.last.Load())
 	f.last.Store(l)

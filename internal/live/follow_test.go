@@ -84,12 +84,12 @@ func TestSettingsThatCannotBeReadKeepTheLastGoodOnes(t *testing.T) {
 		b.look(5, 1)
 		b.err = nil
 		for i, document := range []string{`{`, `{"activities": {"create_post": {"limit": "none"}}}`, `{"limits": {}}`} {
-			b.kept = kept{[]byte(document), 9 + int64(i)}
+			b.Stored = Stored{Version: 9 + int64(i), Document: []byte(document)}
 			b.look(5, 1)
 		}
 		// An activity that the code does not have is no reason to lose the
 		// rest.
-		b.kept = kept{[]byte(`{"activities": {"gone": {"limit": "1/1m"}, "create_post": {"limit": "7/1m"}}}`), 12}
+		b.Stored = Stored{Version: 12, Document: []byte(`{"activities": {"gone": {"limit": "1/1m"}, "create_post": {"limit": "7/1m"}}}`)}
 		b.look(7, 1)
 	})
 }
@@ -110,21 +110,21 @@ func TestALookThatFailedIsRepeatedSoon(t *testing.T) {
 // A look that finds an older document, or none, reads once more with a
 // consistent read before the follower applies the change.
 func TestSettingsThatGoBackAreFollowed(t *testing.T) {
-	seven := kept{[]byte(`{"activities": {"create_post": {"limit": "7/1m"}}}`), 1}
+	seven := Stored{Version: 1, Document: []byte(`{"activities": {"create_post": {"limit": "7/1m"}}}`)}
 	for name, tt := range map[string]struct {
-		now   kept
+		now   Stored
 		limit int64
 	}{
-		"deleted, which means no live limits":               {kept{}, 10},
+		"deleted, which means no live limits":               {Stored{}, 10},
 		"restored with a lower version":                     {seven, 7},
-		"restored, and then changed up to the same version": {kept{seven.document, 2}, 7},
+		"restored, and then changed up to the same version": {Stored{Version: 2, Document: seven.Document}, 7},
 	} {
 		t.Run(name, func(t *testing.T) {
 			follow(t, func(_ *testing.T, b bench) {
 				b.set("30/1m")
 				b.set("20/1m")
 				b.look(20, 1)
-				b.kept = tt.now
+				b.Stored = tt.now
 				b.look(tt.limit, 2)
 				b.look(tt.limit, 1) // it is now the last good one
 				b.set("25/1m")
@@ -137,10 +137,10 @@ func TestSettingsThatGoBackAreFollowed(t *testing.T) {
 func TestAnEventuallyConsistentReadThatGoesBackChangesNothing(t *testing.T) {
 	follow(t, func(_ *testing.T, b bench) {
 		b.set("20/1m")
-		first := b.kept
+		first := b.Stored
 		b.set("5/1m")
 		b.look(5, 1)
-		for _, stale := range []kept{first, {}} {
+		for _, stale := range []Stored{first, {}} {
 			b.stale = &stale
 			b.look(5, 2)
 		}
@@ -155,7 +155,7 @@ func TestAConfirmationThatFailsChangesNothing(t *testing.T) {
 	follow(t, func(_ *testing.T, b bench) {
 		b.set("20/1m")
 		b.look(20, 1)
-		b.kept = kept{}
+		b.Stored = Stored{}
 		b.failFrom = 2
 		b.look(20, 2)
 		b.failFrom = 0
@@ -212,34 +212,29 @@ func (b bench) takes(longest, want time.Duration) {
 // A table keeps settings in memory. Its eventually consistent reads return
 // stale, if stale is set.
 type table struct {
-	kept
-	stale    *kept
+	Stored
+	stale    *Stored
 	err      error
 	failFrom int           // reads from this one on fail; 0: none
 	slow     time.Duration // for each read
 	reads    int
 }
 
-type kept struct {
-	document []byte
-	version  int64
-}
-
-func (t *table) Settings(_ context.Context, consistent bool) ([]byte, int64, error) {
+func (t *table) Settings(_ context.Context, consistent bool) (Stored, error) {
 	t.reads++
 	time.Sleep(t.slow)
 	if t.failFrom > 0 && t.reads >= t.failFrom {
-		return nil, 0, errors.New("away")
+		return Stored{}, errors.New("away")
 	}
 	if t.stale != nil && !consistent {
-		return t.stale.document, t.stale.version, t.err
+		return *t.stale, t.err
 	}
-	return t.document, t.version, t.err
+	return t.Stored, t.err
 }
 
 // put changes the document to these overrides, a JSON object.
 func (t *table) put(overrides string) {
-	t.kept = kept{fmt.Appendf(nil, `{"activities": %s}`, overrides), t.version + 1}
+	t.Stored = Stored{Version: t.Version + 1, Document: fmt.Appendf(nil, `{"activities": %s}`, overrides)}
 }
 
 func activityOf(tb testing.TB, name string) limits.Activity {
@@ -293,7 +288,7 @@ func TestTheLogRepeatsNothingOfTheDocument(t *testing.T) {
 		`{"activities":{"` + canary + `":{"limit":"20/1m"}}}`,
 	} {
 		var log bytes.Buffer
-		f := &Follower{Source: &table{kept: kept{document: []byte(document), version: 1}}, Guards: app.All, Log: slog.New(slog.NewJSONHandler(&log, nil))}
+		f := &Follower{Source: &table{Stored: Stored{Version: 1, Document: []byte(document)}}, Guards: app.All, Log: slog.New(slog.NewJSONHandler(&log, nil))}
 		err := f.Read(t.Context())
 		if strings.Contains(log.String(), canary) || err != nil && strings.Contains(err.Error(), canary) {
 			t.Errorf("%s: log %s, error %v", document, &log, err)

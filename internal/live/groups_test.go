@@ -179,7 +179,7 @@ func TestALiveLimitOfAGroupAfterADeploy(t *testing.T) {
 		`{"activities": {"content.writes": {"limit": "200/1h"}}}`,
 		`{"activities": {"content.writes": {"limit": "x"}, "content.posts": {"limit": "8/1m"}, "content.": {"limit": "1/1h"}}}`,
 	} {
-		table.kept = kept{[]byte(document), int64(10 + i)}
+		table.Stored = Stored{Version: int64(10 + i), Document: []byte(document)}
 		if err := f.Read(t.Context()); err != nil {
 			t.Fatal(err)
 		}

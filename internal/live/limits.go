@@ -22,7 +22,8 @@ type Limits struct {
 
 type activity struct {
 	limits.Activity
-	mode string
+	mode   string
+	before map[string]limits.Tiers // by part: the limits before those that are only tried
 }
 
 // A Case is what the terms of one request depend on.
@@ -42,6 +43,7 @@ type Case struct {
 type Terms struct {
 	Limit    policy.Policy // zero: no limit
 	Code     policy.Policy // what the code alone would put in its place
+	Before   policy.Policy // if Limit is lower than the live limit before it: that one; see [Trials]. Zero: none
 	Subjects []Subject     // those that the case names, in the order of the code
 	Label    string        // of the activity, like Group and Hold
 	Group    string
@@ -56,14 +58,14 @@ type Terms struct {
 
 // A Subject is one of the case, with its limit as Terms has it.
 type Subject struct {
-	Name, UserID string // UserID is the key of its items, see [limits.SubjectID]
-	Limit, Code  policy.Policy
-	Tier         string // a granted tier, as in Terms
+	Name, UserID        string        // UserID is the key of its items, see [limits.SubjectID]
+	Limit, Code, Before policy.Policy // as in Terms
+	Tier                string        // a granted tier, as in Terms
 }
 
 // Parts yields the user, who has no name and no key here, and each subject.
 func (t Terms) Parts(yield func(Subject) bool) {
-	if yield(Subject{Limit: t.Limit, Code: t.Code}) {
+	if yield(Subject{Limit: t.Limit, Code: t.Code, Before: t.Before}) {
 		slices.Values(t.Subjects)(yield)
 	}
 }
@@ -89,7 +91,7 @@ func (l *Limits) Terms(c Case) (t Terms) {
 		t.Role = ""
 	}
 	tier := cmp.Or(t.Tier, c.Tier)
-	t.Limit, t.Code = activity.For(tier), c.Activity.For(tier)
+	t.Limit, t.Code, t.Before = activity.For(tier), c.Activity.For(tier), l.before(activity.Part(""), c, tier)
 	for i, s := range activity.Subjects {
 		id, ok := c.Subjects[s.Name]
 		if !ok {
@@ -98,11 +100,24 @@ func (l *Limits) Terms(c Case) (t Terms) {
 		one := Subject{Name: s.Name, UserID: limits.SubjectID(s.Name, id)}
 		one.Tier, _ = l.granted(one.UserID, c, s.Tiers)
 		tier := cmp.Or(one.Tier, c.Tier)
-		one.Limit, one.Code = s.For(tier), c.Activity.Subjects[i].For(tier)
+		one.Limit, one.Code, one.Before = s.For(tier), c.Activity.Subjects[i].For(tier), l.before(s, c, tier)
 		t.Subjects = append(t.Subjects, one)
 	}
 	t.Unlimited = t.Limit.IsZero() || t.Mode == off
 	return t
+}
+
+// before returns the limit before the one that a part of the case's activity has now.
+func (l *Limits) before(now limits.Subject, c Case, tier string) policy.Policy {
+	if l == nil {
+		return policy.Policy{}
+	}
+	before := l.activities[c.Activity.Name].before[now.Name]
+	p, ok := before[tier]
+	if _, named := now.Tiers[tier]; !ok && !named {
+		return before[""]
+	}
+	return p
 }
 
 // granted returns the tier among tiers, and the bypass role, that a user or a subject has
@@ -178,8 +193,11 @@ type Override struct {
 	ModeSet Stamp            `json:"modeSet,omitzero"`
 }
 
-// off is the mode in which nobody is limited.
-const off = "off"
+// Two of the modes.
+const (
+	off    = "off"    // nobody is limited
+	shadow = "shadow" // limits are only tried
+)
 
 // A change applies settings to one activity after the other. The mode and the limit of
 // each tier apply separately.
@@ -194,13 +212,14 @@ type change struct {
 // activity returns an activity of the code with the settings applied.
 func (c *change) activity(code limits.Activity) activity {
 	was, mode := c.last.Activity(code)
-	now := activity{code, c.Activities[code.Name].Mode}
-	if !slices.Contains([]string{"", "enforce", "shadow", off}, now.mode) {
+	now := activity{Activity: code, mode: c.Activities[code.Name].Mode, before: map[string]limits.Tiers{}}
+	if !slices.Contains([]string{"", "enforce", shadow, off}, now.mode) {
 		c.problems = append(c.problems, fmt.Errorf("%s: %w", code.Name, input.Invalid("mode", input.Show(now.mode), "enforce, shadow or off")))
 		now.mode = mode
 	}
 	for _, part := range code.Parts() {
-		now.Activity = now.With(c.part(code, part, was.Part(part.Name)))
+		part = c.part(code, part, was.Part(part.Name))
+		now.Activity, now.before[part.Name] = now.With(part), c.Trials.before(code, part)
 	}
 	return now
 }

@@ -67,7 +67,7 @@ func TestEachPartOfAnOverrideAppliesAlone(t *testing.T) {
 			table, log := &table{}, new(bytes.Buffer)
 			f := &Follower{Source: table, Guards: limits.All, Log: slog.New(slog.NewTextHandler(log, nil))}
 			for i, document := range tt.documents {
-				table.kept = kept{fmt.Appendf(nil, `{"activities": {"create_post": %s}}`, document), int64(i + 1)}
+				table.Stored = Stored{Version: int64(i + 1), Document: fmt.Appendf(nil, `{"activities": {"create_post": %s}}`, document)}
 				if err := f.Read(t.Context()); err != nil {
 					t.Fatal(err)
 				}

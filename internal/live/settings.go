@@ -23,6 +23,36 @@ import (
 type Settings struct {
 	Activities map[string]Override `json:"activities,omitempty"` // by name: write, write/room, or content.writes, a limit of a group
 	Grants     []Grant             `json:"grants,omitempty"`
+
+	Trials Trials `json:"-"` // beside the document, see Stored
+}
+
+// Stored is the form in which a table keeps the settings. The zero Stored means that there
+// are none.
+type Stored struct {
+	Version  int64  // at least 1
+	Document []byte // JSON
+	Trials   []byte // the JSON of [Trials]; empty: none
+}
+
+// Settings returns the settings. The code may be unable to apply them. The error has the
+// type *DocumentError.
+func (s Stored) Settings() (Settings, error) {
+	if s.Version == 0 {
+		return Settings{}, nil
+	}
+	settings, err := Parse(s.Document)
+	settings.Trials = parseTrials(s.Trials)
+	return settings, err
+}
+
+// Stored returns the settings as a table keeps them under this version.
+func (s Settings) Stored(version int64) (stored Stored, err error) {
+	stored.Version = version
+	if stored.Document, err = s.Document(); err == nil {
+		stored.Trials, err = s.Trials.stored()
+	}
+	return stored, err
 }
 
 // A Grant gives a user either a role or a tier, until a time.

@@ -17,7 +17,7 @@ import (
 // A deploy has changed the window, so the live limit applies no more. Operators
 // can still switch the activity off, and change its tiers.
 func TestAPartThatDoesNotApplyDoesNotBlockTheOthers(t *testing.T) {
-	table := &table{document: []byte(`{"activities": {"act": {"limit": "20/1m", "tiers": {"old": "30/1m"}}}}`), version: 1}
+	table := &table{Stored: live.Stored{Version: 1, Document: []byte(`{"activities": {"act": {"limit": "20/1m", "tiers": {"old": "30/1m"}}}}`)}}
 	guards := guards.Guards{{Name: "g", Message: "m", Activities: []guards.Activity{{Name: "act", Limit: policy.Must("10/1h")}}}}
 	edit := func(tier, limit, mode string) error {
 		return Edit(t.Context(), table, guards, Change{}, func(s Draft) (Draft, error) { return s.Set("act", tier, limit, mode), nil })
@@ -28,7 +28,7 @@ func TestAPartThatDoesNotApplyDoesNotBlockTheOthers(t *testing.T) {
 	if edit("new", "40/1m", "") == nil || edit("", "30/1m", "") == nil || edit("", "", "on") == nil {
 		t.Error("a part that can't apply is stored")
 	}
-	if got := string(table.document); got != `{"activities":{"act":{"limit":"20/1m","tiers":{"new":"40/1h","old":"30/1m"},"mode":"off"}}}` {
+	if got := string(table.Document); got != `{"activities":{"act":{"limit":"20/1m","tiers":{"new":"40/1h","old":"30/1m"},"mode":"off"}}}` {
 		t.Errorf("the settings are %s", got)
 	}
 }
@@ -38,10 +38,10 @@ func TestAPartThatDoesNotApplyDoesNotBlockTheOthers(t *testing.T) {
 func TestAChangedTierIsChecked(t *testing.T) {
 	table := &table{}
 	table.edit(t, func(s Draft) Draft { return s.Set("create_post", "premium", "30/1m", "") })
-	before := string(table.document)
+	before := string(table.Document)
 	err := Edit(t.Context(), table, limits.All, Change{}, func(s Draft) (Draft, error) { return s.Set("create_post", "premium", "log 5/1h", ""), nil })
-	if err == nil || string(table.document) != before {
-		t.Errorf("%v, and the settings are %s, want an error and %s", err, table.document, before)
+	if err == nil || string(table.Document) != before {
+		t.Errorf("%v, and the settings are %s, want an error and %s", err, table.Document, before)
 	}
 }
 
@@ -59,7 +59,7 @@ func TestSet(t *testing.T) {
 	} {
 		table := &table{}
 		err := Edit(t.Context(), table, limits.All, Change{}, func(s Draft) (Draft, error) { return s.Set(tt.activity, tt.tier, tt.limit, ""), nil })
-		if got := string(table.document); got != tt.kept || (err == nil) != (tt.kept != "") {
+		if got := string(table.Document); got != tt.kept || (err == nil) != (tt.kept != "") {
 			t.Errorf("%s %s %q: %v, and the document is %s, want %s", tt.activity, tt.tier, tt.limit, err, got, tt.kept)
 		}
 	}
@@ -87,8 +87,8 @@ func TestUnset(t *testing.T) {
 			t.Errorf("unset %s of %s: %v, want %q", step.tier, step.activity, err, step.want)
 		}
 	}
-	if string(table.document) != "{}" || table.version != 3 {
-		t.Errorf("%s at version %d is left, want nothing at 3", table.document, table.version)
+	if string(table.Document) != "{}" || table.Version != 3 {
+		t.Errorf("%s at version %d is left, want nothing at 3", table.Document, table.Version)
 	}
 }
 
@@ -96,9 +96,9 @@ func TestUnset(t *testing.T) {
 // another kind than its activity has. The other parts can be changed and
 // forgotten. The bad parts can be unset.
 func TestSettingsOfOtherCodeAreEdited(t *testing.T) {
-	table := &table{version: 7, document: []byte(`{"activities": {"gone": {"limit": "1/1m"}, "lost": {"mode": "off"},
+	table := &table{Stored: live.Stored{Version: 7, Document: []byte(`{"activities": {"gone": {"limit": "1/1m"}, "lost": {"mode": "off"},
 		"create_post": {"limit": "20/1h"}, "ingest": {"limit": "50/1h"}, "like": {"limit": "1/1m"}, "pin": {"limit": "log 50/12h"}},
-		"grants": [{"userId": "u1", "role": "admin", "until": "2030-01-01T00:00:00Z", "reason": "r"}]}`)}
+		"grants": [{"userId": "u1", "role": "admin", "until": "2030-01-01T00:00:00Z", "reason": "r"}]}`)}}
 	table.edit(t, func(s Draft) Draft { return s.Set("add_comment", "", "", "off") })
 	if n, err := Forget(t.Context(), table, limits.All, "u1", time.Now()); n != 1 || err != nil {
 		t.Errorf("Forget = %d, %v", n, err)
@@ -109,7 +109,7 @@ func TestSettingsOfOtherCodeAreEdited(t *testing.T) {
 			t.Errorf("unset %s: %v", name, err)
 		}
 	}
-	if got := string(table.document); got != `{"activities":{"add_comment":{"mode":"off"},"pin":{"limit":"log 50/12h"}}}` {
+	if got := string(table.Document); got != `{"activities":{"add_comment":{"mode":"off"},"pin":{"limit":"log 50/12h"}}}` {
 		t.Errorf("the settings are %s, want them empty", got)
 	}
 }
@@ -126,8 +126,8 @@ func TestEachChangeOfAnEditIsChecked(t *testing.T) {
 	} {
 		table := &table{}
 		err := Edit(t.Context(), table, limits.All, Change{}, func(s Draft) (Draft, error) { return edit(s), nil })
-		if err == nil || table.version != 0 {
-			t.Errorf("%s: %v and version %d, want an error and nothing stored", name, err, table.version)
+		if err == nil || table.Version != 0 {
+			t.Errorf("%s: %v and version %d, want an error and nothing stored", name, err, table.Version)
 		}
 	}
 }

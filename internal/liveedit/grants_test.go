@@ -59,7 +59,7 @@ func TestGrantsAreEdited(t *testing.T) {
 			t.Errorf("Forget = %d, %v, want %d", n, err, want)
 		}
 	}
-	if document := string(table.document); strings.Contains(document, `"u1"`) || !strings.Contains(document, `" room u1"`) || !strings.Contains(document, "u2") || !strings.Contains(document, "50/12h") {
+	if document := string(table.Document); strings.Contains(document, `"u1"`) || !strings.Contains(document, `" room u1"`) || !strings.Contains(document, "u2") || !strings.Contains(document, "50/12h") {
 		t.Errorf("the document is %s, want no grants", document)
 	}
 	for _, c := range table.history {

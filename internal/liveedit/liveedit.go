@@ -19,10 +19,10 @@ import (
 type Table interface {
 	live.Source
 
-	// ChangeSettings replaces the document and adds c to the history, or does
-	// neither. The new version is c.Version. If the document does not have the given
-	// version (0: there is no document), the error is ErrConflict.
-	ChangeSettings(ctx context.Context, version int64, document []byte, c Change) error
+	// ChangeSettings replaces the settings and adds c to the history, or does
+	// neither. If the document does not have the version before (0: there is no
+	// document), the error is ErrConflict.
+	ChangeSettings(ctx context.Context, before int64, after live.Stored, c Change) error
 
 	// SettingsHistory returns all changes, the newest first.
 	SettingsHistory(ctx context.Context) ([]Change, error)
@@ -57,12 +57,12 @@ const (
 
 // Read returns the current settings and their version; 0: there is no document.
 func Read(ctx context.Context, from live.Source) (s live.Settings, version int64, err error) {
-	document, version, err := from.Settings(ctx, true)
-	if err != nil || version == 0 {
+	stored, err := from.Settings(ctx, true)
+	if err != nil {
 		return s, 0, err
 	}
-	s, err = live.Parse(document)
-	return s, version, err
+	s, err = stored.Settings()
+	return s, stored.Version, err
 }
 
 // Edit calls edit with the current settings, checks what edit changed, and
@@ -88,12 +88,12 @@ func Edit(ctx context.Context, t Table, guards limits.Guards, c Change, edit fun
 	if err := validate(before, after.Settings, guards); err != nil {
 		return err
 	}
-	document, err := after.Document()
+	c.Version = version + 1
+	stored, err := after.WithTrials(before, guards).Stored(c.Version)
 	if err != nil {
 		return err
 	}
-	c.Version = version + 1
-	return t.ChangeSettings(ctx, version, document, c)
+	return t.ChangeSettings(ctx, version, stored, c)
 }
 
 // errNothing stops an edit that would change nothing.

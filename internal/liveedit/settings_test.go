@@ -49,7 +49,7 @@ func TestEachPartIsStamped(t *testing.T) {
 		if err := Edit(t.Context(), table, limits.All, Change{At: minute(i), By: step.by, Why: step.why}, step.edit); err != nil {
 			t.Fatal(err)
 		}
-		if got := string(table.document); got != step.want {
+		if got := string(table.Document); got != step.want {
 			t.Errorf("step %d: the settings are\n%s, want\n%s", i, got, step.want)
 		}
 	}
@@ -57,14 +57,14 @@ func TestEachPartIsStamped(t *testing.T) {
 
 // A limit that was written by hand gets a stamp when an operator sets it again.
 func TestALimitWrittenByHandIsStampedWhenItIsSet(t *testing.T) {
-	table := &table{document: []byte(`{"activities":{"pin":{"limit":"log 60/12h","set":{"":{"of":"log 50/12h","by":"bob"}}}},"grants":[]}`), version: 1}
+	table := &table{Stored: live.Stored{Version: 1, Document: []byte(`{"activities":{"pin":{"limit":"log 60/12h","set":{"":{"of":"log 50/12h","by":"bob"}}}},"grants":[]}`)}}
 	at := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
 	set := func(s Draft) (Draft, error) { return s.Set("pin", "", "log 60/12h", ""), nil }
 	if err := Edit(t.Context(), table, limits.All, Change{At: at, By: "ann"}, set); err != nil {
 		t.Fatal(err)
 	}
 	const want = `{"activities":{"pin":{"limit":"log 60/12h","set":{"":{"of":"log 60/12h","since":"2026-03-01T09:00:00Z","by":"ann"}}}}}`
-	if got := string(table.document); got != want {
+	if got := string(table.Document); got != want {
 		t.Errorf("the settings are\n%s, want\n%s", got, want)
 	}
 }

@@ -5,31 +5,29 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/cric-talk/guards/internal/live"
 	. "github.com/cric-talk/guards/internal/liveedit"
 	"github.com/cric-talk/guards/limits"
 )
 
 // A table keeps settings in memory.
 type table struct {
-	document []byte
-	version  int64
-	history  []Change
-	race     func() // runs once, before a change
+	live.Stored
+	history []Change
+	race    func() // runs once, before a change
 }
 
-func (t *table) Settings(context.Context, bool) ([]byte, int64, error) {
-	return t.document, t.version, nil
-}
+func (t *table) Settings(context.Context, bool) (live.Stored, error) { return t.Stored, nil }
 
-func (t *table) ChangeSettings(_ context.Context, version int64, document []byte, c Change) error {
+func (t *table) ChangeSettings(_ context.Context, before int64, after live.Stored, c Change) error {
 	if race := t.race; race != nil {
 		t.race = nil
 		race()
 	}
-	if version != t.version {
+	if before != t.Version {
 		return ErrConflict
 	}
-	t.document, t.version = document, c.Version
+	t.Stored = after
 	t.history = slices.Insert(t.history, 0, c)
 	return nil
 }

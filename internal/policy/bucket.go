@@ -29,16 +29,17 @@ import (
 //	200     15 actions      290  15    0
 //	200     a 16th action   290  refused until second 206
 //
-// If a tier or a changed limit has another interval, the actions used at asof come
-// back at the new pace from then on. For example, an action at second 0 with an
-// interval of 12 hours makes tat 43,200. If the interval becomes 5 s, that action is
-// back at second 5.
+// A tier or a changed limit can have another interval. What is in use at its first
+// decision comes back at its pace, and a bucket that is full by then is full. If the
+// interval is longer, even a refusal records it, see repace; a shorter one already serves
+// from asof on. For example, an action at second 0 with an interval of 12 hours makes tat
+// 43,200. If the interval becomes 5 s, that action is back at second 5. And if it was 5 s
+// and becomes 12 hours, 2/5 of the action are back at second 2, and the rest 7.2 hours later.
 type bucket struct {
 	interval int64 // milliseconds in which one action comes back
 	burst    int64
 	keep     time.Duration // how long an idle item is kept at least
 	shared   bool          // the item also holds other limits
-	lasts    int64         // prepaid: how long a lease lasts, in milliseconds
 }
 
 const (
@@ -59,19 +60,27 @@ func makeBucket(r Rate, shared bool) (kind, error) {
 		return nil, fmt.Errorf("burst is %d, and one action comes back every %s; want a bucket that is full again within 366d", r.Burst, span(millis(p.interval)))
 	}
 	if r.Prepaid {
-		p = p.keepBack()
+		return keepBack(p), nil
 	}
 	return p, nil
 }
 
 func (p bucket) item(now int64) (window, expires int64) {
-	return 0, expiry(now+p.burst*p.interval, max(ClockSlack, p.keep))
+	return 0, p.expires(now + p.burst*p.interval)
+}
+
+// expires returns until when an item matters that is full at a time, in Unix seconds.
+func (p bucket) expires(full int64) int64 { return expiry(full, max(ClockSlack, p.keep)) }
+
+func (p bucket) stays() (least, most int64) {
+	stays := p.burst*p.interval + max(ClockSlack, p.keep).Milliseconds()
+	return stays, stays
 }
 
 func (p bucket) take(now, n int64, _ uint64, s State) (Update, bool) {
 	cost, room := n*p.interval, (p.burst-n)*p.interval
 	now = p.counted(now, s)
-	full := p.full(s)
+	full := p.full(now, s)
 	switch {
 	case s[tat] <= now: // idle, whatever its interval was
 		return Update{
@@ -100,6 +109,17 @@ func (p bucket) take(now, n int64, _ uint64, s State) (Update, bool) {
 	return u, true
 }
 
+// repace plans to record the longer interval of p. Then what is in use comes back at the
+// pace of p, and not at that of s until the bucket is full. It returns false if there is
+// nothing to record.
+func (p bucket) repace(now int64, s State) (u Update, expires int64, ok bool) {
+	full := p.full(now, s)
+	return Update{
+		If:   [][]Term{{Exactly(tat, s[tat]), Exactly(every, s[every]), Exactly(asof, s[asof])}},
+		Acts: []Act{{Set, tat, full}, {Set, every, p.interval}, {Set, asof, max(now, s[asof], s[since])}},
+	}, p.expires(full), p.interval > p.unit(s) && s[tat] > now
+}
+
 // undo moves tat back by the cost of n actions. It refuses if the bucket has
 // been full since they were counted, or if tat would be before since.
 //
@@ -116,10 +136,10 @@ func (p bucket) undo(_, at, n int64, s State) (Update, bool) {
 	}, s[since] <= at && s[tat] >= least
 }
 
-// read returns the figures of s. Wait ends when n actions fit by the interval of p,
-// or when the bucket is full by the interval of s, whichever comes first.
+// read returns the figures of s. Wait ends when n actions fit by the interval of p.
 func (p bucket) read(at, n int64, s State) Reading {
-	now, full := p.counted(at, s), p.full(s)
+	now := p.counted(at, s)
+	full := p.full(now, s)
 	behind := max(0, full-now)
 	if s[tat] <= now {
 		behind = 0
@@ -127,10 +147,10 @@ func (p bucket) read(at, n int64, s State) Reading {
 	used := (behind + p.interval - 1) / p.interval
 	r := Reading{
 		Limit: p.burst, Window: millis(p.burst * p.interval),
-		Used: used, Remaining: max(0, p.burst-used), ResetAt: now + min(behind, max(0, s[tat]-now)),
+		Used: used, Remaining: max(0, p.burst-used), ResetAt: now + behind,
 	}
 	if room := (p.burst - n) * p.interval; n > 0 && behind > room {
-		r.Wait = millis(min(s[tat], full-room) - at)
+		r.Wait = millis(full - room - at)
 	}
 	return r
 }
@@ -144,14 +164,20 @@ func (p bucket) counted(now int64, s State) int64 {
 }
 
 // full returns when the bucket is full by the interval of p. If s has another one, the
-// time from asof to tat is scaled. For example, asof 0, tat 30 and every 10 are 3
-// actions, which an interval of 4 gives back by 12.
-func (p bucket) full(s State) int64 {
+// time until tat is scaled: from asof if the interval of p is shorter, and otherwise from
+// now. For example, asof 0, tat 30 and every 10 are 3 actions, which an interval of 4 gives
+// back by 12. With an interval of 20, one of them is back at 10, and the others at 50.
+func (p bucket) full(now int64, s State) int64 {
 	unit := p.unit(s)
 	if unit == p.interval {
 		return s[tat]
 	}
-	return s[asof] + scale(s[tat]-s[asof], p.interval, unit, unit-1)
+	from, kept := s[asof], keptBack(s)
+	if p.interval > unit {
+		from = max(now, s[asof], s[since]) // a clock ahead can have counted
+	}
+	busy := s[tat] - kept // what is kept back is a time, at any pace
+	return kept + min(busy, from) + scale(busy-from, p.interval, unit, unit-1)
 }
 
 // unit returns the interval that s was counted with, or the interval of p if s

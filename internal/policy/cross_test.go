@@ -2,7 +2,6 @@ package policy_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -26,8 +25,13 @@ func TestWhichActionsCrossAShareOfTheLimit(t *testing.T) {
 		{"2/1m", []int64{1, 1}, []int64{0, 100}},   // 80 % of 2 are 2
 		{"4/1m", []int64{3, 1}, []int64{0, 100}},   // 80 % of 4 are 4
 		{"5/1m", []int64{3, 1, 1}, []int64{0, 80, 100}},
-		{"6/1m", []int64{4, 1, 1}, []int64{0, 80, 100}},            // 80 % of 6 are 5
-		{"9/1h cost 2", []int64{1, 1, 1, 1}, []int64{0, 0, 0, 80}}, // 8 units are 80 %, and nothing crosses 100 %
+		{"6/1m", []int64{4, 1, 1}, []int64{0, 80, 100}},                 // 80 % of 6 are 5
+		{"100/1h cost 7", []int64{11, 1, 1, 1}, []int64{0, 80, 0, 100}}, // 2 units are left
+		{"100/1h cost 7", []int64{14}, []int64{100}},
+		{"100/1h cost 50", []int64{1, 1}, []int64{0, 100}},
+		{"9/1h cost 2", []int64{1, 1, 1, 1}, []int64{0, 0, 0, 100}}, // 8 units are 80 %, too
+		{"9/1h cost 4", []int64{1, 1}, []int64{0, 100}},
+		{"3/1h cost 2", []int64{1}, []int64{100}}, // 2 units are below 80 %, and no more can be used
 		{"1000000/1d", []int64{799_999, 1, 199_999, 1}, []int64{0, 80, 0, 100}},
 	} {
 		var s State
@@ -69,6 +73,47 @@ func TestEachOfSeveralLimitsIsCrossedByItself(t *testing.T) {
 	}
 }
 
+// In a group, actions of different costs use up one limit. It is used up if the cheapest one
+// does not fit any more, also by the check of a dearer one. A live limit has the code's costs.
+func TestTheCheapestActionOfAGroupUsesUpALimit(t *testing.T) {
+	dear, cheap, other := Must("posts: 99/1h, writes: 100/1h cost 7"), Must("writes: 100/1h cost 3"), Must("likes: 10/1h")
+	all := []Policy{dear, cheap, other}
+	live, err := Must("posts: 99/1h, writes: 200/1h").OptionsOf(dear.Beside(all...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		p     Policy
+		units int64 // used before
+		n     int64
+		want  int64
+	}{
+		{dear, 80, 2, 0},   // 6 are left, which two of the cheap ones fit
+		{dear, 90, 1, 0},   // exactly one of the cheap ones
+		{dear, 91, 1, 100}, // 2 are left
+		{dear, 93, 1, 100},
+		{cheap, 94, 1, 0},
+		{cheap, 95, 1, 100},
+		{cheap, 77, 1, 80},
+		{cheap, 77, 7, 100},
+		{live, 190, 1, 0},
+		{live, 191, 1, 100},
+	} {
+		p := tt.p
+		if tt.p.Part("writes") != "200/1h cost 7" {
+			p = p.Beside(all...)
+		}
+		s := take(t, p, start, tt.n, State{"writes_s": start*1_000_000 + tt.units})
+		r := p.Cross(start, tt.n, s, p.Read(start, 0, s))
+		if got := r.Each[len(r.Each)-1]; got.Name != "writes" || got.Crossed != tt.want {
+			t.Errorf("%v: %d more after %d units crossed %d of %s, want %d", tt.p, tt.n, tt.units, got.Crossed, got.Name, tt.want)
+		}
+	}
+	if alone := Must("writes: 100/1h cost 7"); alone.Cross(start, 1, State{"writes_s": start*1_000_000 + 97}, alone.Read(start, 0, State{"writes_s": start*1_000_000 + 97})).Crossed != 100 {
+		t.Error("a limit by itself is used up if its own action does not fit")
+	}
+}
+
 func TestOnlyAFixedWindowIsCrossed(t *testing.T) {
 	for _, k := range Kinds() {
 		for _, text := range k.Examples {
@@ -84,9 +129,6 @@ func TestOnlyAFixedWindowIsCrossed(t *testing.T) {
 				}
 				got := p.Cross(start, p.Most()-used, u.Apply(s), p.Read(start, 0, u.Apply(s))).Crossed
 				want := map[string]int64{"fixed": 100}[k.Name]
-				if want > 0 && strings.HasSuffix(text, "cost 2") {
-					want = 80 // one unit of the limit is left, too few for an action
-				}
 				if got != want {
 					t.Fatalf("%s: after %d of %d, the rest has crossed %d, want %d", text, used, p.Most(), got, want)
 				}

@@ -32,6 +32,8 @@ func (p toggle) item(now int64) (window, expires int64) {
 	return 0, expiry((now/p.window+2)*p.window, ClockSlack)
 }
 
+func (p toggle) stays() (least, most int64) { return p.window, 2 * p.window }
+
 func (p toggle) take(now, n int64, _ uint64, s State) (Update, bool) {
 	last := now/p.window - 2 // the latest window that allows one more
 	return Update{

@@ -44,6 +44,11 @@ func (p fixed) item(now int64) (window, expires int64) {
 	return w.Key, expiry(w.End, ClockSlack)
 }
 
+// stays is up to a window. One can end at once.
+func (p fixed) stays() (least, most int64) {
+	return ClockSlack.Milliseconds(), p.window + ClockSlack.Milliseconds()
+}
+
 func (p fixed) take(_, n int64, _ uint64, s State) (Update, bool) {
 	most := p.limit - n
 	return Update{

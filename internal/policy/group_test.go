@@ -92,6 +92,41 @@ func TestBeside(t *testing.T) {
 	}
 }
 
+// A live limit of a group may give places, or keep actions, for longer than the code's only if
+// another limit keeps the item that long at any time.
+func TestALiveLimitLastsNoLongerThanItsGroup(t *testing.T) {
+	for _, tt := range []struct {
+		live, code, other string
+		ok                bool
+	}{
+		{"jobs: reservoir 10/10s ahead 15m", "jobs: reservoir 10/10s ahead 15m", "notes: 10/1m", true},
+		{"jobs: reservoir 20/10s ahead 1m", "jobs: reservoir 10/10s ahead 15m", "notes: 10/1m", true},
+		{"jobs: reservoir 10/10s ahead 1h", "jobs: reservoir 10/10s ahead 15m", "notes: 10/1m", false},
+		{"jobs: reservoir 10/10s ahead 901s", "jobs: reservoir 10/10s ahead 15m", "notes: 10/1m", false},
+		{"jobs: reservoir 10/10s ahead 1h", "jobs: reservoir 10/10s", "notes: 10/1d", false}, // the day can end at once
+		{"jobs: reservoir 10/10s ahead 1h", "jobs: reservoir 10/10s", "notes: log 10/1d", true},
+		{"jobs: reservoir 10/10s ahead 1h", "jobs: reservoir 10/10s", "notes: log 10/1h", false}, // its last window ends 10 s later
+		{"jobs: reservoir 10/10s ahead 1h", "jobs: reservoir 10/10s", "notes: sliding 10/2h", true},
+		{"pace: bucket 1/1h", "pace: bucket 10/1m", "jobs: reservoir 10/10s ahead 2h", true},
+		{"pace: bucket 1/1h", "pace: bucket 10/1m", "jobs: reservoir 10/1d ahead 30m", false}, // its window can end at once
+		{"pace: bucket 1/1m keep 2h", "pace: bucket 10/1m", "notes: log 10/1h", false},
+		{"now: log 20/1h", "now: log 10/1h", "notes: 10/1m", true},
+		{"now: sliding 20/1h, day: 20/1d", "now: sliding 10/1h, day: 10/1d", "notes: 10/1m", true},
+	} {
+		code, other := Must(tt.code), Must(tt.other)
+		live, err := Must(tt.live).OptionsOf(code.Beside(code, other))
+		if (err == nil) != tt.ok {
+			t.Errorf("%s for %s, beside %s: %v, want one that is accepted: %v", tt.live, tt.code, tt.other, err, tt.ok)
+		}
+		for at := int64(start); err == nil && at < start+7_200_000; at += 999 {
+			_, own := Must(live.String()).Item(at)
+			if _, kept := other.Beside(code, other).Item(at); kept < own {
+				t.Fatalf("%s for %s: at %d the item is kept until %d, and the live limit counts until %d", tt.live, tt.code, at, kept, own)
+			}
+		}
+	}
+}
+
 // An activity that holds its receipts takes at most 500 actions a minute.
 func TestCheckHold(t *testing.T) {
 	for text, ok := range map[string]bool{

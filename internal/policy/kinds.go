@@ -11,6 +11,7 @@ import (
 // the same names describe what they do. The laws in laws_test.go hold for every kind.
 type kind interface {
 	item(now int64) (window, expires int64)
+	stays() (least, most int64) // for how long an item matters after an action, in milliseconds
 	take(now, n int64, seed uint64, s State) (Update, bool)
 	undo(now, at, n int64, s State) (Update, bool)
 	counted(now int64, s State) int64

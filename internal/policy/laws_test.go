@@ -148,14 +148,14 @@ func TestLawWaitIsKept(t *testing.T) {
 		n := policytest.Count(t, p)
 		w.Now = w.Latest // nothing is counted in times to come
 		wait := p.Read(w.Now, n, w.State(p)).Wait
-		_, fits := p.Take(w.Now, n, 1, w.State(p))
+		before := w.State(p)
+		fits := w.Take(p, n, 1)
 		if fits != (wait == 0) {
-			t.Fatalf("%v: %d fit in %v: %v, and Wait is %v", p, n, w.State(p), fits, wait)
+			t.Fatalf("%v: %d fit in %v: %v, and Wait is %v", p, n, before, fits, wait)
 		}
 		if fits {
 			return
 		}
-		before := w.State(p)
 		early, late := w.Later(t, func(Policy) bool { return false }), w.Later(t, func(Policy) bool { return false })
 		early.Now += wait.Milliseconds() - 1
 		late.Now += wait.Milliseconds()

@@ -1,5 +1,7 @@
 package policy
 
+import "cmp"
+
 // A limit is one part of a policy.
 type limit struct {
 	rate    Rate
@@ -30,18 +32,19 @@ func (l *limit) read(now, n int64, s State) Reading {
 }
 
 // Cross sets Crossed in r, which holds the figures of s right after n actions were
-// counted at now, and in each of its limits. It is 100 if the n actions raised the count to
-// the limit, otherwise 80 if they raised it to 80 % of the limit, rounded up, and
-// otherwise 0. Only a fixed window has it. So at most one request in a window crosses
-// each share, unless actions are given back. For example, with 10/1m, one action that
-// raises Used from 7 to 8 crosses 80, and three that raise it to 10 cross 100.
+// counted at now, and in each of its limits. It is 100 if the n actions left less than one
+// action of the cheapest cost, see [Policy.Beside], otherwise 80 if they raised the count
+// to 80 % of the limit, rounded up, and otherwise 0. Only a fixed window has it. So at most
+// one request in a window crosses each share, unless actions are given back. For example,
+// with 10/1m, one action that raises Used from 7 to 8 crosses 80, and three that raise it
+// to 10 cross 100. With 100/1h cost 7, the 14th action does: 98 are used, and 2 are left.
 func (p Policy) Cross(now, n int64, s State, r Reading) Reading {
 	if one, ok := p.single(); ok && one.crosses {
-		r.Crossed = one.crossed(now, n, r, s)
+		r.Crossed = one.crossed(now, n, p.cheapest(one.rate), r, s)
 	}
 	for i := range r.Each {
 		if l := &p.limits[i]; l.crosses {
-			r.Each[i].Crossed = l.crossed(now, n, r.Each[i], s)
+			r.Each[i].Crossed = l.crossed(now, n, p.cheapest(l.rate), r.Each[i], s)
 		}
 		if r.Each[i].Name == r.Name {
 			r.Crossed = r.Each[i].Crossed
@@ -50,17 +53,25 @@ func (p Policy) Cross(now, n int64, s State, r Reading) Reading {
 	return r
 }
 
+// cheapest returns the lowest cost that the limit r has in p and in the policies beside it.
+func (p Policy) cheapest(r Rate) int64 {
+	return min(r.cost(), cmp.Or(p.costs[r.Name], r.cost()))
+}
+
 // crossed returns the highest share of the limit that n actions reached. It compares
-// units: with mixed costs, rounded actions could reach a share twice, or never.
-func (l *limit) crossed(at, n int64, r Reading, s State) int64 {
+// units: with mixed costs, rounded actions could reach a share twice, or never. The limit is
+// used up if not even an action of the cheapest cost fits.
+func (l *limit) crossed(at, n, cheapest int64, r Reading, s State) int64 {
 	cost, units := l.rate.cost(), r.Used
 	if cost > 1 {
 		units = l.kind.read(at, 0, l.mine(s)).Used
 	}
-	for _, percent := range []int64{100, 80} {
-		if least := (l.rate.Limit*percent + 99) / 100; units-n*cost < least && least <= units {
-			return percent
-		}
+	crosses := func(least int64) bool { return units-n*cost < least && least <= units }
+	switch {
+	case crosses(l.rate.Limit - cheapest + 1):
+		return 100
+	case crosses((l.rate.Limit*80 + 99) / 100):
+		return 80
 	}
 	return 0
 }

@@ -65,6 +65,10 @@ func (p log) item(now int64) (window, expires int64) {
 	return 0, expiry(now+p.window, ClockSlack)
 }
 
+func (p log) stays() (least, most int64) {
+	return p.window + ClockSlack.Milliseconds(), p.window + ClockSlack.Milliseconds()
+}
+
 func (p log) take(now, n int64, seed uint64, s State) (Update, bool) {
 	slots := max(p.limit, p.top(s))
 	free := p.free(now, slots, s)

@@ -45,7 +45,9 @@ type Policy struct {
 	queue  *limit  // the limit that is a reservoir, which gives places in later windows; nil: none is
 	log    *limit  // the limit that is a log; nil: none is
 	atOnce *Policy // see AtOnce; nil: the policy itself
-	beside []kind  // the limits of a group that are in the same item, see [Policy.Beside]
+
+	beside []kind           // the limits of a group that are in the same item, see [Policy.Beside]
+	costs  map[string]int64 // the lowest cost of each of these limits, by its name
 }
 
 // A Reading is what callers are told about a state. Its figures are in actions.
@@ -58,7 +60,7 @@ type Reading struct {
 	ResetAt   int64         // when everything that counts now has expired. If nothing counts: now; for a fixed window, its end
 	WindowKey int64         // floor(now / window), or the next one if a clock that is ahead has begun it; 0 for a bucket, a log or several limits
 	Wait      time.Duration // how long until the actions asked about fit, if nobody else acts; 0: they fit now
-	Crossed   int64         // 80 or 100 if these actions raised Used to that share of Limit, see [Policy.Cross]; else 0
+	Crossed   int64         // 80 or 100 if these actions reached that share of Limit, see [Policy.Cross]; else 0
 	Each      []Reading     // one for each limit, if the policy has several
 }
 
@@ -94,14 +96,16 @@ func (p Policy) Item(now int64) (window, expires int64) {
 }
 
 // Beside returns p as a policy whose items also hold the limits of others in its group.
-// Then an item matters as long as any of them counts in it.
+// Then an item matters as long as any of them counts in it, and a limit is used up if not
+// even the cheapest action fits that counts in a limit of its name.
 func (p Policy) Beside(others ...Policy) Policy {
-	p.beside = nil
+	p.beside, p.costs = nil, map[string]int64{}
 	for _, o := range others {
 		for _, l := range o.limits {
 			if !slices.Contains(p.beside, l.kind) {
 				p.beside = append(p.beside, l.kind)
 			}
+			p.costs[l.rate.Name] = min(l.rate.cost(), cmp.Or(p.costs[l.rate.Name], l.rate.cost()))
 		}
 	}
 	return p

@@ -1,14 +1,13 @@
 package policy
 
-import "fmt"
+import (
+	"fmt"
+	"maps"
+)
 
 // A prepaid limit lets a busy process take many actions with one update and hand them
 // out later: a lease. So its actions may run later than they are counted, until the
 // window or the period ends in which they count.
-//
-// A bucket has no such end: an action that runs a second late finds a bucket that has
-// refilled for a second, too. So a prepaid bucket keeps back what refills while a lease
-// lasts, and never lets more through than its burst and its pace allow.
 
 // leastPrepaid is the lowest limit that can be prepaid. The ids of the actions of a lower
 // one always fit in one write unit, so leases would save nothing.
@@ -46,14 +45,115 @@ func (p fixed) until(now int64) int64 { return p.at(now).End }
 
 func (p sliding) until(now int64) int64 { return (p.key(now) + 1) * p.window }
 
-func (p bucket) until(now int64) int64 { return now + p.lasts }
+// A lentBucket is a prepaid bucket. Its leases have no window that ends them, and an action
+// that runs a second late finds a bucket that has refilled for a second, too. So the first
+// action that a full bucket counts makes tat later by as long as a lease lasts. Then tat is
+// never too early, whenever the actions run. This time is kept back for everybody: an
+// ordinary limit that counts in the same item finds it used.
+//
+// Lent is a stamp of since and of the time that is kept back. If an ordinary limit has
+// started the bucket again, since is another one, and nothing is kept back any more.
+//
+// For example, with bucket 1000/1s burst 2000 prepaid, a lease lasts 500 ms, and 1,500 can
+// be taken at once. In milliseconds:
+//
+//	time   event                             tat    since  lent          left here, and of bucket 1000/1s burst 2000
+//	10000  a lease of 100                    10600  10000  10000 and 500  1400, 1400
+//	10400  it is handed out                  10600  10000  10000 and 500  1500, 1800
+//	10600  an ordinary check of 2000 fits    12600  10600  10000 and 500  0, 0
+type lentBucket struct {
+	bucket       // without the actions that come back while a lease lasts
+	lasts  int64 // how long a lease lasts, in milliseconds
+}
 
-// keepBack returns how long a lease of p lasts, and p without the actions that come back
-// in this time.
-func (p bucket) keepBack() bucket {
+const lent = "lent"
+
+// keepBack returns b as a prepaid bucket.
+func keepBack(b bucket) lentBucket {
+	p := lentBucket{bucket: b}
 	p.lasts = min(longestLease, p.burst*p.interval/4)
 	p.burst -= (p.lasts + p.interval - 1) / p.interval
 	return p
+}
+
+// keptBack returns for how many milliseconds of tat nothing was counted.
+func keptBack(s State) int64 {
+	begun, kept := unstamp(s[lent])
+	if begun != s[since] {
+		return 0
+	}
+	return min(max(0, kept), longestLease)
+}
+
+func (p lentBucket) until(now int64) int64 { return now + p.lasts }
+
+func (p lentBucket) item(now int64) (window, expires int64) { return p.bucket.item(now + p.lasts) }
+
+func (p lentBucket) stays() (least, most int64) {
+	least, most = p.bucket.stays()
+	return least + p.lasts, most + p.lasts
+}
+
+// take is that of the bucket without what is kept back, which it then adds again.
+func (p lentBucket) take(now, n int64, seed uint64, s State) (Update, bool) {
+	now = p.counted(now, s)
+	held := p.held(now, s)
+	u, ok := p.bucket.take(now, n, seed, p.without(held, s))
+	if !ok {
+		return u, false
+	}
+	for i, t := range u.If[0] {
+		if t.Attr == tat {
+			u.If[0][i].From, u.If[0][i].To = t.From+held, t.To+held
+		}
+	}
+	if s[tat] > now { // a full bucket is full, whatever was kept back
+		u.If[0] = append(u.If[0], Exactly(since, s[since]), asIs(lent, s))
+	}
+	begun, kept := s[since], max(p.lasts, keptBack(s))
+	for i, a := range u.Acts {
+		switch {
+		case a.Attr == since:
+			begun, kept = a.Value, p.lasts
+		case a.Attr == tat && a.Verb == Set:
+			u.Acts[i].Value += p.lasts
+		case a.Attr == tat:
+			u.Acts[i].Value += p.lasts - held
+		}
+	}
+	u.Acts = append(u.Acts, Act{Set, lent, stamp(begun, kept)})
+	return u, true
+}
+
+// asIs returns a term that holds as long as an attribute is as in s.
+func asIs(attr string, s State) Term {
+	if v, ok := s[attr]; ok {
+		return Exactly(attr, v)
+	}
+	return Missing(attr)
+}
+
+func (p lentBucket) read(now, n int64, s State) Reading {
+	return p.bucket.read(now, n, p.without(p.held(now, s), s))
+}
+
+// held returns how much of what is kept back in s is for the leases of p.
+func (p lentBucket) held(now int64, s State) int64 {
+	if s[tat] <= now {
+		return 0
+	}
+	return min(p.lasts, keptBack(s))
+}
+
+// without returns s with so much less kept back.
+func (p lentBucket) without(held int64, s State) State {
+	if held == 0 {
+		return s
+	}
+	s = maps.Clone(s)
+	s[tat] -= held
+	s[lent] -= held
+	return s
 }
 
 // checkPrepaid returns an error if leases of a limit, of which actions are left in one

@@ -1,6 +1,9 @@
 package policy
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // reservoir allows limit actions in each window of the clock. It gives each
 // further action a place in a later window, at most ahead from now. Places are
@@ -45,6 +48,13 @@ func makeReservoir(r Rate, _ bool) (kind, error) {
 
 func (p reservoir) item(now int64) (window, expires int64) {
 	return 0, expiry(p.last(now+ClockSlack.Milliseconds())+p.window, ClockSlack)
+}
+
+// stays ends with the last window in which an action can get a place. That window begins up
+// to ahead later, and ends after that.
+func (p reservoir) stays() (least, most int64) {
+	const slack = 2 * int64(ClockSlack/time.Millisecond)
+	return p.ahead + slack, p.ahead + p.window + slack
 }
 
 // take gives one place. There are three cases:

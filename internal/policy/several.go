@@ -144,28 +144,34 @@ func (p Policy) OptionsOf(q Policy) (Policy, error) {
 		return Policy{}, err
 	}
 	p, err := newPolicy(rates)
-	if err == nil && q.beside != nil && lasts(p.Beside(p).beside) > lasts(q.beside) {
+	if err == nil && p.outlasts(q) {
 		err = fmt.Errorf("%q counts for longer than the item that it shares is kept", p)
 	}
-	p.beside = q.beside
+	p.beside, p.costs = q.beside, q.costs
 	return p, err
 }
 
-// lasts returns until when at least an item matters in which kinds count at 0. Windows of
-// the clock add nothing, because one can end at once.
-func lasts(kinds []kind) (longest int64) {
-	for _, k := range kinds {
-		if _, expires := k.item(0); k.read(Latest, 0, nil).WindowKey == 0 {
-			longest = max(longest, expires)
-		}
+// outlasts reports whether a limit of p can count for longer than an item is kept that q
+// shares with others. A limit that counts no longer than q's of its name can't.
+func (p Policy) outlasts(q Policy) bool {
+	kept := int64(0)
+	for _, k := range q.beside {
+		least, _ := k.stays()
+		kept = max(kept, least)
 	}
-	return longest
+	return q.beside != nil && slices.ContainsFunc(p.limits, func(l limit) bool {
+		_, most := l.kind.stays()
+		return most > kept && !slices.ContainsFunc(q.limits, func(code limit) bool {
+			_, mostOfCode := code.kind.stays()
+			return code.rate.Name == l.rate.Name && most <= mostOfCode
+		})
+	})
 }
 
 // AtOnce returns p without places in later windows: it refuses what p delays.
 func (p Policy) AtOnce() Policy {
 	q := *cmp.Or(p.atOnce, &p)
-	q.beside = p.beside
+	q.beside, q.costs = p.beside, p.costs
 	return q
 }
 
@@ -236,4 +242,32 @@ func count(limits int) string {
 		return "1 limit"
 	}
 	return fmt.Sprintf("%d limits", limits)
+}
+
+// A pacer is a kind whose actions come back at a pace that limits which share a count can
+// differ in.
+type pacer interface {
+	repace(now int64, s State) (u Update, expires int64, ok bool)
+}
+
+// Repace plans to record a slower pace of p in an item with state s that refuses actions of
+// p. It counts nothing, and the item then matters until expires, in Unix seconds. It returns
+// false if there is nothing to record, as in nearly all items.
+func (p Policy) Repace(now int64, s State) (u Update, expires int64, ok bool) {
+	parts := p.parts(s)
+	if p.Named() {
+		now = p.latest(now, parts)
+	}
+	_, expires = p.Item(now)
+	for i, l := range p.limits {
+		k, can := l.kind.(pacer)
+		if !can {
+			continue
+		}
+		if one, until, changes := k.repace(now, parts[i]); changes {
+			u.add(l, one, parts[i])
+			expires, ok = max(expires, until), true
+		}
+	}
+	return u, expires, ok
 }

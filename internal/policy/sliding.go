@@ -57,6 +57,12 @@ func (p sliding) item(now int64) (window, expires int64) {
 	return 0, expiry((p.key(now+ClockSlack.Milliseconds())+2)*p.window, ClockSlack)
 }
 
+// stays is one period at least, and two at most.
+func (p sliding) stays() (least, most int64) {
+	const slack = 2 * int64(ClockSlack/time.Millisecond)
+	return p.window + slack, 2*p.window + slack
+}
+
 // take allows n actions if x + floor(y*z) <= limit-n. A guard cannot multiply,
 // so it lists the pairs (x, y) that are allowed as the steps of a staircase. On
 // step v, the previous period weighs at most v, so this period may have at most

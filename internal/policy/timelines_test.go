@@ -41,11 +41,17 @@ func timeline(t *testing.T, text string, moments []moment) map[int64]State {
 		case m.take == 0:
 			words = "is"
 		}
-		if ok {
+		records := false
+		if !ok && m.take > 0 { // a refusal records another pace
+			u, _, records = p.Repace(now, items[window])
+		}
+		if ok || records {
 			if !u.Holds(items[window]) {
 				t.Fatalf("at %v: the update does not hold in %v: %+v", m.at, items[window], u)
 			}
 			items[window] = u.Apply(items[window])
+		}
+		if ok {
 			words, r = "ok", p.Read(now, 0, items[window])
 		}
 		words += fmt.Sprintf(" %d/%d", r.Used, r.Limit)

@@ -117,7 +117,12 @@ func (t *attempts) check(q *question, shown policy.State) (Decision, error) {
 			return Decision{}, unreadable("")
 		}
 		if n, w.Update = v.fits(); n == 0 {
-			return v.decision(0, 0), nil
+			if !t.repace(v) {
+				return v.decision(0, 0), nil
+			}
+			n = min(q.Count, q.Policy.Most())
+			w.Update, _ = q.in(nil).take(n)
+			continue
 		}
 		w.Drop = kept
 		if !w.Update.Holds(item.State) {

@@ -201,6 +201,32 @@ func TestARepeatSaysNothing(t *testing.T) {
 	})
 }
 
+// The user's check crosses a share, the room refuses, and the user's count can't be given back.
+// The refusal says nothing of it.
+func TestARefusalSaysNothing(t *testing.T) {
+	for _, text := range []string{"10/1m", "1/1m"} {
+		f := &faulty{Store: new(memstore.Store), faults: []fault{pass}}
+		l := &Limiter{Store: f, Now: newClock().now, NewBudget: noPauses(1)}
+		room := message("other", "r", "full", text, "1/1m")[1]
+		mustCheck(t, l, room.Request)
+		f.set(pass, pass, refuse)
+		parts := message("u", "r", "a", text, "1/1m")
+		for i := range int64(8) {
+			if r := parts[0].Request; r.Policy.Most() > 1 && i < 7 {
+				r.ID = "before " + strconv.FormatInt(i, 10)
+				mustCheck(t, &Limiter{Store: f.Store, Now: newClock().now}, r)
+			}
+		}
+		d, err := l.DecideAll(t.Context(), Check, parts, false)
+		if err != nil || d.Allowed || d.LimitedBy != "room" || d.Each[0].Used == 0 {
+			t.Fatalf("%s: %+v, %v, want a refusal by the room after the user was counted", text, d, err)
+		}
+		if d.Crossed != 0 || len(shares(d)) > 0 {
+			t.Errorf("%s: a refusal has crossed %d and %v, want nothing", text, d.Crossed, shares(d))
+		}
+	}
+}
+
 // Tiers share a count, but a tier with another number has shares of its own.
 func TestATierHasItsOwnShares(t *testing.T) {
 	l := &Limiter{Store: new(memstore.Store), Now: newClock().now}

@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -27,7 +28,9 @@ type lease struct {
 	policy policy.Policy // only requests of the limit that took the lease get its actions
 	got    int64         // what the process had after the last visit
 	left   int64         // of these, not handed out yet
+	held   int64         // of these, what visits under way will hand out
 	until  int64         // when the lease ends, in Unix milliseconds; 0: the last visit took none
+	before int64         // when the lease before it ended, of which the last visit handed out the rest; 0: there was no rest
 	at     int64         // when the last visit was counted
 	begun  int64         // when the last visit began: after at, if it is under way or was refused
 	seen   Item          // the item after the last visit, if it took a lease
@@ -55,6 +58,16 @@ func (l *lease) hot(now int64) bool {
 func (q *question) pause(now int64) time.Duration {
 	until, _ := q.Policy.Lease(now)
 	return min(trusted, time.Duration(until-now)*time.Millisecond)
+}
+
+// pauseOf returns how long such a refusal is repeated if l has actions left, though too few:
+// until half of the time is over in which they can be handed out.
+func (q *question) pauseOf(l *lease, now int64) time.Duration {
+	pause := q.pause(now)
+	if l.rest(q.write.Now) > 0 {
+		pause = min(pause, time.Duration(l.until-now)*time.Millisecond/2)
+	}
+	return pause
 }
 
 // leaseOf returns the lease of the limit p among leases; nil: there is none.
@@ -97,9 +110,21 @@ func (m *Memory) handOut(q *question) (d Decision, ok bool) {
 		take = max(take, min(2*used, used*lasts/max(1, now-l.at), q.Policy.Most()))
 	}
 	if take > q.Count || l.full || carried {
-		q.take = take
+		if !carried { // the visit needs only what is missing
+			q.held = l.rest(now)
+			l.left, l.held = l.left-q.held, l.held+q.held
+		}
+		q.take = take - q.held
 	}
 	return d, false
+}
+
+// rest returns how many actions l can hand out at now.
+func (l *lease) rest(now int64) int64 {
+	if now >= l.until {
+		return 0
+	}
+	return l.left
 }
 
 // suffices reports whether q can be decided from l.
@@ -135,30 +160,48 @@ func (m *Memory) lease(k Key, p policy.Policy) *lease {
 // lasts, in Unix milliseconds. 0, 0: this process holds none.
 func (k Known) Held(now int64) (left, until int64) {
 	for _, l := range k.leases {
-		if l.left > 0 && now < l.until {
-			left, until = left+l.left, max(until, l.until)
+		if rest := l.left + l.held; rest > 0 && now < l.until {
+			left, until = left+rest, max(until, l.until)
 		}
 	}
 	return left, until
 }
 
 // putBack returns what handOut, or the visit of q, gave to q. A lease that was taken since
-// then counts in another window, or lasts longer.
+// then counts in another window, or lasts longer. What the lease before it gave to the visit
+// ends as that would have.
 func (m *Memory) putBack(q *question) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if l := m.lease(q.write.Key, q.Policy); l != nil && l.at <= q.write.Now {
-		l.left = min(l.left+q.Count, l.got)
+		if l.left = min(l.left+q.Count, l.got-l.held); l.before != 0 {
+			l.until = min(l.until, l.before)
+		}
 	}
 }
 
-// visit counts q and more, take actions in all, by a write without an id. It sends a
-// plan once: if the outcome is unknown, the lease may be lost, and q is counted by a
+// release returns to the lease what the visit of q held of it, but did not hand out.
+func (m *Memory) release(q *question) {
+	if q.held == 0 {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if l := m.lease(q.write.Key, q.Policy); l != nil {
+		held := min(q.held, l.held)
+		if l.held -= held; l.at <= q.write.Now {
+			l.left += held
+		}
+	}
+}
+
+// visit takes what q needs beside what it holds, and more, by a write without an id. It
+// sends a plan once: if the outcome is unknown, the lease may be lost, and q is counted by a
 // write of its own, with its id.
 func (t *attempts) visit(q *question, shown Item) (Decision, error) {
-	take := q.take
+	take, need := q.take, q.Count-q.held
 	for range 2 {
-		take = max(q.Count, min(take, q.Policy.Read(q.write.Now, 0, shown.State).Remaining))
+		take = max(need, min(take, q.Policy.Read(q.write.Now, 0, shown.State).Remaining))
 		w := q.write
 		w.ID = ID{}
 		var ok bool
@@ -175,7 +218,7 @@ func (t *attempts) visit(q *question, shown Item) (Decision, error) {
 		v := q.in(item.State)
 		if done {
 			until, _ := q.Policy.Lease(q.write.Now)
-			t.took = &lease{got: take, left: take - q.Count, until: until, seen: item}
+			t.took = &lease{got: take + q.held, left: take - need, until: until, seen: item}
 			d := v.decision(q.Count, 0)
 			d.Reading = q.Policy.Cross(q.write.Now, take, item.State, d.Reading)
 			d.At, d.Visit = 0, true
@@ -184,7 +227,7 @@ func (t *attempts) visit(q *question, shown Item) (Decision, error) {
 		if item.counts(q.write) {
 			break
 		}
-		if n, _ := v.fits(); n == 0 {
+		if _, ok := v.take(need); !ok && !q.Partial && !t.repace(v) {
 			return v.decision(0, 0), nil
 		}
 		shown = item
@@ -192,15 +235,24 @@ func (t *attempts) visit(q *question, shown Item) (Decision, error) {
 	return t.check(q, shown.State)
 }
 
-// lent returns k after the attempts of a check that the store has counted.
+// lent returns k after the attempts of a check that the store has counted. What is left of
+// the last lease stays, until the earlier end of the two leases. The visit's own request
+// has handed out what it held of the last lease. So usually nothing is left of that, and
+// the new lease lasts as long as it can.
 func (k Known) lent(q *question, granted int64, t *attempts) Known {
 	now, old, took := q.write.Now, leaseOf(k.leases, q.Policy), lease{got: granted}
 	if t.took != nil {
 		took = *t.took
 	}
 	took.policy, took.at, took.begun, took.full = q.Policy, now, now, t.item.crowded(q.write, t.limiter.Memory.Crowd)
-	if old != nil && now < old.until && (took.until == 0 || took.until == old.until) { // what is left of the last lease
-		took.got, took.left, took.until, took.seen = took.got+old.left, took.left+old.left, old.until, t.item
+	if old != nil && now < old.until {
+		if t.took != nil && q.held > 0 {
+			old.held, old.got, took.before = max(0, old.held-q.held), old.got-q.held, old.until
+		}
+		took.got, took.left, took.held, took.seen = took.got+old.left+old.held, took.left+old.left, old.held, t.item
+		if rest := old.left + old.held; rest > 0 || took.until == 0 {
+			took.until = min(old.until, cmp.Or(took.until, old.until))
+		}
 	}
 	k.leases = slices.DeleteFunc(k.leases, func(l lease) bool { return l.policy.Is(q.Policy) || now-l.at > forgotten })
 	k.leases = append(k.leases, took)

@@ -286,29 +286,46 @@ func TestALeaseGetsBackWhatWasRefused(t *testing.T) {
 }
 
 // An instance takes a lease of a bucket, waits while the bucket fills, and hands it out
-// beside a whole burst. Together that is what a bucket of this size allows.
+// beside a whole burst, also of an ordinary tier. Together that is what a bucket of this
+// size allows.
 func TestABucketKeepsBackWhatRefills(t *testing.T) {
-	for first := 150; first <= 230; first += 10 {
-		p, judge, truth, c := leased("bucket 250/1s burst 1000"), policy.Must("bucket 250/1s burst 1000"), policy.State(nil), newClock()
-		l := &Limiter{Store: new(memstore.Store), Now: c.now, Memory: NewMemory(mib)}
-		ask := func(id int) {
-			d, err := l.Check(t.Context(), call(p, id))
-			if err != nil || !d.Allowed {
-				return
+	for text, pause := range map[string]time.Duration{"bucket 250/1s burst 1000": 900 * time.Millisecond, "bucket 250/1s burst 600": 520 * time.Millisecond} {
+		judge := policy.Must(text)
+		for _, tier := range []policy.Policy{leased(text), judge} {
+			for first := 150; first <= 230; first += 40 {
+				p, truth, c := leased(text), policy.State(nil), newClock()
+				l := &Limiter{Store: new(memstore.Store), Now: c.now, Memory: NewMemory(mib)}
+				admitted := 0
+				ask := func(p policy.Policy, id int) {
+					d, err := l.Check(t.Context(), call(p, id))
+					if err != nil || !d.Allowed {
+						return
+					}
+					u, ok := judge.Take(c.now().UnixMilli(), 1, 1, truth)
+					if !ok {
+						t.Fatalf("%s, %d at first, then %s: request %d is above the limit", text, first, tier, id)
+					}
+					truth = u.Apply(truth)
+					admitted++
+				}
+				for id := range first {
+					c.add(time.Millisecond / 10)
+					ask(p, id)
+				}
+				c.add(pause)
+				for id := range 1500 {
+					ask(p, 10_000+id)
+					ask(tier, 20_000+id)
+				}
+				c.add(time.Duration(judge.Rates()[0].Burst) * 5 * time.Millisecond) // nothing is lent any more
+				truth, admitted = nil, 0
+				for id := range 1100 {
+					ask(judge, 30_000+id)
+				}
+				if want := judge.Rates()[0].Burst; int64(admitted) != want {
+					t.Errorf("%s, %d at first: later an ordinary limit admits %d at once, want %d", text, first, admitted, want)
+				}
 			}
-			u, ok := judge.Take(c.now().UnixMilli(), 1, 1, truth)
-			if !ok {
-				t.Fatalf("%d at first: request %d is above the limit", first, id)
-			}
-			truth = u.Apply(truth)
-		}
-		for id := range first {
-			c.add(time.Millisecond / 10)
-			ask(id)
-		}
-		c.add(900 * time.Millisecond)
-		for id := range 3000 {
-			ask(10_000 + id)
 		}
 	}
 }

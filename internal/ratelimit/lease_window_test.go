@@ -148,3 +148,101 @@ func TestHeldIsWhatIsHandedOut(t *testing.T) {
 		}
 	}
 }
+
+// A visit counts more than its request, and crosses with all of it. So a busy key says 80 and
+// 100 once, too.
+func TestAVisitCrossesWithWhatItTook(t *testing.T) {
+	for _, text := range []string{"5000/1m", "15001/1m cost 3", "day: 100000/1d, minute: 5000/1m"} {
+		p, c := leased(text), clockAt(start)
+		l := &Limiter{Store: new(memstore.Store), Now: c.now, Memory: NewMemory(mib)}
+		crossed, byVisit := map[int64]int{}, 0
+		for i, d := range heat(t, l, c, p, 0, 6000) {
+			for _, share := range shares(d) {
+				if crossed[share]++; d.Visit {
+					byVisit++
+				}
+				if d.Leased || !d.Allowed {
+					t.Errorf("%s: request %d crossed %d: %+v, want that of the visit", text, i, share, d)
+				}
+			}
+		}
+		if crossed[80] != 1 || crossed[100] != 1 || byVisit == 0 {
+			t.Errorf("%s: 80 and 100 were crossed %v times, %d by a visit, want once each", text, crossed, byVisit)
+		}
+	}
+}
+
+// A lease ends with the shortest window of its limits, whatever their order.
+func TestALeaseEndsWithTheShortestWindow(t *testing.T) {
+	for _, text := range []string{
+		"day: 100000/1d, minute: 400/1m", "minute: 400/1m, day: 100000/1d", "hour: sliding 100000/1h, minute: 400/1m",
+		"day: 100000/day in Europe/Berlin, minute: 400/1m",
+	} {
+		c := clockAt(start.Add(59*time.Second + 700*time.Millisecond))
+		p, l := leased(text), &Limiter{Store: new(memstore.Store), Now: c.now, Memory: NewMemory(mib)}
+		leased, admitted := 0, 0
+		for _, d := range heat(t, l, c, p, 0, 299) {
+			if d.Leased {
+				leased++
+			}
+		}
+		if leased < 50 {
+			t.Fatalf("%s: only %d were leased before the minute ends", text, leased)
+		}
+		for _, d := range heat(t, l, c, p, 1000, 1000) {
+			if d.Allowed {
+				admitted++
+			}
+		}
+		if admitted > 400 {
+			t.Errorf("%s: %d were admitted in the next minute, want at most 400", text, admitted)
+		}
+	}
+}
+
+// While a visit is under way, another one takes the next lease. What both left is handed out
+// until the earlier of them ends. Otherwise it would run beside a bucket that has refilled.
+func TestTwoLeasesEndWithTheEarlierOne(t *testing.T) {
+	const text = "bucket 250/1s burst 1000"
+	for wait := 100 * time.Millisecond; wait < time.Second; wait += 50 * time.Millisecond {
+		p, judge, truth, c := leased(text), policy.Must(text), policy.State(nil), newClock()
+		st := &duringVisit{Store: new(memstore.Store)}
+		l, id, both := &Limiter{Store: st, Now: c.now, Memory: NewMemory(mib)}, 0, false
+		send := func(n int, pause time.Duration) {
+			for range n {
+				c.add(pause)
+				id++
+				if d := mustCheck(t, l, call(p, id)); !d.Allowed {
+					continue
+				}
+				u, ok := judge.Take(c.now().UnixMilli(), 1, 1, truth)
+				if !ok {
+					t.Fatalf("%v after the second lease, request %d is above the limit", wait, id)
+				}
+				truth = u.Apply(truth)
+			}
+		}
+		send(260, 2*time.Millisecond)
+		st.then = func() { c.add(900 * time.Millisecond); send(2, 0); both = true }
+		for !both {
+			send(1, 2*time.Millisecond)
+		}
+		c.add(wait)
+		send(2000, 0)
+	}
+}
+
+// duringVisit is a store in which something happens before the answer to a visit arrives.
+type duringVisit struct {
+	Store
+	then func()
+}
+
+func (s *duringVisit) Update(ctx context.Context, w Write) (Item, bool, error) {
+	item, done, err := s.Store.Update(ctx, w)
+	if then := s.then; then != nil && done && w.ID == (ID{}) {
+		s.then = nil
+		then()
+	}
+	return item, done, err
+}

@@ -114,6 +114,9 @@ func (l *Limiter) decide(ctx context.Context, q *question, known Known, now time
 		return d, nil
 	}
 	d, sent, err := l.askStore(ctx, q, known.shown())
+	if sent.took == nil {
+		l.Memory.release(q)
+	}
 	switch {
 	case q.op == Release || q.op == Reset:
 		l.Memory.Change(q.write.Key, func(k Known) Known {

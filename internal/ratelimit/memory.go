@@ -2,7 +2,6 @@ package ratelimit
 
 import (
 	"container/list"
-	"encoding/binary"
 	"slices"
 	"sync"
 	"time"
@@ -145,13 +144,18 @@ func (k Known) refuse(q *question, now time.Time) (Decision, bool) {
 		return Decision{}, false
 	}
 	then, rest := q, time.Duration(0)
-	hot := leaseOf(k.leases, q.Policy).hot(q.write.Now)
+	lease := leaseOf(k.leases, q.Policy)
+	hot := lease.hot(q.write.Now)
 	if hot {
 		asked := *q
 		asked.write.Now = min(q.write.Now, k.Asked.UnixMilli())
-		then, rest = &asked, q.pause(asked.write.Now)-age
+		asked.Count -= lease.rest(q.write.Now)
+		then, rest = &asked, q.pauseOf(lease, asked.write.Now)-age
 	}
 	if n, _ := then.in(k.Seen.State).fits(); n > 0 || rest < 0 {
+		return Decision{}, false
+	}
+	if _, _, records := q.Policy.Repace(then.write.Now, k.Seen.State); records {
 		return Decision{}, false
 	}
 	// A request that is not fresh may repeat one that an instance whose clock is
@@ -287,112 +291,4 @@ func (k Known) fits(q *question) (after Known, n int64, seen, alone policy.Updat
 		alone, _ = q.in(k.Alone.State).take(n)
 	}
 	return k, n, seen, alone
-}
-
-// pack appends k to b in a compact form:
-//
-//	Asked, Doubted  two Unix times in ns; 0: the zero time
-//	Seen            an item
-//	Alone           an item
-//
-// An item is the number of its attributes, then each name and value, then the
-// number of its sets, then each name and its ids. A name is its length and its
-// letters. Numbers are varints, so small ones take one byte.
-func pack(b []byte, k Known) []byte {
-	for _, t := range []time.Time{k.Asked, k.Doubted} {
-		var nanos int64
-		if !t.IsZero() {
-			nanos = t.UnixNano()
-		}
-		b = binary.AppendVarint(b, nanos)
-	}
-	b = packItem(b, k.Seen)
-	return packItem(b, k.Alone)
-}
-
-// unpack returns the Known that pack wrote. The empty string is the zero Known.
-func unpack(packed string) (k Known) {
-	if len(packed) == 0 {
-		return k
-	}
-	r := reader{packed}
-	k.Asked, k.Doubted = r.time(), r.time()
-	k.Seen = r.item()
-	k.Alone = r.item()
-	return k
-}
-
-func packItem(b []byte, i Item) []byte {
-	b = binary.AppendUvarint(b, uint64(len(i.State)))
-	for name, v := range i.State {
-		b = appendText(b, name)
-		b = binary.AppendVarint(b, v)
-	}
-	b = binary.AppendUvarint(b, uint64(len(i.IDs)))
-	for set, marks := range i.IDs {
-		b = appendText(b, set)
-		b = binary.AppendUvarint(b, uint64(len(marks)))
-		for _, m := range marks {
-			b = append(b, m.ID[:]...)
-			b = binary.AppendVarint(b, m.Note)
-		}
-	}
-	return b
-}
-
-func appendText(b []byte, text string) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
-}
-
-// A reader reads what pack wrote. The names that it returns share its memory.
-type reader struct{ text string }
-
-func (r *reader) item() (i Item) {
-	if n := r.uvarint(); n > 0 {
-		i.State = make(policy.State, n)
-		for range n {
-			name := r.word()
-			i.State[name] = r.varint()
-		}
-	}
-	if n := r.uvarint(); n > 0 {
-		i.IDs = make(IDs, n)
-		for range n {
-			set := r.word()
-			marks := make([]Mark, r.uvarint())
-			for m := range marks {
-				copy(marks[m].ID[:], r.take(len(ID{})))
-				marks[m].Note = r.varint()
-			}
-			i.IDs[set] = marks
-		}
-	}
-	return i
-}
-
-func (r *reader) time() time.Time {
-	if n := r.varint(); n != 0 {
-		return time.Unix(0, n)
-	}
-	return time.Time{}
-}
-
-func (r *reader) word() string { return r.take(int(r.uvarint())) }
-
-func (r *reader) take(n int) string {
-	word := r.text[:n]
-	r.text = r.text[n:]
-	return word
-}
-
-func (r *reader) uvarint() uint64 {
-	v, n := binary.Uvarint([]byte(r.text)) // the compiler copies nothing
-	r.take(n)
-	return v
-}
-
-func (r *reader) varint() int64 {
-	v, n := binary.Varint([]byte(r.text))
-	r.take(n)
-	return v
 }

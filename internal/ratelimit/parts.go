@@ -41,7 +41,8 @@ type action struct {
 
 // DecideAll decides an action that several parts count: all of them count it, or none.
 // There are at most four parts, in order from the narrowest to the widest. The decision
-// has the figures of each limit of each part, and those of the tightest.
+// has the figures of each limit of each part. Its own are those of the limit with the
+// longest wait: of the part that refuses first, or for a status and with readOn of all.
 //
 // It asks the memory about all parts first, so a refusal that is known costs no request.
 // Then it decides one part after the other, all at one reading of the clock. If one
@@ -73,7 +74,11 @@ func (l *Limiter) DecideAll(ctx context.Context, op Op, parts []Part, readOn boo
 	default:
 		err = a.check(ctx, readOn || op == Status)
 	}
-	return merge(parts, a.decisions), err
+	all := merge(parts, a.decisions)
+	if err == nil {
+		all.byTightest(op, readOn)
+	}
+	return all, err
 }
 
 // divide returns the context of the parts' decisions. Giving back has what is left of the
@@ -273,6 +278,9 @@ func merge(parts []Part, decisions []Decision) (all Decision) {
 	if all.Outage != nil {
 		all.Reason = Unavailable
 	}
+	if !all.Allowed {
+		uncross(all.Each)
+	}
 	if binding >= 0 {
 		each := all.Each
 		all.Reading = each[binding]
@@ -282,6 +290,13 @@ func merge(parts []Part, decisions []Decision) (all Decision) {
 		all.At = 0
 	}
 	return all
+}
+
+// uncross removes what the parts before a refusal have crossed.
+func uncross(each []policy.Reading) {
+	for i := range each {
+		each[i].Crossed = 0
+	}
 }
 
 // limit returns the name that a limit of p has in a decision about all parts, such as

@@ -37,6 +37,7 @@ type question struct {
 	write Write // what the request writes, without the update; its Now is the time
 	hot   bool  // check: the key is hot, see lease
 	take  int64 // check: how many actions a visit for a lease takes; 0: none
+	held  int64 // check: how many actions of a lease the visit hands out beside these
 	mine  bool  // release: this decision has counted what it gives back
 
 	claim  claim // check: where it is counted
@@ -208,6 +209,9 @@ func (r Request) CountIn(now int64, s policy.State) Decision {
 	q := question{Request: r, write: Write{Now: now}}
 	n, u := q.in(s).fits()
 	if n == 0 {
+		if u, _, ok := r.Policy.Repace(now, s); ok {
+			u.ApplyTo(s)
+		}
 		return q.in(s).decision(0, 0)
 	}
 	u.ApplyTo(s)

@@ -128,3 +128,46 @@ func TestABucketDrainsAtTheNewPace(t *testing.T) {
 		{at: time.Minute, id: "c", want: "limited 1/1, wait 5s"},
 	})
 }
+
+// A lower pace holds from its first decision on, also if that is a refusal. Only a bucket that
+// was full by then begins with a whole burst.
+func TestALowerPaceHoldsFromItsFirstDecision(t *testing.T) {
+	const second = time.Second
+	for _, by := range []string{"", "cold"} {
+		timeline(t, "bucket 10/1m", []moment{
+			{id: "a", by: by, count: 10, want: "ok 10/10"},
+			{at: second, by: by, ask: Status, id: "b", limit: "bucket 10/1d", want: "limited 10/10, wait 2h0m0s"},
+			{at: second, by: by, id: "b", want: "limited 10/10, wait 2h0m0s"},
+			{at: 60 * second, by: by, id: "c", count: 10, want: "limited 10/10, wait 23h35m1s"},
+			{at: 60 * second, by: by, id: "d", want: "limited 10/10, wait 1h59m1s"},
+			{at: 2*time.Hour + second, by: by, id: "e", want: "ok 10/10"},
+		})
+		timeline(t, "slow: bucket 10/1m, hour: 20/1h", []moment{
+			{id: "a", by: by, count: 10, want: "ok 10/10", used: []int64{10, 10}},
+			{at: second, by: by, id: "b", limit: "hour: 20/1h, slow: bucket 10/1d", want: "limited 10/10, wait 2h0m0s for the slow"},
+			{at: 61 * second, by: by, id: "c", want: "limited 10/10, wait 1h59m0s for the slow", used: []int64{10, 10}},
+		})
+		timeline(t, "bucket 10/1m", []moment{
+			{id: "a", by: by, count: 10, want: "ok 10/10"},
+			{at: 60 * second, by: by, id: "b", count: 10, limit: "bucket 10/1d", want: "ok 10/10"},
+			{at: 60 * second, by: by, id: "c", want: "limited 10/10, wait 2h24m0s"},
+		})
+	}
+}
+
+// The first refusal by a lower pace takes one request more, and the next ones as many as ever.
+func TestWhatALowerPaceCosts(t *testing.T) {
+	onEachStore(t, func(t *testing.T, store Store) {
+		c := newClock()
+		l := &Limiter{Store: store, Memory: NewMemory(mib), Now: c.now}
+		mustCheck(t, l, request(policy.Must("bucket 10/1m"), "a", 10))
+		for i, want := range []int{2, 0, 1} {
+			if i != 1 {
+				c.add(2 * time.Second)
+			}
+			if d := mustCheck(t, l, request(policy.Must("bucket 10/1d"), strconv.Itoa(i), 5)); d.Allowed || d.Requests != want {
+				t.Errorf("refusal %d: %s after %d requests, want %d", i, inWords(d), d.Requests, want)
+			}
+		}
+	})
+}

@@ -106,16 +106,16 @@ export class Guards<out A extends Activities = {}> {
    * and if the decision has no receipt. In an outage it throws an OutageError. Then it can be called again.
    *
    * The decision of a slot can't be settled, because the slot would be lost: the guard gives back the actions of a check
-   * once. If `used` is no whole number, it throws a ValidationError and gives nothing back.
+   * once. If `used` is no whole number of at least 0, it throws a ValidationError and gives nothing back.
    */
   async settle(decision: Decision, used: number, options: CallOptions = {}): Promise<void> {
     const { signal } = readOptions(options);
     if (!isDecision(decision)) throw new ValidationError(`the decision is ${kindOf(decision)}, want that of a check`);
-    if (!Number.isInteger(used)) {
-      throw new ValidationError(`used is ${typeof used === "number" ? used : kindOf(used)}, want a whole number`);
+    if (!Number.isInteger(used) || used < 0) {
+      throw new ValidationError(`used is ${typeof used === "number" ? used : kindOf(used)}, want a whole number of at least 0`);
     }
     if (this.#slots.has(decision)) throw new ValidationError("the decision is that of a slot, which can't be settled: release the slot");
-    const left = (decision.granted ?? 0) - Math.max(0, used);
+    const left = (decision.granted ?? 0) - used;
     if (left <= 0 || !counted(decision) || this.#settled.has(decision)) return;
     this.#settled.add(decision);
     try {

@@ -20,6 +20,7 @@ const (
 	Item     = "limits"
 	Version  = "version"
 	Document = "document"
+	Trials   = "trials" // older code changes the document and leaves it as it is
 )
 
 // Table holds the settings. It is safe for concurrent use.
@@ -35,22 +36,22 @@ func New(client *dynamodb.Client, name string) *Table { return &Table{client: cl
 
 // Settings implements [live.Source] with one GetItem. Without the item there is no
 // document. An attribute of another type is a *[live.DocumentError].
-func (t *Table) Settings(ctx context.Context, consistent bool) ([]byte, int64, error) {
+func (t *Table) Settings(ctx context.Context, consistent bool) (live.Stored, error) {
 	out, err := t.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &t.table, Key: Key(Item), ConsistentRead: &consistent})
 	if err != nil {
-		return nil, 0, dynamostore.Classify(err)
+		return live.Stored{}, dynamostore.Classify(err)
 	}
 	found, ok := dynamostore.NumberOf(out.Item[Version])
 	text, isText := out.Item[Document].(*types.AttributeValueMemberS)
 	switch {
 	case len(out.Item) == 0:
-		return nil, 0, nil
+		return live.Stored{}, nil
 	case !ok || found < 1:
-		return nil, 0, &live.DocumentError{Cause: errors.New("the attribute " + Version + " is not a number of at least 1")}
+		return live.Stored{}, &live.DocumentError{Cause: errors.New("the attribute " + Version + " is not a number of at least 1")}
 	case !isText:
-		return nil, 0, &live.DocumentError{Cause: errors.New("the attribute " + Document + " is not a string")}
+		return live.Stored{}, &live.DocumentError{Cause: errors.New("the attribute " + Document + " is not a string")}
 	}
-	return []byte(text.Value), found, nil
+	return live.Stored{Version: found, Document: []byte(text.Value), Trials: []byte(dynamostore.TextOf(out.Item[Trials]))}, nil
 }
 
 // Key returns the key of an item of the settings with this sort key.

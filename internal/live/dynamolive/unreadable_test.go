@@ -47,8 +47,8 @@ func TestASettingsItemOfAnotherTypeIsReported(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if document, version, err := s.Settings(t.Context(), true); len(document) != 0 || version != 0 || err != nil {
-				t.Fatalf("without a document: %q, %d, %v", document, version, err)
+			if stored, err := s.Settings(t.Context(), true); stored.Version != 0 || err != nil {
+				t.Fatalf("without a document: %+v, %v", stored, err)
 			}
 			put(number("1"), text(`{"activities":{"create_post":{"limit":"20/1m"}}}`))
 			f := &live.Follower{Source: s, Guards: limits.All}

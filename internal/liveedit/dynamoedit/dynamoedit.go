@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/live/dynamolive"
 	"github.com/cric-talk/guards/internal/liveedit"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
@@ -45,15 +46,19 @@ func New(client *dynamodb.Client, name string) *Table {
 
 // ChangeSettings implements [liveedit.Table] with one transaction. The transaction
 // consists of updates only, so a role needs no other action than a guard's.
-func (t *Table) ChangeSettings(ctx context.Context, before int64, settings []byte, c liveedit.Change) error {
+func (t *Table) ChangeSettings(ctx context.Context, before int64, after live.Stored, c liveedit.Change) error {
 	current := types.Update{
 		TableName:           &t.table,
 		Key:                 dynamolive.Key(dynamolive.Item),
 		ConditionExpression: aws.String("attribute_not_exists(" + dynamostore.UserID + ")"),
-		UpdateExpression:    aws.String("SET " + dynamolive.Version + " = :next, " + dynamolive.Document + " = :document"),
+		UpdateExpression:    aws.String("SET " + dynamolive.Version + " = :next, " + dynamolive.Document + " = :document REMOVE " + dynamolive.Trials),
 		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":next": dynamostore.Number(c.Version), ":document": dynamostore.Text(string(settings)),
+			":next": dynamostore.Number(after.Version), ":document": dynamostore.Text(string(after.Document)),
 		},
+	}
+	if len(after.Trials) > 0 {
+		current.UpdateExpression = aws.String("SET " + dynamolive.Version + " = :next, " + dynamolive.Document + " = :document, " + dynamolive.Trials + " = :trials")
+		current.ExpressionAttributeValues[":trials"] = dynamostore.Text(string(after.Trials))
 	}
 	if before > 0 {
 		current.ConditionExpression = aws.String(dynamolive.Version + " = :before")

@@ -32,8 +32,8 @@ func set(t *testing.T, s *Table, at time.Time, limit string) error {
 func TestSettingsAndTheirHistory(t *testing.T) {
 	store := dynamostore.New(dynamotest.Config(dynamotest.Endpoint(t)), dynamotest.Table(t))
 	s := New(store.Table())
-	if document, version, err := s.Settings(t.Context(), true); len(document) != 0 || version != 0 || err != nil {
-		t.Errorf("without a document: %q, %d, %v", document, version, err)
+	if stored, err := s.Settings(t.Context(), true); stored.Version != 0 || err != nil {
+		t.Errorf("without a document: %+v, %v", stored, err)
 	}
 	at := time.UnixMilli(1_700_000_000_000).UTC()
 	for _, limit := range []string{"20/1m", "30/1m"} {
@@ -42,11 +42,11 @@ func TestSettingsAndTheirHistory(t *testing.T) {
 		}
 	}
 	for _, consistent := range []bool{true, false} {
-		document, version, err := s.Settings(t.Context(), consistent)
+		stored, err := s.Settings(t.Context(), consistent)
 		const want = `{"activities":{"create_post":{"limit":"30/1m",` +
 			`"set":{"":{"of":"30/1m","since":"2023-11-14T22:13:20Z","by":"op","why":"a test"}}}}}`
-		if string(document) != want || version != 2 || err != nil {
-			t.Errorf("%s at version %d, %v", document, version, err)
+		if string(stored.Document) != want || stored.Version != 2 || len(stored.Trials) > 0 || err != nil {
+			t.Errorf("%s at version %d, with the trials %s, %v", stored.Document, stored.Version, stored.Trials, err)
 		}
 	}
 	changes, err := s.SettingsHistory(t.Context())
@@ -85,6 +85,26 @@ func TestSettingsAndTheirHistory(t *testing.T) {
 	swept, err := table.New(store.Table()).Sweep(t.Context(), table.Sweep{Now: 1 << 40})
 	if err != nil || swept.Deleted != 0 || swept.Users != 0 {
 		t.Errorf("a sweep: %+v, %v", swept, err)
+	}
+}
+
+// The limit before a lower one is an attribute beside the document, because older code
+// refuses a document with more members. It goes when no limit before was higher.
+func TestTheLimitBeforeALowerOneIsBesideTheDocument(t *testing.T) {
+	s := New(dynamotest.Client(t, dynamotest.Endpoint(t)), dynamotest.Table(t))
+	for _, tt := range []struct{ limit, trials string }{
+		{"50/1m", ""},
+		{"20/1m", `{"create_post":{"":{"of":"20/1m","before":"50/1m"}}}`},
+		{"90/1m", ""},
+	} {
+		if err := set(t, s, time.UnixMilli(0), tt.limit); err != nil {
+			t.Fatal(err)
+		}
+		stored, err := s.Settings(t.Context(), true)
+		document := `{"activities":{"create_post":{"limit":"` + tt.limit + `","set":{"":{"of":"` + tt.limit + `","since":"1970-01-01T00:00:00Z","by":"op","why":"a test"}}}}}`
+		if string(stored.Document) != document || string(stored.Trials) != tt.trials || err != nil {
+			t.Errorf("%s: the document is %s, and beside it %q, %v; want %s and %q", tt.limit, stored.Document, stored.Trials, err, document, tt.trials)
+		}
 	}
 }
 

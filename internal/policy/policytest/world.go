@@ -30,6 +30,7 @@ type World struct {
 //   - each example of each kind alone
 //   - the examples of a kind that can share a count
 //   - several limits, of every pair of kinds and of all kinds
+//   - prepaid buckets beside an ordinary one
 //   - the activities of a group
 func Run(t *testing.T, check func(*rapid.T, *World)) {
 	for _, texts := range append(Sets(), Groups()...) {
@@ -56,6 +57,11 @@ func Sets() (sets [][]string) {
 		for _, other := range policy.Kinds()[i:] {
 			sets = append(sets, pair(k, other)...)
 		}
+	}
+	for _, prefix := range []string{"", "b: 20000/1h, a: "} {
+		ordinary := prefix + "bucket 150/450ms burst 160"
+		prepaid := strings.ReplaceAll(ordinary, ",", " prepaid,") + " prepaid"
+		sets = append(sets, []string{prepaid, ordinary, strings.ReplaceAll(prepaid, "160", "500")})
 	}
 	return append(sets, allKinds())
 }
@@ -174,12 +180,16 @@ func (w *World) State(p policy.Policy) policy.State {
 	return w.Items[window]
 }
 
-// Take plans n actions and, if they fit, counts them. It reports whether they
-// fit.
+// Take plans n actions and, if they fit, counts them. If not, it records the pace of p. It
+// reports whether they fit.
 func (w *World) Take(p policy.Policy, n int64, seed uint64) bool {
+	window, expires := p.Item(w.Now)
 	u, ok := p.Take(w.Now, n, seed, w.State(p))
-	if ok {
-		window, expires := p.Item(w.Now)
+	records := false
+	if !ok {
+		u, expires, records = p.Repace(w.Now, w.State(p))
+	}
+	if ok || records {
 		w.Items[window], w.Expires[window] = u.Apply(w.State(p)), expires
 	}
 	return ok

@@ -73,6 +73,8 @@ func (x *explorer) counted(l *ledger, w written) error {
 		}
 	}
 	switch {
+	case visits && e.n == 0: // a refusal records the slower pace of its limit
+		return nil
 	case visits:
 		if err := x.visited(l, w, e.n); err != nil {
 			return err

@@ -36,9 +36,10 @@ func (t tier) crosses(s, after *state, c *call, d *ratelimit.Decision) bool {
 	for i, r := range t.numbers.Rates {
 		want := int64(0)
 		if r.Kind == "fixed" { // in units: what another activity counted before leaves parts of an action
+			full := r.Limit - t.cheapest[r.Name] // a unit more is too many for another action
 			before, now := s.account.Models[i].Used(c.now, r, true), after.account.Models[i].Used(c.now, r, true)
 			switch {
-			case before < r.Limit && now >= r.Limit:
+			case before <= full && now > full:
 				want = 100
 			case 5*before < 4*r.Limit && 5*now >= 4*r.Limit:
 				want = 80

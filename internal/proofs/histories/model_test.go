@@ -1,6 +1,7 @@
 package histories_test
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,16 +21,23 @@ type tier struct {
 	numbers *oracle.Terms
 	limits  []*oracle.Terms // each limit by itself
 	top     int64           // the most slots of a log in any tier
+
+	cheapest map[string]int64 // the lowest cost of each limit in any tier
 }
 
 // newSystem reads the text forms of policies that can share a count.
 func newSystem(texts ...string) (sys system) {
-	top := int64(0)
-	for _, text := range texts {
-		p := policy.Must(text)
+	top, cheapest := int64(0), map[string]int64{}
+	all := make([]policy.Policy, len(texts))
+	for i, text := range texts {
+		all[i] = policy.Must(text)
+	}
+	for _, p := range all {
+		p = p.Beside(all...)
 		t := tier{Policy: p, numbers: oracle.NewTerms(p.Rates())}
 		for _, r := range p.Rates() {
 			t.limits = append(t.limits, oracle.NewTerms([]policy.Rate{r}))
+			cheapest[r.Name] = min(oracle.Cost(r), cmp.Or(cheapest[r.Name], oracle.Cost(r)))
 			if r.Kind == "log" {
 				top = max(top, r.Limit)
 			}
@@ -37,7 +45,7 @@ func newSystem(texts ...string) (sys system) {
 		sys = append(sys, t)
 	}
 	for i := range sys {
-		sys[i].top = top
+		sys[i].top, sys[i].cheapest = top, cheapest
 	}
 	return sys
 }

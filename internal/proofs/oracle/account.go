@@ -210,6 +210,8 @@ func (a *Account) Wait(t *Terms, now, n int64, strict bool) int64 {
 	if a.Fits(t, now, n, strict) {
 		return 0
 	}
+	a = a.Clone()
+	a.Repace(t, now) // the refusal does
 	if m, ok := a.Models[0].(*fixed); ok && !a.Named() {
 		m.shown = m.windows.Key(now) // an item shows nobody who has come in the next window already
 		defer func() { m.shown = 0 }()
@@ -279,6 +281,18 @@ func (a *Account) Give(t *Terms, now, n, place int64) (w Moment, fits bool) {
 		m.Count(w.in(m), n*Cost(r), r)
 	}
 	return w, fits
+}
+
+// Repace changes the intervals of buckets whose limits in t are slower, as a refusal at now
+// does. It reports whether there were any.
+func (a *Account) Repace(t *Terms, now int64) (changed bool) {
+	at := a.At(t, now)
+	for m, r := range a.Own(t) {
+		if b, ok := m.(*bucket); ok {
+			changed = b.repace(at, r) || changed
+		}
+	}
+	return changed
 }
 
 // Repaces reports whether a bucket of t last counted at another pace.

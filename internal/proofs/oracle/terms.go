@@ -2,12 +2,13 @@ package oracle
 
 import (
 	"slices"
+	"time"
 
 	"github.com/cric-talk/guards/internal/policy"
 )
 
 // Terms are the limits of one policy. The Burst of each rate is what one can have at once:
-// of any kind but a bucket, its Limit.
+// of any kind but a bucket, its Limit. The Ahead of a prepaid bucket is how long a lease lasts.
 type Terms struct {
 	Rates []policy.Rate // at least one
 	Most  int64         // the most actions that one request can take
@@ -24,7 +25,9 @@ func NewTerms(rates []policy.Rate) *Terms {
 			r.Burst = r.Limit
 		case r.Prepaid:
 			every := Interval(*r)
-			r.Burst -= (min(1000, r.Burst*every/4) + every - 1) / every
+			lasts := min(1000, r.Burst*every/4)
+			r.Ahead = time.Duration(lasts) * time.Millisecond
+			r.Burst -= (lasts + every - 1) / every
 		}
 		t.Most = min(t.Most, r.Burst/Cost(*r))
 		if r.Kind == "reservoir" {

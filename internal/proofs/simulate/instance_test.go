@@ -56,7 +56,7 @@ func (s *sim) skew() int64 {
 	if s.far {
 		return skews[s.random.IntN(len(skews))]
 	}
-	return skews[s.random.IntN(len(skews)-1)]
+	return skews[s.random.IntN(slices.Index(skews, s.apart)+1)]
 }
 
 func (in *instance) millis() int64    { return in.sim.now + in.ahead }

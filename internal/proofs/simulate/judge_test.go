@@ -27,6 +27,9 @@ func (l *ledger) judge(o *op, d ratelimit.Decision, err error) {
 	if err == nil && o.terms.Prepaid() {
 		l.balanced(o, d)
 	}
+	if err == nil {
+		l.told(o, d)
+	}
 	switch {
 	case err != nil:
 		if o.request.Alone && !byReceipt(o.kind) && o.kind != ratelimit.Reset {
@@ -221,7 +224,11 @@ func (f frozen) Read(_ context.Context, k ratelimit.Key) (ratelimit.Item, error)
 func (l *ledger) judgeWait(o *op, d ratelimit.Decision) {
 	l.sim.stats["waits that a copy of the state was asked about, at the time and a millisecond earlier"]++
 	window, _ := o.terms.Item(o.now)
-	store := frozen{key: ratelimit.Key{UserID: o.request.UserID, Activity: cmp.Or(o.request.Group, o.request.Activity), Window: window}, item: o.last.item}
+	item := o.last.item
+	if u, _, ok := o.terms.Repace(o.now, item.State); ok { // by a status, or by a write that did not arrive
+		item.State = u.Apply(item.State)
+	}
+	store := frozen{key: ratelimit.Key{UserID: o.request.UserID, Activity: cmp.Or(o.request.Group, o.request.Activity), Window: window}, item: item}
 	for _, sooner := range []int64{0, 1} {
 		at := o.now + d.Wait.Milliseconds() - sooner
 		fork := ratelimit.Limiter{Store: store, Now: func() time.Time { return time.UnixMilli(at) }}

@@ -36,7 +36,7 @@ type user struct {
 	*oracle.Account
 	owner
 
-	spent   map[string]*spending // of prepaid limits, by their texts
+	spent   map[string]*spending // if the run has prepaid limits, by the names of all limits
 	void    bool                 // an item was deleted, and instances still have leases of it
 	records map[counter]*record  // the last time that each request was counted
 	given   map[string]*release  // what was given back, by the receipts that did it
@@ -160,6 +160,9 @@ func (l *ledger) update(a *landing, w ratelimit.Write, before ratelimit.Item) {
 // counted judges a check that the store has counted.
 func (l *ledger) counted(u *user, a *landing, w ratelimit.Write, before ratelimit.Item) {
 	s, o := l.sim, a.op
+	if w.ID == (ratelimit.ID{}) && l.repaced(u, a, w) {
+		return
+	}
 	if w.ID == (ratelimit.ID{}) {
 		s.had(o.request.Activity, "lease")
 		l.visited(u, a, w, before)
@@ -212,6 +215,22 @@ func (l *ledger) counted(u *user, a *landing, w ratelimit.Write, before ratelimi
 	if n < o.request.Count && u.Fits(o.terms.numbers, w.Now, 1, true) && u.freed < o.began {
 		s.wrong("%s asks for %d, gets %d, and more would fit", o.name, o.request.Count, n)
 	}
+}
+
+// repaced reports whether a write without an id has recorded the slower pace of a limit that
+// refused its check.
+func (l *ledger) repaced(u *user, a *landing, w ratelimit.Write) bool {
+	after := u.Clone()
+	if !after.Repace(a.op.terms.numbers, w.Now) || !after.Same(a.item.State) {
+		return false
+	}
+	if u.Fits(a.op.terms.numbers, w.Now, a.op.request.Count, true) {
+		l.sim.wrong("%s fits, and the store records its pace instead: %v", a.op.name, u)
+	}
+	u.Account = after
+	u.freed, u.freer = l.sim.now, nil // a faster limit counts from another moment
+	l.sim.stats["refusals that recorded a slower pace of a bucket"]++
+	return true
 }
 
 // sameSet reports whether the item can keep the ids of two counts of a request in the same

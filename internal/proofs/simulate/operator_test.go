@@ -54,10 +54,9 @@ type settings struct {
 
 // A settled document is in force from a time on.
 type settled struct {
-	since    int64
-	version  int64
-	document []byte
-	set      map[string]string // the live limits and modes, by their names
+	live.Stored
+	since int64
+	set   map[string]string // the live limits and modes, by their names
 }
 
 // of names a live limit of an activity, of its subject or of a group. Most callers have no
@@ -115,17 +114,16 @@ func (t *settings) inForce(at int64) settled {
 }
 
 // Settings implements [live.Source].
-func (t *settings) Settings(context.Context, bool) ([]byte, int64, error) {
-	d := t.inForce(t.sim.now)
-	return d.document, d.version, nil
+func (t *settings) Settings(context.Context, bool) (live.Stored, error) {
+	return t.inForce(t.sim.now).Stored, nil
 }
 
 // ChangeSettings implements [liveedit.Table].
-func (t *settings) ChangeSettings(_ context.Context, version int64, document []byte, c liveedit.Change) error {
-	if version != t.inForce(t.sim.now).version {
+func (t *settings) ChangeSettings(_ context.Context, before int64, after live.Stored, _ liveedit.Change) error {
+	if before != t.inForce(t.sim.now).Version {
 		return liveedit.ErrConflict
 	}
-	t.versions = append(t.versions, settled{since: t.sim.now, version: c.Version, document: document})
+	t.versions = append(t.versions, settled{since: t.sim.now, Stored: after})
 	return nil
 }
 
@@ -232,20 +230,20 @@ type documents struct {
 
 // Settings implements [live.Source] for one instance. Reads fail, and a read that is
 // not consistent may return what was in force up to a second ago.
-func (in *instance) Settings(_ context.Context, consistent bool) ([]byte, int64, error) {
+func (in *instance) Settings(_ context.Context, consistent bool) (live.Stored, error) {
 	s := in.sim
 	in.looked, in.follow.clock, in.follow.read = s.now, in.millis(), true
 	if s.chance(8) || s.now < in.downUntil {
 		in.follow.failed = true
-		return nil, 0, errors.New("away")
+		return live.Stored{}, errors.New("away")
 	}
 	at := s.now
 	if !consistent && s.chance(5) {
 		at = max(at-s.upTo(1000), s.deployed) // code that is deployed finds its own document
 	}
 	d := s.settings.inForce(at)
-	s.line("instance %d reads version %d of the live limits (consistent: %v)", in.number, d.version, consistent)
-	return d.document, d.version, nil
+	s.line("instance %d reads version %d of the live limits (consistent: %v)", in.number, d.Version, consistent)
+	return d.Stored, nil
 }
 
 // terms returns what applies to a call on this instance, as the guard finds it. It judges

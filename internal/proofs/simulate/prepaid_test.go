@@ -36,7 +36,7 @@ func (l *ledger) visited(u *user, a *landing, w ratelimit.Write, before ratelimi
 	switch {
 	case err != nil:
 		s.wrong("%s: %v: %+v changes %v", o.name, err, w.Update, before.State)
-	case !o.terms.Prepaid() || n < o.request.Count:
+	case !o.terms.Prepaid() || n < 1: // fewer than it asks for, if the instance has held the rest
 		s.wrong("%s asks for %d, and the store counts %d without an id", o.name, o.request.Count, n)
 	case !u.FitsAt(o.terms.numbers, when, n, false):
 		s.wrong("%s: the store counts %d, which do not fit: %v", o.name, n, u)
@@ -84,20 +84,31 @@ func (l *ledger) balanced(o *op, d ratelimit.Decision) {
 	}
 	s.stats["actions of leases that nobody got"] += int(max(0, lost-b.lost))
 	b.lost = lost
-	if o.kind == ratelimit.Check && d.Reason == ratelimit.OK && !s.far {
-		at := max(o.now, d.At)
-		counted, _ := o.terms.Item(o.now)
-		switch {
-		case d.Visit: // a clock ahead can have begun the window in which it counts
-			at = max(at, o.last.at)
-			b.at[counted] = at
-		case d.Leased:
-			at = max(at, b.at[counted])
-		case o.last.rec != nil:
-			at = max(at, o.last.rec.counts)
-		}
-		l.tell(o, d, at)
+}
+
+// told notes what a caller was told who may act, if the run has prepaid limits. Ordinary
+// checks count in the same items, by a tier or a live limit.
+func (l *ledger) told(o *op, d ratelimit.Decision) {
+	if o.kind != ratelimit.Check || d.Reason != ratelimit.OK || l.sim.far || !l.sim.prepaid() {
+		return
 	}
+	b, at := o.in.balanceOf(o.owner()), max(o.now, d.At)
+	counted, _ := o.terms.Item(o.now)
+	switch {
+	case d.Visit: // a clock ahead can have begun the window in which it counts
+		at = max(at, o.last.at)
+		b.at[counted] = at
+	case d.Leased:
+		at = max(at, b.at[counted])
+	case o.terms.Prepaid() && o.last.rec != nil:
+		at = max(at, o.last.rec.counts)
+	case o.terms.Prepaid():
+	case o.last == nil || o.last.rec == nil || o.last.rec.by != o:
+		return // found: an earlier decision has counted it
+	default:
+		at = o.last.rec.counts
+	}
+	l.tell(o, d, at)
 }
 
 // item returns the key of the item that counts for o now.
@@ -106,27 +117,37 @@ func (o *op) item() ratelimit.Key {
 	return ratelimit.Key{UserID: o.request.UserID, Activity: cmp.Or(o.request.Group, o.request.Activity), Window: window}
 }
 
-// A spending is what callers were told that they may do under one limit, in units.
+// A spending is what callers were told that they may do under one limit, in units, whatever
+// tier or live limit told them.
 type spending struct {
 	counts map[int64]int64 // by the number of the window
-	full   int64           // when a bucket is full again
+	most   map[int64]int64 // by the number of the window: the highest limit that counted in it
+	poured []poured        // from a bucket, in the order of their times
+	every  int64           // the shortest interval of the bucket so far
+	pace   int64           // its interval at the last action
+	paces  int64           // how often that one was another than before, the first included
+	burst  int64           // its highest burst so far
+	back   int64           // what was given back to it, which may have come back before
 	latest int64           // when the latest action counts; a frozen instance tells of earlier ones
 	ids    map[string]bool
 }
 
-// tell requires that callers are never told more than the limit: in a window, in a sliding
-// window, or in a bucket. Clocks that are 2 s apart stretch the last two.
+// tell requires that callers are never told more than the limit, or than the highest one
+// that was in force: in a window, in a sliding window, or in a bucket. Clocks that are
+// apart stretch the last two.
 func (l *ledger) tell(o *op, d ratelimit.Decision, at int64) {
 	u := l.user(o.owner())
 	if u.void {
 		return
 	}
 	for _, r := range o.terms.Rates() {
-		name := o.terms.text + r.Name
-		p, ok := u.spent[name]
+		if r.Kind == "log" || r.Kind == "reservoir" {
+			continue // the store is judged by this limit, exactly
+		}
+		p, ok := u.spent[r.Name]
 		if !ok {
-			p = &spending{counts: map[int64]int64{}, ids: map[string]bool{}}
-			u.spent[name] = p
+			p = &spending{counts: map[int64]int64{}, most: map[int64]int64{}, ids: map[string]bool{}}
+			u.spent[r.Name] = p
 		}
 		if p.ids[o.id] && d.At == 0 && !d.Leased && !d.Visit {
 			continue // a repeat
@@ -136,27 +157,55 @@ func (l *ledger) tell(o *op, d ratelimit.Decision, at int64) {
 		p.latest = max(p.latest, at)
 		key, window, n := w.Key(at), r.Window.Milliseconds(), d.Granted*oracle.Cost(r)
 		p.counts[key] += n
-		p.full = max(p.full, at) + n*oracle.Interval(r)
-		got, most := p.counts[key], r.Limit
+		p.most[key] = max(p.most[key], r.Limit)
+		got, most := p.counts[key], p.most[key]
 		switch r.Kind {
 		case "sliding":
 			key = w.Key(p.latest)
-			got = p.counts[key] + p.counts[key-1]*max(0, window-p.latest%window-2000)/window
+			got = p.counts[key] + p.counts[key-1]*max(0, window-p.latest%window-l.sim.apart)/window
+			most = max(p.most[key-1], p.most[key])
 		case "bucket":
-			got, most = (p.full-p.latest-2000)/oracle.Interval(r), r.Burst
+			every := oracle.Interval(r)
+			if p.pace != every { // what is in use is converted by the clock at hand
+				p.pace, p.paces = every, p.paces+1
+			}
+			p.every, p.burst = min(cmp.Or(p.every, every), every), max(p.burst, r.Burst)
+			got, most = p.pour(at, n)-p.paces*l.sim.apart/p.every, p.burst+p.back
 		}
 		if got > most {
-			l.sim.wrong("%s: callers were told that they may do %d of %s, want at most %d", o.name, got, name, most)
+			l.sim.wrong("%s: callers were told that they may do %d of %s %s, want at most %d", o.name, got, o.terms.text, r.Name, most)
 		}
 	}
 }
 
-// unsay notes that n actions of a check were given back.
+// A poured is how many units of a bucket an action took; less than 0: it gave them back.
+type poured struct{ at, n int64 }
+
+// pour notes n units of a bucket. It returns the most that were ever in use, if they come
+// back at the shortest interval so far.
+func (p *spending) pour(at, n int64) (used int64) {
+	i, _ := slices.BinarySearchFunc(p.poured, at+1, func(one poured, at int64) int { return cmp.Compare(one.at, at) })
+	p.poured = slices.Insert(p.poured, i, poured{at, n})
+	full := int64(0)
+	for _, one := range p.poured {
+		if one.n > 0 {
+			full = max(full, one.at)
+		}
+		full += one.n * p.every
+		used = max(used, (full-one.at)/p.every)
+	}
+	return used
+}
+
+// unsay notes that n actions of a check of the moment at were given back.
 func (l *ledger) unsay(u *user, check *op, at, n int64) {
 	for _, r := range check.terms.Rates() {
-		if p, ok := u.spent[check.terms.text+r.Name]; ok && p.ids[check.id] {
+		if p, ok := u.spent[r.Name]; ok && p.ids[check.id] {
 			p.counts[oracle.WindowsOf(r).Key(at)] -= n * oracle.Cost(r)
-			p.full -= n * oracle.Cost(r) * oracle.Interval(r)
+			if r.Kind == "bucket" {
+				p.pour(at, -n*oracle.Cost(r))
+				p.back += n * oracle.Cost(r)
+			}
 		}
 	}
 }

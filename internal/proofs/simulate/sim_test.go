@@ -23,8 +23,9 @@ import (
 type sim struct {
 	seed   uint64
 	random *rand.Rand
-	far    bool // some clocks differ by more than the 2 s that the contract assumes
-	odd    bool // callers and operators do what they should not do
+	far    bool  // some clocks differ by more than the 2 s that the contract assumes
+	apart  int64 // by how much clocks can differ otherwise, in milliseconds
+	odd    bool  // callers and operators do what they should not do
 
 	now    int64
 	events []event // in the order in which they happen
@@ -60,7 +61,10 @@ func newSim(subject subject, seed uint64, verbose bool) *sim {
 		seed: seed, random: random, verbose: verbose, store: new(memstore.Store),
 		now: begin + random.Int64N(86_400_000), hash: h.Sum64(), byText: map[string]*terms{}, unread: map[ratelimit.Key]string{}, stats: stats{}, happened: map[happened]bool{},
 	}
-	s.stats["runs"] = 1
+	s.stats["runs"], s.apart = 1, skews[len(skews)-2]
+	if subject.draw != nil && s.chance(3) { // clocks that hardly differ hide no excess
+		s.apart = skews[len(skews)-3]
+	}
 	if s.far = subject.draw == nil && s.chance(5); s.far {
 		s.stats["runs with clocks up to 90 s apart, for which nothing is promised"] = 1
 	}

@@ -54,6 +54,7 @@ var happens = []string{
 	"instances killed",
 	"instances frozen",
 	"writes that took a lease of a prepaid limit",
+	"refusals that recorded a slower pace of a bucket",
 	"checks decided from a lease",
 	"actions that a room's lease gave",
 	"actions of leases that nobody got",

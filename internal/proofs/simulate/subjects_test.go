@@ -91,6 +91,7 @@ func variations(p policy.Policy) (list []policy.Policy) {
 		func(r *policy.Rate) { r.Limit, r.Burst = 1, min(r.Burst, 2) },
 		func(r *policy.Rate) { r.Window, r.Unit, r.Burst = 7*r.Window, "", 2*r.Burst },
 		func(r *policy.Rate) { r.Ahead /= 2 },
+		func(r *policy.Rate) { r.Ahead *= 4 },
 		func(r *policy.Rate) { r.Prepaid = false },
 	}
 	seen := map[string]bool{p.String(): true}

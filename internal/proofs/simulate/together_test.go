@@ -148,7 +148,7 @@ func (l *ledger) judgeAll(o *op, d ratelimit.Decision, err error) {
 	}
 	refuser, next := -1, (*op)(nil)
 	if err == nil && !d.Allowed {
-		refuser = slices.IndexFunc(o.parts, func(p *op) bool { return p == o.partNamed(d.LimitedBy) })
+		refuser = o.refuser(d)
 		next = o.parts[refuser] // if it was known to refuse, those before it were not asked
 	}
 	o.ends(next, err == nil && (d.Allowed || len(o.share(d, o.parts[0]).Each) > 0))
@@ -162,6 +162,13 @@ func (l *ledger) judgeAll(o *op, d ratelimit.Decision, err error) {
 		if o.kind == ratelimit.Check && err == nil && p.terms.Prepaid() {
 			mine.Leased, mine.Visit = d.Allowed && d.Outage == nil && p.last == nil, d.Allowed && d.Outage == nil && p.last != nil && p.last.took > 0
 			l.balanced(p, mine)
+		}
+		if err == nil && p.terms.Prepaid() {
+			l.told(p, mine)
+		} else if err == nil {
+			ordinary := mine
+			ordinary.Leased, ordinary.Visit = false, false
+			l.told(p, ordinary)
 		}
 		if refuser >= 0 || err != nil {
 			l.judgeGivenBack(p, d, err)
@@ -199,6 +206,17 @@ func (l *ledger) judgeAll(o *op, d ratelimit.Decision, err error) {
 	}
 	s.reason(o, d)
 	l.judgeWhole(o, d)
+}
+
+// refuser returns the number of the first part that refuses. In shadow mode, a check names
+// the tightest limit instead, perhaps of a part that was only read.
+func (o *op) refuser(d ratelimit.Decision) int {
+	return slices.IndexFunc(o.parts, func(p *op) bool {
+		if o.kind != ratelimit.Check || !o.shadow {
+			return p == o.partNamed(d.LimitedBy)
+		}
+		return slices.ContainsFunc(d.Each, func(r policy.Reading) bool { return o.partNamed(r.Name) == p && r.Wait > 0 })
+	})
 }
 
 // partNamed returns the part of o that a limit belongs to, such as room.minute or act.
@@ -289,10 +307,11 @@ func (l *ledger) judgeGivenBack(p *op, d ratelimit.Decision, err error) {
 // judgeWhole judges what the parts of an answer have in common.
 func (l *ledger) judgeWhole(o *op, d ratelimit.Decision) {
 	s, found := l.sim, false
+	all := o.kind == ratelimit.Status || o.shadow
 	for _, r := range d.Each {
 		found = found || r.Name == d.Name && r.Used == d.Used && r.Limit == d.Limit && r.Remaining == d.Remaining
 		switch {
-		case d.Allowed && r.Remaining < d.Remaining, d.Reason == ratelimit.Limited && o.partNamed(r.Name) == o.partNamed(d.LimitedBy) && r.Wait > d.Wait:
+		case d.Allowed && r.Remaining < d.Remaining, d.Reason == ratelimit.Limited && (all || o.partNamed(r.Name) == o.partNamed(d.LimitedBy)) && r.Wait > d.Wait:
 			s.wrong("%s: the figures are those of %s, and %s is tighter: %+v", o.name, d.Name, r.Name, d.Each)
 		}
 	}

@@ -22,7 +22,9 @@ import (
 // A document holds live limits.
 type document struct{ content []byte }
 
-func (d document) Settings(context.Context, bool) ([]byte, int64, error) { return d.content, 1, nil }
+func (d document) Settings(context.Context, bool) (live.Stored, error) {
+	return live.Stored{Version: 1, Document: d.content}, nil
+}
 
 // anySettings draws live limits of activities and tiers, modes and grants. Some
 // can't be applied, because their window is not the code's, and some have ended.
