@@ -52,6 +52,7 @@ func (l *ledger) judgeAlone(o *op, d ratelimit.Decision) {
 // admittedAlone judges an admission from memory, or a place.
 func (l *ledger) admittedAlone(o *op, d ratelimit.Decision) {
 	s := l.sim
+	o.alone = true
 	if o.in.repeats(o, l.user(o.owner()), o.placed(d)) {
 		return
 	}

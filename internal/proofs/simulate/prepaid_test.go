@@ -79,7 +79,7 @@ func (l *ledger) balanced(o *op, d ratelimit.Decision) {
 			s.fail("%s: instance %d has handed out or holds %d more than it took", o.name, o.in.number, -lost)
 		}
 		b.lost = lost
-	case lost < b.lost:
+	case lost < b.lost && s.now-o.in.stepped > 60_000 && !l.user(o.owner()).void: // a clock that steps back finds a lease that had ended, and a visit under way holds what a reset has cleared
 		s.fail("%s: instance %d had lost %d actions of its leases, and now %d", o.name, o.in.number, b.lost, lost)
 	}
 	s.stats["actions of leases that nobody got"] += int(max(0, lost-b.lost))

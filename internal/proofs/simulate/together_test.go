@@ -103,6 +103,16 @@ func (o *op) ends(next *op, admitted bool) {
 	}
 }
 
+// unmarked notes which parts of o, which was admitted, have found a count and could not mark
+// it. Those were decided from memory, too.
+func (o *op) unmarked() {
+	for _, p := range o.parts {
+		if a := p.last; o.kind == ratelimit.Check && a != nil && a.took == 0 && !a.done && a.rec != nil && p.marked == nil && !p.alone {
+			o.in.sim.ledger.admittedAlone(p, ratelimit.Decision{Granted: p.request.Count})
+		}
+	}
+}
+
 // failed notes that a request of a part got no answer. Then the outcome of an update is
 // unknown, unless it was throttled, and perhaps the part is not given back.
 func (o *op) failed(k ratelimit.Key, givesBack bool, err error) {
@@ -155,6 +165,7 @@ func (l *ledger) judgeAll(o *op, d ratelimit.Decision, err error) {
 	if err != nil || !d.Allowed {
 		o.giveBackAlone(nil)
 	} else {
+		o.unmarked()
 		o.relyAlone()
 	}
 	for i, p := range o.parts {
