@@ -59,7 +59,7 @@ func TestAGroup(t *testing.T) {
 // released by itself.
 func TestTheSameIDInBothActivitiesOfAGroup(t *testing.T) {
 	c, store := newClock(), new(memstore.Store)
-	l := &Limiter{Store: store, Now: c.now}
+	l := &Limiter{Store: store, Now: c.now, NewBudget: noPauses(9)}
 	slots := policy.Must("now: log 9/10m, day: 90/1d")
 	var both []Request
 	for _, activity := range []string{"export", "import"} {

@@ -14,7 +14,7 @@ func TestTheLastPartRefusesSeveralActions(t *testing.T) {
 	for _, text := range []string{"10/1d", "log 10/1h", "now: log 10/1h, day: 10/1d"} {
 		c, store := newClock(), new(memstore.Store)
 		moving := func() time.Time { c.add(7 * time.Millisecond); return c.now() }
-		l := &Limiter{Store: store, Now: moving, Memory: NewMemory(mib)}
+		l := &Limiter{Store: store, Now: moving}
 		parts := append(message("u", "r", "a", text, text), message("u", "t", "a", text, "5/1d")[1])
 		parts[2].Subject = "tenant"
 		for i := range parts {
@@ -26,7 +26,8 @@ func TestTheLastPartRefusesSeveralActions(t *testing.T) {
 		for i := range parts {
 			parts[i].ID = "b"
 		}
-		if d, err := l.DecideAll(t.Context(), Check, parts, false); err != nil || d.Allowed || d.LimitedBy != "tenant" {
+		cold := &Limiter{Store: store, Now: moving}
+		if d, err := cold.DecideAll(t.Context(), Check, parts, false); err != nil || d.Allowed || d.LimitedBy != "tenant" {
 			t.Errorf("%s: %+v, %v, want a refusal by the tenant", text, d, err)
 		}
 		for _, p := range parts[:2] {
