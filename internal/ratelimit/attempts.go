@@ -116,16 +116,15 @@ func (t *attempts) check(q *question, shown policy.State) (Decision, error) {
 		if item.allows(w) {
 			return Decision{}, unreadable("")
 		}
-		if n, w.Update = v.fits(); n == 0 {
-			if !t.repace(v) {
-				return v.decision(0, 0), nil
-			}
-			n = min(q.Count, q.Policy.Most())
-			w.Update, _ = q.in(nil).take(n)
-			continue
+		if n, w.Update = v.fits(); n == 0 && t.repace(v) {
+			v = q.in(t.item.State)
+			n, w.Update = v.fits()
+		}
+		if n == 0 {
+			return v.decision(0, 0), nil
 		}
 		w.Drop = kept
-		if !w.Update.Holds(item.State) {
+		if !w.Update.Holds(v.state) {
 			return Decision{}, unreadable("")
 		}
 	}

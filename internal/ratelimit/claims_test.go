@@ -271,7 +271,90 @@ func TestARefusalInAnOutageGivesBackInMemory(t *testing.T) {
 	repeat := message("u", "empty", "r", "log 5/12h", "1/1d")
 	mustDoAll(t, l, Check, repeat, 0, "a repeat in the outage")
 	refused := []Part{repeat[0], message("u", "full", "r", "log 5/12h", "1/1d")[1]}
-	if d, err := l.DecideAll(t.Context(), Check, refused, false); err != nil || d.Allowed || d.Each[0].Used != 1 {
-		t.Errorf("%+v, %v, want a refusal that keeps what the first decision counted", d, err)
+	if d, err := l.DecideAll(t.Context(), Check, refused, false); err != nil || d.Allowed {
+		t.Errorf("%+v, %v, want a refusal", d, err)
 	}
+	if used := mustDo(t, l, Status, message("u", "full", "status", "log 5/12h", "1/1d")[0].Request).Used; used != 1 {
+		t.Errorf("%d are used, want what the first decision counted", used)
+	}
+}
+
+// The answer to the user's update is lost, and the check was counted by another attempt. The
+// first one finds it, can't tell whose it is, and leaves it.
+func TestAnUnknownOutcomeIsNotGivenBack(t *testing.T) {
+	b := newBusy(t)
+	other := &hooked{b.store, once(inRoom, func() {
+		lost := false
+		first := &hooked{b.store, func(w Write) error {
+			if lost {
+				return nil
+			}
+			lost = true
+			return errors.New("timeout")
+		}}
+		if d, err := b.attempt(first); err != nil || d.Allowed || d.LimitedBy != "room" {
+			t.Errorf("the attempt with a lost answer: %+v, %v", d, err)
+		}
+		b.leave()
+	})}
+	if d, err := b.attempt(other); err != nil || !d.Allowed {
+		t.Errorf("the attempt that counted: %+v, %v", d, err)
+	}
+	b.wants(1, 1)
+}
+
+// Two attempts are refused by the room. The second one has found what the first one counted,
+// and leaves no mark, so the first one gives it back.
+func TestARefusedRepeatMarksNothing(t *testing.T) {
+	b := newBusy(t)
+	first := &hooked{b.store, once(givesBack, func() {
+		if d, err := b.attempt(b.store); err != nil || d.Allowed || d.Requests != 2 {
+			t.Errorf("the second attempt: %+v, %v, want a refusal after two requests", d, err)
+		}
+	})}
+	if d, err := b.attempt(first); err != nil || d.Allowed {
+		t.Errorf("the first attempt: %+v, %v", d, err)
+	}
+	b.wants(0, 1)
+}
+
+// The user's item is throttled, so the memory decides that part. The room refuses the first attempt.
+// Then a place becomes free, and the second attempt of the same process finds the user's id in
+// the memory and is admitted. The first one leaves it there.
+func TestAMarkInMemory(t *testing.T) {
+	b := newBusy(t)
+	var l *Limiter
+	second := once(func(Write) bool { return true }, func() {
+		b.leave()
+		b.clock.add(3 * time.Millisecond)
+		mustDoAll(t, l, Check, b.mine, 0, "the second attempt")
+	})
+	l = b.on(&answered{throttling{b.store, "u"}, func(w Write) {
+		if inRoom(w) {
+			_ = second(w)
+		}
+	}})
+	for i := range b.mine {
+		b.mine[i].Alone = true
+	}
+	if d, err := l.DecideAll(t.Context(), Check, b.mine, false); err != nil || d.Allowed || d.LimitedBy != "room" {
+		t.Errorf("the first attempt: %+v, %v", d, err)
+	}
+	next := b.mine[0].Request
+	next.ID = "next"
+	if d := mustDo(t, l, Status, next); d.Used != 1 {
+		t.Errorf("%+v, want 1 used", d)
+	}
+}
+
+// answered is a store that calls a function after each update.
+type answered struct {
+	Store
+	after func(Write)
+}
+
+func (s *answered) Update(ctx context.Context, w Write) (Item, bool, error) {
+	item, done, err := s.Store.Update(ctx, w)
+	s.after(w)
+	return item, done, err
 }

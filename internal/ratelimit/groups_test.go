@@ -55,6 +55,35 @@ func TestAGroup(t *testing.T) {
 	})
 }
 
+// Both activities of a group have a request of the same id and millisecond. Each is renewed and
+// released by itself.
+func TestTheSameIDInBothActivitiesOfAGroup(t *testing.T) {
+	c, store := newClock(), new(memstore.Store)
+	l := &Limiter{Store: store, Now: c.now, NewBudget: noPauses(9)}
+	slots := policy.Must("now: log 9/10m, day: 90/1d")
+	var both []Request
+	for _, activity := range []string{"export", "import"} {
+		r := request(slots.Beside(slots), "r", 1)
+		r.Activity, r.Group = activity, "work"
+		r.At = mustCheck(t, l, r).At
+		both = append(both, r)
+	}
+	c.add(time.Second)
+	for i, r := range both {
+		both[i].At = mustDo(t, l, Renew, r).At
+	}
+	for i, r := range both {
+		if d := mustDo(t, l, Renew, r); !d.Allowed || d.At != both[i].At {
+			t.Errorf("%s, the renewal again: %+v", r.Activity, d)
+		}
+	}
+	for i, r := range both {
+		if d := mustDo(t, l, Release, both[i]); d.Each[0].Used != int64(1-i) || d.Each[1].Used != int64(1-i) {
+			t.Errorf("%s, a release: %+v", r.Activity, d.Each)
+		}
+	}
+}
+
 // An item of a group lasts as long as the longest limit of the group counts, whichever
 // activity wrote it last.
 func TestAGroupsItemLasts(t *testing.T) {

@@ -209,7 +209,6 @@ func TestAHeldItemStaysSmall(t *testing.T) {
 	l := &Limiter{Store: store, Now: c.now, Memory: NewMemory(mib)}
 	r := request(policy.Must("bucket 500/1m"), "", 1)
 	r.Hold = true
-	largest := 0
 	for i := range repeats(20 * 60 * 10) {
 		c.add(100 * time.Millisecond)
 		r.ID, r.At = strconv.Itoa(i), 0
@@ -230,9 +229,61 @@ func TestAHeldItemStaysSmall(t *testing.T) {
 				}
 			}
 		}
-		largest = max(largest, bytes)
+		if bytes > 4<<10 {
+			t.Fatalf("after %d sign-ins, the ids take %d bytes, want at most 4 KB", i, bytes)
+		}
 	}
-	if largest > 4<<10 {
-		t.Errorf("the ids take %d bytes, want at most 4 KB", largest)
+}
+
+// After a renewal, each time from the check to the last renewal is a receipt, and no other is.
+func TestTheReceiptsOfARenewedCheck(t *testing.T) {
+	const checked, renewed = 2 * time.Second, 4 * time.Second
+	for receipt, want := range map[time.Duration]string{
+		checked - time.Millisecond: "ok 1/9", checked: "ok 0/9", checked + time.Second: "ok 0/9",
+		renewed: "ok 0/9", renewed + time.Millisecond: "ok 1/9",
+	} {
+		timeline(t, "log 9/10m", []moment{
+			{at: checked, by: "cold", id: "r", want: "ok 1/9"},
+			{at: renewed, by: "cold", ask: Renew, id: "r", want: "ok 1/9"},
+			{at: 5 * time.Second, by: "cold", ask: Release, id: "r", receipt: receipt, want: want},
+		})
+	}
+}
+
+// A clock ahead has filled the bucket, so that a check on a clock behind counts later than its
+// receipt. A renewal keeps both times, and a release after it gives back the bucket.
+func TestARenewalKeepsWhenACheckCounts(t *testing.T) {
+	twoClocks(t, new(memstore.Store), 2*time.Second, func(at func(time.Duration), behind, early *Limiter) {
+		parts := func(id string) []Part {
+			return message("u", "r", id, "now: log 9/10m, pace: bucket 30/1h", "log 9/10m")[:1]
+		}
+		at(10 * time.Second)
+		mustDoAll(t, early, Check, parts("first"), 0, "a check on the clock ahead")
+		d := mustDoAll(t, behind, Check, parts("second"), 0, "a check on the clock behind")
+		at(15 * time.Second)
+		d = mustDoAll(t, behind, Renew, parts("second"), d.At, "a renewal")
+		at(16 * time.Second)
+		mustDoAll(t, behind, Release, parts("second"), d.At, "a release")
+		if used := usedOfEach(t, behind, parts("status")); used["now"] != 1 || used["pace"] != 1 {
+			t.Errorf("after the release, %v are used, want 1 of each limit", used)
+		}
+	})
+}
+
+// A renewal fails in its second part and frees the slots that it moved. The action itself goes
+// on, so it still counts in the other limits.
+func TestARenewalThatFailsLeavesOtherLimitsAlone(t *testing.T) {
+	c, store := newClock(), new(memstore.Store)
+	l := &Limiter{Store: store, Now: c.now}
+	parts := message("u", "r", "a", "now: log 3/10m, day: 90/1d", "log 9/10m")
+	d := mustDoAll(t, l, Check, parts, 0, "a check")
+	c.add(10 * time.Second)
+	l.Store = &hooked{store, once(func(w Write) bool { return !inRoom(w) }, func() { mustDo(t, l, Reset, parts[1].Request) })}
+	if d = doAll(t, l, Renew, parts, d.At); d.Allowed || d.Reason != Expired {
+		t.Errorf("%+v, want expired", d)
+	}
+	l.Store = store
+	if used := usedOfEach(t, l, message("u", "r", "status", "now: log 3/10m, day: 90/1d", "log 9/10m")); used["now"] != 0 || used["day"] != 1 {
+		t.Errorf("%v are used, want no slot, and 1 of the day", used)
 	}
 }

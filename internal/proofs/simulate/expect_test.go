@@ -28,16 +28,7 @@ type landing struct {
 	waiting int64    // reservoir: places up to its own
 	must    bool     // a release has to give something back, and a renewal to find its slots
 	check   int64    // release: when its check came, as an item with slots knows; 0: perhaps it does not know
-	repaced bool     // the write has recorded a slower pace
 	learned bool     // the instance knows what it shows
-}
-
-// repacedBy returns a, a refusal, after the write r has recorded a slower pace. The answer
-// says what a has shown, and the instance knows what r has shown.
-func (a *landing) repacedBy(r *landing) *landing {
-	both := *a
-	both.clock, both.snapshot, both.order, both.learned = r.clock, r.snapshot, r.order, false
-	return &both
 }
 
 // read notes what a read has shown.

@@ -227,7 +227,7 @@ func (l *ledger) repaced(u *user, a *landing, w ratelimit.Write) bool {
 	if u.Fits(a.op.terms.numbers, w.Now, a.op.request.Count, true) {
 		l.sim.wrong("%s fits, and the store records its pace instead: %v", a.op.name, u)
 	}
-	u.Account, a.repaced = after, true
+	u.Account = after
 	u.freed, u.freer = l.sim.now, nil // a faster limit counts from another moment
 	l.sim.stats["refusals that recorded a slower pace of a bucket"]++
 	return true

@@ -120,8 +120,6 @@ func (in *instance) Update(ctx context.Context, w ratelimit.Write) (ratelimit.It
 		in.learn(a.op, a)
 	case mark:
 		a.op.marks(a)
-	case a.repaced && a.op.last != nil:
-		a.op.answered(a.op.last.repacedBy(a))
 	default:
 		a.op.answered(a)
 		if a.took > 0 {

@@ -17,6 +17,7 @@ const smallCrowd = 4
 type balance struct {
 	taken, handed map[*terms]int64
 	lost          int64
+	judged        int64           // when lost was last looked at, by the clock of the instance
 	at            map[int64]int64 // when the last visit counts, by the window of its item
 }
 
@@ -79,11 +80,12 @@ func (l *ledger) balanced(o *op, d ratelimit.Decision) {
 			s.fail("%s: instance %d has handed out or holds %d more than it took", o.name, o.in.number, -lost)
 		}
 		b.lost = lost
-	case lost < b.lost && s.now-o.in.stepped > 60_000 && !l.user(o.owner()).void: // a clock that steps back finds a lease that had ended, and a visit under way holds what a reset has cleared
+	case o.in.millis() < b.judged: // the clock has stepped back, so a lease that had ended lasts again
+	case lost < b.lost && !l.user(o.owner()).void: // a visit under way can hold what a reset has cleared
 		s.fail("%s: instance %d had lost %d actions of its leases, and now %d", o.name, o.in.number, b.lost, lost)
 	}
 	s.stats["actions of leases that nobody got"] += int(max(0, lost-b.lost))
-	b.lost = lost
+	b.lost, b.judged = lost, o.in.millis()
 }
 
 // told notes what a caller was told who may act, if the run has prepaid limits. Ordinary
