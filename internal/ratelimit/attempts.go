@@ -116,8 +116,12 @@ func (t *attempts) check(q *question, shown policy.State) (Decision, error) {
 		if item.allows(w) {
 			return Decision{}, unreadable("")
 		}
-		if n, w.Update = v.fits(); n == 0 && t.repace(v) {
+		if n, w.Update = v.fits(); n == 0 && t.repace(v) { // the item may have changed meanwhile
 			v = q.in(t.item.State)
+			if kept, found = t.item.Find(q.write); found && !q.late(kept) {
+				q.claim = claim{kept: kept}
+				return v.found(kept, false, t.amount), nil
+			}
 			n, w.Update = v.fits()
 		}
 		if n == 0 {
