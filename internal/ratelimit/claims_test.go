@@ -285,7 +285,7 @@ func TestAnUnknownOutcomeIsNotGivenBack(t *testing.T) {
 	b := newBusy(t)
 	other := &hooked{b.store, once(inRoom, func() {
 		lost := false
-		first := &hooked{b.store, func(w Write) error {
+		first := &hooked{b.store, func(Write) error {
 			if lost {
 				return nil
 			}

@@ -101,3 +101,26 @@ func TestALateCopyOfAReleaseInTheSameSet(t *testing.T) {
 		{at: released, by: "cold", ask: Release, id: "r1", receipt: checked, want: "ok 1/1000"},
 	})
 }
+
+// The same with a renewal in between: the release drops the check's id from the next set, and
+// keeps its own in the set to which a later check comes.
+func TestALateCopyOfAReleaseAfterARenewalInTheSameSet(t *testing.T) {
+	const checked = 8 * time.Second // a generation lasts from second 7 to second 14
+	timeline(t, "now: log 9/10m, day: 90/1d", []moment{
+		{at: checked, by: "cold", id: "r1", want: "ok 1/9"},
+		{at: 9 * time.Second, by: "cold", ask: Renew, id: "r1", want: "ok 1/9"},
+		{at: 10 * time.Second, by: "cold", ask: Release, id: "r1", receipt: checked, want: "ok 0/9"},
+		{at: 11 * time.Second, by: "cold", id: "r1", want: "ok 1/9"},
+		{at: 12 * time.Second, by: "cold", ask: Release, id: "r1", receipt: checked, want: "ok 1/9", used: []int64{1, 1}},
+	})
+}
+
+// A write removes no set of ids that can still be looked for: of a check at the end of a
+// generation, a repeat comes in the third one after it.
+func TestOthersWriteBeforeALateRepeat(t *testing.T) {
+	timeline(t, "1000/1m", []moment{
+		{at: 6900 * time.Millisecond, by: "cold", id: "r1", want: "ok 1/1000"},
+		{at: 22 * time.Second, by: "cold", id: "r2", want: "ok 2/1000"},
+		{at: 24 * time.Second, by: "cold", id: "r1", want: "duplicate 2/1000", granted: 1},
+	})
+}

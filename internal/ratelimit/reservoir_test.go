@@ -169,3 +169,12 @@ func TestAPlaceFoundAfterTwoLostAttemptsGrantsOneAction(t *testing.T) {
 		}
 	})
 }
+
+// The note beside the id is a place and not the time of a renewal. A release gives back what
+// counts beside the queue, and the place is lost.
+func TestAReleaseBesideAReservoir(t *testing.T) {
+	timeline(t, "jobs: reservoir 2/10s ahead 1m, day: 90/1d", []moment{
+		{at: time.Second, by: "cold", id: "a", want: "ok 1/2", used: []int64{1, 1}},
+		{at: 2 * time.Second, by: "cold", ask: Release, id: "a", want: "ok 1/2", used: []int64{1, 0}},
+	})
+}

@@ -174,6 +174,29 @@ func forgetsOldNames(t *testing.T, s ratelimit.Store) {
 	}
 }
 
+// A mark needs its id, and can be made twice. It refuses give-backs and no other release.
+func marks(t *testing.T, s ratelimit.Store) {
+	for _, w := range []ratelimit.Write{write("u", "a", 5), forever(write("u", "a", 5), 0)} {
+		mark := ratelimit.Write{Key: w.Key, RelyOn: giveBack(w, ratelimit.Item{}).Drop, Now: w.Now}
+		same(t, "the item after a mark of nothing", update(t, s, mark, false), ratelimit.Item{})
+		item := update(t, s, w, true)
+		for range 2 {
+			mark.RelyOn, _ = item.Find(w)
+			item = update(t, s, mark, true)
+		}
+		if kept, ok := item.Find(w); !ok || !kept.ReliedOn || item.State["n"] != 1 {
+			t.Errorf("after a mark the item is %v and keeps %+v, %v", item, kept, ok)
+		}
+		back := giveBack(w, item)
+		back.GivesBack = true
+		update(t, s, back, false)
+		back.GivesBack = false
+		if item = update(t, s, back, true); item.State["n"] != 0 {
+			t.Errorf("after a release the item is %v, want nothing counted", item)
+		}
+	}
+}
+
 // RunExpires tests Write.Expires. Open returns an empty store, and a function
 // that looks up when an item expires, in Unix seconds.
 func RunExpires(t *testing.T, open func(testing.TB) (ratelimit.Store, func(ratelimit.Key) int64)) {

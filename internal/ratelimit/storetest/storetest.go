@@ -33,6 +33,7 @@ func Run(t *testing.T, open func(testing.TB) ratelimit.Store) {
 		{"an item remembers a held id for 15 to 20 minutes", remembersHeld},
 		{"an update can drop an id and keep it with a note", renews},
 		{"an update drops an id only with its note", renewsElsewhere},
+		{"a give-back is refused if its id has a mark", marks},
 		{"a window's item remembers its ids as long as it lives", remembersWhole},
 		{"an id does not match one of 259 s ago", forgetsOldNames},
 		{"Delete removes the item with its ids and nothing else", deletes},
