@@ -283,6 +283,12 @@ func (x *explorer) toldRenewed(e *ending) error {
 		return fmt.Errorf("this is no answer to a renewal")
 	}
 	now := x.instants[e.world.now]
+	if slices.ContainsFunc(e.ledger.entries, func(c entry) bool { // a slot of another part is gone, so none of them moves
+		held := x.policyOf(int(c.item), old, e.proc.limit).HeldUntil(x.slotsAt(e, c))
+		return c.id == e.id && c.item != e.item && !c.forgotten && 0 < held && held <= x.time(e.world.now, 1)
+	}) {
+		return nil
+	}
 	for _, c := range e.ledger.entries {
 		known := e.call.At == c.latest() || now-c.ms < remembered
 		if c.id == e.id && c.item == e.item && !c.forgotten && !c.late && c.has(e.call.At) && known && x.time(e.world.now, 1) < e.call.Policy.HeldUntil(x.slotsAt(e, c)) {
