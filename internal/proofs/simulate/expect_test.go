@@ -28,6 +28,7 @@ type landing struct {
 	waiting int64    // reservoir: places up to its own
 	must    bool     // a release has to give something back, and a renewal to find its slots
 	check   int64    // release: when its check came, as an item with slots knows; 0: perhaps it does not know
+	bare    bool     // a write without an id, such as one that records a slower pace
 	learned bool     // the instance knows what it shows
 }
 

@@ -124,7 +124,7 @@ func (l *ledger) judgeCheck(o *op, d ratelimit.Decision) {
 		}
 		wait = [2]int64{-1}
 	case ratelimit.Limited:
-		if a.rec != nil && a.known || a.surely || d.Granted != 0 {
+		if a.rec != nil && a.known && !a.bare || a.surely || d.Granted != 0 {
 			s.wrong("%s is told limited, granted %d; it fits: %v; the store has %s", o.name, d.Granted, a.surely, a.rec)
 		}
 	default:

@@ -105,7 +105,7 @@ func (in *instance) Update(ctx context.Context, w ratelimit.Write) (ratelimit.It
 			return
 		}
 		before, _ := in.sim.store.Read(ctx, w.Key)
-		a.op = part
+		a.op, a.bare = part, w.ID == ratelimit.ID{}
 		a.item, a.done, _ = in.sim.store.Update(ctx, w)
 		in.sim.ledger.update(a, w, before)
 	})

@@ -140,7 +140,7 @@ func (l *ledger) gaveBack(u *user, a *landing, w ratelimit.Write, before ratelim
 		s.wrong("%s gives back %d of %d twice", o.name, n, x)
 	case late && log == nil, !named && w.Now-x < o.remembered():
 		s.wrong("%s gives back %d of %d too late, or twice, or what was never counted: the store has %s", o.name, n, x, r)
-	case named && !r.renewed && x != r.check && moved != 0:
+	case named && !r.renewed && x != r.check && moved != 0 && back == nil: // a late copy can free what the first release has left
 		s.wrong("%s gives back %d slots of %d, which is not the receipt: the store has %s", o.name, n, x, r)
 	case slotsOnly && !log.Holds(now, when.Came, n*oracle.Cost(rate), true), !slotsOnly && !u.Holds(o.terms.numbers, now, when, n, true):
 		s.wrong("%s gives back %d of %d, which do not count: %v", o.name, n, x, u)

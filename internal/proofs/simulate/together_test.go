@@ -299,13 +299,13 @@ func (o *op) duplicate() bool {
 }
 
 // judgeGivenBack requires that a part of a check that was refused, or failed, counts no more,
-// unless another attempt relies on it, or the instance was frozen, and had no time left. A
-// renewal in vain leaves no slot where it has moved it.
+// unless another attempt relies on it, a request for it got no answer, or the instance was
+// frozen and had no time left. A renewal in vain leaves no slot where it has moved it.
 func (l *ledger) judgeGivenBack(p *op, d ratelimit.Decision, err error) {
 	u := l.user(p.owner())
 	window, _ := p.terms.Item(p.now)
 	r := u.records[counter{p.id, window}]
-	if r == nil || r.over || p.unsure || p.wasUnsure || p.in.frozenUntil >= p.began || p.in.limiter.CircuitOpen() {
+	if r == nil || r.over || p.unsure || p.wasUnsure || p.lost || p.in.frozenUntil >= p.began || p.in.limiter.CircuitOpen() {
 		return
 	}
 	counts := p.kind == ratelimit.Check && r.by == p && !r.relied && !r.stale && u.given[receipt(p.id, r.at)] == nil
