@@ -114,7 +114,11 @@ func TestARepeatInABusyRoom(t *testing.T) {
 				t.Errorf("the first attempt: %+v, %v", d, err)
 			}
 		}()
-		<-resume
+		select {
+		case <-resume:
+		case <-ended:
+			t.Fatal("the first attempt gives nothing back")
+		}
 		b.leave()
 		second := &hooked{b.store, once(marks, func() { resume <- struct{}{}; <-ended })}
 		if d, err := b.attempt(second); err != nil || !d.Allowed || d.Reason != OK || d.At == 0 || d.Requests != 4 {
@@ -131,7 +135,11 @@ func TestARepeatInABusyRoom(t *testing.T) {
 			defer close(ended)
 			_, _ = b.attempt(first)
 		}()
-		<-resume
+		select {
+		case <-resume:
+		case <-ended:
+			t.Fatal("the first attempt gives nothing back")
+		}
 		b.leave()
 		second := &hooked{b.store, once(marks, func() {
 			resume <- struct{}{}
