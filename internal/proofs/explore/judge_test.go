@@ -246,6 +246,10 @@ func (x *explorer) released(e *ending) error {
 	if e.now-e.call.At > 10_000 && !x.hold || e.now-e.call.At > heldFor {
 		return nil
 	}
+	elsewhere := slices.ContainsFunc(e.ledger.entries, func(c entry) bool { return c.id == e.id && c.item != e.item && !c.forgotten })
+	if len(x.room) > 0 && e.now-e.call.At > 10_000 && e.call.Policy.HeldUntil(0) == 0 && !elsewhere {
+		return nil // an earlier release has reached the slots alone, and their item forgets that after 20 s
+	}
 	counts := false
 	if slices.Contains(e.ledger.back, receipt{e.id, e.call.At, e.item}) {
 		return nil // given back already; an attempt that arrived after that can count now
