@@ -254,6 +254,9 @@ type pacer interface {
 // p. It counts nothing, and the item then matters until expires, in Unix seconds. It returns
 // false if there is nothing to record, as in nearly all items.
 func (p Policy) Repace(now int64, s State) (u Update, expires int64, ok bool) {
+	if !slices.ContainsFunc(p.limits, func(l limit) bool { _, can := l.kind.(pacer); return can }) {
+		return u, 0, false // each refusal asks
+	}
 	parts := p.parts(s)
 	if p.Named() {
 		now = p.latest(now, parts)

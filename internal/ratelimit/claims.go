@@ -12,7 +12,7 @@ import "context"
 //     mark is one conditional write, after the last part has admitted. An earlier mark
 //     would keep counts of requests that another part refuses.
 //   - An id with a mark is not given back. If an id that was found is gone before it is
-//     marked, that part is counted anew.
+//     marked, that part is counted again.
 //
 // An unknown outcome of one's own write can't be told from a write of another attempt, so
 // it counts as found.
@@ -27,7 +27,7 @@ type claim struct {
 func (c *claim) isFound() bool { return !c.own && (c.found || c.kept.Set != "") }
 
 // rely marks the id of the check q, if d has found it. If the id is gone, rely decides the
-// check anew. It returns d, or the new decision.
+// check again. It returns d, or the new decision.
 func (l *Limiter) rely(ctx context.Context, q *question, d Decision) (Decision, error) {
 	if !q.claim.isFound() {
 		return d, nil
@@ -47,7 +47,7 @@ func (l *Limiter) rely(ctx context.Context, q *question, d Decision) (Decision, 
 }
 
 // rely marks the id of q where it was found. If the item does not have it there, the check
-// is counted anew, unless the item has it elsewhere: then rely marks it there. It returns
+// is counted again, unless the item has it elsewhere: then rely marks it there. It returns
 // the zero Decision if the first mark was made.
 func (t *attempts) rely(q *question, shown Item) (d Decision, err error) {
 	if q.claim.alone { // the memory has it, and the store perhaps not

@@ -63,7 +63,7 @@ func (t *attempts) release(q *question, shown Item) (Decision, error) {
 // renew moves the actions of a check to now. The item keeps their new receipt as the
 // note of the check's id, and a repeat of the renewal finds it there.
 func (t *attempts) renew(q *question, shown Item) (d Decision, err error) {
-	item := shown
+	var item Item
 	if q.read != nil {
 		shown = *q.read
 	}
