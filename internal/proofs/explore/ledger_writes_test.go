@@ -61,7 +61,10 @@ func (x *explorer) counted(l *ledger, w written) error {
 		id: id, writer: uint8(w.slot), item: item, n: 1, now: w.write.Now, at: w.write.Now, counted: p.CountedAt(w.write.Now, w.after), ms: w.ms, whole: w.write.Whole, hold: x.hold && (p.Named() || p.HeldUntil(0) == 0),
 		place: w.write.Update.ReadyAt, limit: w.limit, late: w.inFlight>>w.slot&1 == 0,
 	}
-	if !p.Queues() {
+	switch {
+	case p.Queues() && visits: // such a write gives no place
+		e.n = 0
+	case !p.Queues():
 		now := e.counted // later, if it counts in a period that a clock ahead has begun
 		is, was := counts(p, now, w.after), counts(p, now, w.before)
 		cost := unitsOf(w.call.Policy, 1)

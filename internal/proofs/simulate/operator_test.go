@@ -173,6 +173,9 @@ func (s *sim) operate() {
 		}
 		edit = func(l liveedit.Draft) (liveedit.Draft, error) { return l.Set(name, tier, to.String(), ""), nil }
 		whole, err := to.OptionsOf(part.For(tier))
+		if err != nil && a.Group != "" { // such as a longer reservoir than the shared item is kept for
+			return
+		}
 		if err != nil {
 			s.fail("%s can't replace %s: %v", to, part.For(tier), err)
 			return
