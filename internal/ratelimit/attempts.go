@@ -3,29 +3,28 @@ package ratelimit
 import (
 	"cmp"
 	"context"
-	"errors"
 	"time"
 
 	"github.com/cric-talk/guards/internal/policy"
-	"github.com/cric-talk/guards/internal/retry"
 )
 
 // attempts send the requests of one decision. A request is sent again, with the
-// same id, until the store answers or the budget ends.
+// same id, until the store answers, the budget ends, or it was sent six times.
 type attempts struct {
 	limiter  *Limiter
 	ctx      context.Context // the caller's context with the decision's deadline
 	caller   context.Context // the caller's context
-	budget   Budget
-	began    time.Time   // when the last attempt began
-	requests int         // sent so far; a probe counts as one
-	probing  bool        // a probe is sent, whose failure keeps a circuit open and opens none
-	busy     *StoreError // the last answer of the class NotApplied; nil: there was none
-	answered bool        // the store has answered with an item
-	item     Item        // the last item, if answered
-	asked    time.Time   // when the attempt that brought the item began
-	amount   amount      // how many actions a counted id stands for
-	took     *lease      // what a visit took; nil: nothing
+	budget   Budget          // nil: the deadline of ctx
+	began    time.Time       // when the last attempt began
+	requests int             // sent so far, probes and what was sent beside a slow request included
+	probing  bool            // a probe is sent, whose failure keeps a circuit open and opens none
+	reached  bool            // the store has answered before, about another part or a probe
+	busy     *StoreError     // the last answer of the class NotApplied; nil: there was none
+	answered bool            // the store has answered with an item
+	item     Item            // the last item, if answered
+	asked    time.Time       // when the attempt that brought the item began
+	amount   amount          // how many actions a counted id stands for
+	took     *lease          // what a visit took; nil: nothing
 }
 
 // An amount is how many actions a decision took, if its id is found in the item.
@@ -168,147 +167,4 @@ func (q *question) readable(item Item) error {
 		return unreadable(attr)
 	}
 	return nil
-}
-
-// oneAttempt is the budget for a store in memory: one attempt without a time limit.
-type oneAttempt struct{}
-
-func (oneAttempt) Next(_ context.Context, failed bool) (time.Duration, bool) { return 0, !failed }
-
-// begin starts the time of the decision. The caller must call stop.
-func (t *attempts) begin() (stop context.CancelFunc) {
-	l := t.limiter
-	stop = func() {}
-	switch {
-	case l.NewBudget != nil:
-		t.budget = l.NewBudget()
-	case l.Timeout == 0:
-		t.budget = oneAttempt{}
-	default:
-		t.ctx, stop = context.WithTimeout(t.ctx, l.Timeout)
-		deadline, _ := t.ctx.Deadline()
-		t.budget = &retry.Budget{Deadline: deadline, Connected: l.connected.Load}
-	}
-	return stop
-}
-
-// update sends w until the store answers, or once if w has neither an id by which it could
-// be found, nor one that it marks. It returns the item after that, and whether the last attempt performed w.
-func (t *attempts) update(w Write) (item Item, done bool, err error) {
-	counts := w.ID != ID{}
-	err = t.send(counts || w.RelyOn.Set != "", func(ctx context.Context) (err error) {
-		item, done, err = t.limiter.Store.Update(ctx, w)
-		if failed := asStoreError(err); counts && failed != nil && failed.Failure == Unknown {
-			t.amount.unsure = true
-		}
-		return err
-	})
-	if e, ok := errors.AsType[*StoreError](err); ok && e.Failure == Unreadable {
-		return Item{}, false, t.nameUnreadable(w, e)
-	}
-	if err != nil {
-		return Item{}, false, err
-	}
-	t.learn(item)
-	if attr := item.unreadable(w); attr != "" {
-		return item, done, unreadable(attr)
-	}
-	return item, done, nil
-}
-
-// nameUnreadable reads the item to find the attribute that cannot be updated.
-func (t *attempts) nameUnreadable(w Write, e *StoreError) error {
-	item, err := t.read(w.Key)
-	if err != nil {
-		return e
-	}
-	named := *e
-	named.Attr = item.unreadable(w)
-	return &named
-}
-
-// read reads the item under k.
-func (t *attempts) read(k Key) (item Item, err error) {
-	err = t.send(true, func(ctx context.Context) (err error) {
-		item, err = t.limiter.Store.Read(ctx, k)
-		return err
-	})
-	if err == nil {
-		t.learn(item)
-	}
-	return item, err
-}
-
-// delete removes the item under k. A delete carries no id, so it is not sent
-// again after an unknown outcome.
-func (t *attempts) delete(k Key) error {
-	return t.send(false, func(ctx context.Context) error { return t.limiter.Store.Delete(ctx, k) })
-}
-
-// learn records the item that the last attempt brought.
-func (t *attempts) learn(item Item) { t.item, t.asked, t.answered = item, t.began, true }
-
-// send makes attempts until an answer that another attempt can't change, or until
-// the budget ends. After an unknown outcome it makes another attempt only if again
-// is set. The error is a *StoreError.
-func (t *attempts) send(again bool, request func(context.Context) error) error {
-	failed := &StoreError{Failure: Unknown, What: tooLate, Err: errNoTime}
-	for attempt := 0; ; attempt++ {
-		timeout, ok := t.budget.Next(t.ctx, attempt > 0)
-		if !ok {
-			return t.ranOut(failed)
-		}
-		t.began = t.limiter.Clock()
-		t.requests++
-		failed = t.once(timeout, request)
-		t.limiter.connected.Store(failed == nil || failed.Failure != Unknown)
-		switch {
-		case failed == nil:
-			return nil
-		case failed.Failure == NotApplied:
-			t.busy = failed
-		case failed.Failure != Unknown || !again:
-			return failed
-		}
-	}
-}
-
-// ranOut returns the error of a decision that ran out of time. If the store has
-// answered at all, the table is not down: this one item is throttled, or
-// changes too often. Then the class is NotApplied, so that the breaker opens
-// the circuit of this key and not that of the table. The class says nothing
-// about earlier attempts: one of them may have been performed.
-func (t *attempts) ranOut(failed *StoreError) *StoreError {
-	switch {
-	case t.busy != nil:
-		return t.busy
-	case t.answered && errors.Is(failed.Err, errNoTime):
-		return &StoreError{Failure: NotApplied, What: "too many requests changed the same item", Err: errNoTime}
-	case t.answered: // the last attempts have little time, so they often get no answer
-		return &StoreError{Failure: NotApplied, What: failed.What, Err: failed.Err}
-	}
-	return failed
-}
-
-// errNoTime is the cause of an outage if there was no time to ask the store.
-var errNoTime = errors.New("no time left for an attempt")
-
-// errProbe is the cause of an outage if a probe has left too little time.
-var errProbe = errors.New("the probe was not answered soon enough")
-
-// once makes one attempt. A timeout of 0 means no limit.
-func (t *attempts) once(timeout time.Duration, request func(context.Context) error) *StoreError {
-	ctx := t.ctx
-	if timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, timeout)
-		defer cancel()
-	}
-	return asStoreError(request(ctx))
-}
-
-// unreadable returns the error for an item that the policy cannot read. Attr is
-// the attribute, or empty if it is not known.
-func unreadable(attr string) *StoreError {
-	return &StoreError{Failure: Unreadable, What: "an attribute of the item has the wrong type", Attr: attr}
 }

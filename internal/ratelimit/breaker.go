@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/cric-talk/guards/internal/policy"
-	"github.com/cric-talk/guards/internal/retry"
 )
 
 // probeEvery is how often one decision asks a store that was away.
@@ -27,19 +26,32 @@ const probeEvery = 5 * time.Second
 //	6 to 9  does not ask the store
 //	10      the probe: is answered, and closes the breaker. Then it is decided as usual
 //
-// Throttling concerns one key and not the whole table, so it opens the circuit of
-// that key only. The windows of one user and activity are one key here, because
-// the next window of a busy user is as busy.
+// What happens to one key, and not to the whole table, opens the circuit of that key only:
+// throttling, and each failure of a decision in which the table has answered before. The
+// windows of one user and activity are one key here, because the next window of a busy user
+// is as busy.
 type breaker struct {
-	mu        sync.Mutex
-	cause     *StoreError       // why the table's circuit is open; nil: it is closed
-	probed    time.Time         // when the table was last probed, or its circuit opened
-	throttled map[Key]time.Time // when an open key was last throttled or probed; Window is 0
+	mu    sync.Mutex
+	table circuit
+	keys  map[Key]circuit // the open ones; Window is 0
 }
 
-// mostThrottled is how many keys can have an open circuit. They take at most
-// 5 MB. If there are more, an arbitrary circuit closes.
-const mostThrottled = 10_000
+// A circuit is open if it has a cause.
+type circuit struct {
+	cause  *StoreError
+	probed time.Time // when it was last probed, or opened
+}
+
+// due reports whether it is time for a probe: 5 s have passed since the last
+// one, or the clock has stepped back.
+func (c circuit) due(now time.Time) bool {
+	age := now.Sub(c.probed)
+	return age < 0 || age >= probeEvery
+}
+
+// maxOpen is how many keys can have an open circuit. They take at most 5 MB. If there are
+// more, an arbitrary circuit closes.
+const maxOpen = 10_000
 
 // CircuitOpen reports whether the circuit of the table is open.
 func (l *Limiter) CircuitOpen() bool {
@@ -54,33 +66,44 @@ func (l *Limiter) CircuitProbed(k Key) (table, key time.Time) {
 	b := &l.breaker
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.cause != nil {
-		table = b.probed
-	}
-	return table, b.throttled[k]
+	return b.table.probed, b.keys[k].probed
 }
 
-// enter returns a nil cause if a decision about k may ask the store, and
-// otherwise why a circuit is open. Probe reports whether the decision is a
-// probe, which has to be quick.
-func (b *breaker) enter(k Key, now time.Time) (probe bool, cause *StoreError) {
+// look returns why a circuit of k is open, or nil if a decision about k may ask the store.
+// Due reports whether the decision may send a probe.
+func (b *breaker) look(k Key, now time.Time) (cause *StoreError, due bool) {
 	k.Window = 0
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	throttled, open := b.throttled[k]
+	return b.open(k, now)
+}
+
+func (b *breaker) open(k Key, now time.Time) (cause *StoreError, due bool) {
+	key := b.keys[k]
 	switch {
-	case open && !due(throttled, now):
-		return false, errThrottled
-	case b.cause != nil && !due(b.probed, now):
-		return false, b.cause
+	case key.cause != nil && !key.due(now):
+		return key.cause, false
+	case b.table.cause != nil:
+		return b.table.cause, b.table.due(now)
 	}
-	if open {
-		b.throttled[k] = now
+	return key.cause, key.cause != nil
+}
+
+// claim is look for a decision that sends a probe if it is due. No other decision sends one
+// for the next 5 s.
+func (b *breaker) claim(k Key, now time.Time) (cause *StoreError, due bool) {
+	k.Window = 0
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if cause, due = b.open(k, now); due {
+		if key, open := b.keys[k]; open {
+			b.keys[k] = circuit{key.cause, now}
+		}
+		if b.table.cause != nil {
+			b.table.probed = now
+		}
 	}
-	if b.cause != nil {
-		b.probed = now
-	}
-	return open || b.cause != nil, nil
+	return cause, due
 }
 
 // ended opens or closes circuits according to how the decision about k ended.
@@ -90,22 +113,22 @@ func (b *breaker) ended(k Key, t *attempts, failed *StoreError, now time.Time) {
 	defer b.mu.Unlock()
 	switch {
 	case failed == nil, failed.noState():
-		b.cause = nil
-		delete(b.throttled, k)
+		b.table = circuit{}
+		delete(b.keys, k)
 	case t.requests == 0, errors.Is(t.caller.Err(), context.Canceled):
 		// Nothing was sent, or the caller left: that says nothing about the store.
-	case t.probing && b.cause == nil:
+	case t.probing && b.table.cause == nil:
 		// The circuit of k stays open, or closed meanwhile by another answer.
-	case failed.Failure == NotApplied:
-		b.cause = nil // the table answers, if only to say no
-		b.throttle(k, now)
+	case failed.Failure == NotApplied, t.reached:
+		b.table = circuit{} // the table answers, if only to say no
+		b.openKey(k, circuit{failed, now})
 	default:
-		if b.cause == nil {
-			b.probed = now
+		if b.table.cause == nil {
+			b.table.probed = now
 		}
-		b.cause = failed
+		b.table.cause = failed
 		if t.answered {
-			delete(b.throttled, k)
+			delete(b.keys, k)
 		}
 	}
 }
@@ -113,42 +136,32 @@ func (b *breaker) ended(k Key, t *attempts, failed *StoreError, now time.Time) {
 // noState reports whether the store answered without anything for a memory to keep.
 func (e *StoreError) noState() bool { return e.Failure == Unreadable || e.Failure == Invalid }
 
-// throttle opens the circuit of k, whose Window is 0.
-func (b *breaker) throttle(k Key, now time.Time) {
-	if b.throttled == nil {
-		b.throttled = map[Key]time.Time{}
+// openKey opens the circuit of k, whose Window is 0.
+func (b *breaker) openKey(k Key, c circuit) {
+	if b.keys == nil {
+		b.keys = map[Key]circuit{}
 	}
-	b.throttled[k] = now
-	for other := range b.throttled {
-		if len(b.throttled) <= mostThrottled {
+	b.keys[k] = c
+	for other := range b.keys {
+		if len(b.keys) <= maxOpen {
 			break
 		}
-		delete(b.throttled, other)
+		delete(b.keys, other)
 	}
 }
-
-// due reports whether it is time for a probe: 5 s have passed since the last
-// one, or the clock has stepped back.
-func due(probed, now time.Time) bool {
-	age := now.Sub(probed)
-	return age < 0 || age >= probeEvery
-}
-
-// errThrottled is the outage of a key whose last request was throttled.
-var errThrottled = &StoreError{Failure: NotApplied, What: "the table is throttled"}
 
 // A probe finds out whether a store that was away answers again. It sends a write
 // that the store always refuses. So it needs what a decision needs, and it counts
 // nothing, also if its answer is late or lost.
 //
-// The decision that probes waits for at most longestProbe. A store can be slower
+// The decision that probes waits for at most maxProbeWait. A store can be slower
 // than that, and still quick enough for a closed circuit. Therefore the probe goes
 // on without its decision, for as long as a closed circuit waits for an attempt. An
 // answer closes the circuit, however late it is.
 const (
-	// longestProbe is how long a decision waits for its probe. So an instance
+	// maxProbeWait is how long a decision waits for its probe. So an instance
 	// spends at most 5 % of an outage waiting.
-	longestProbe = 250 * time.Millisecond
+	maxProbeWait = 250 * time.Millisecond
 
 	// tick is the step in which the time of a probe is counted.
 	tick = 25 * time.Millisecond
@@ -161,30 +174,31 @@ var nothing = policy.Update{
 }
 
 // probe returns nil if the store answers a probe while the decision waits for it,
-// and there is time left to ask the store as usual: for three attempts that take
-// as long as the probe. Otherwise the answer only closes the circuit.
+// and there is time left to ask the store for as long as the probe took. Otherwise
+// the answer only closes the circuit.
 func (t *attempts) probe(key Key) error {
 	l := t.limiter
-	if l.NewBudget != nil || l.Timeout == 0 { // nothing runs beside a decision
+	t.requests++
+	if t.budget != nil { // nothing runs beside a decision
+		t.began = l.Clock()
 		t.probing = true
 		defer func() { t.probing = false }()
-		return t.refused(key)
+		return t.refused(t.ctx, l.Store, key)
 	}
-	t.requests++
 	began := time.Now()
-	lasts, _ := (&retry.Budget{Deadline: began.Add(l.Timeout), Connected: l.connected.Load}).Next(t.ctx, false)
 	answer := make(chan error, 1)
 	go func() {
-		ctx, stop := awake(context.WithoutCancel(t.ctx), lasts)
+		ctx, stop := awake(context.WithoutCancel(t.ctx), l.Timeout)
 		defer stop()
-		p := &attempts{limiter: l, ctx: ctx, caller: context.Background(), budget: &patience{}, probing: true}
-		answer <- p.refused(key)
+		p := &attempts{limiter: l, caller: context.Background(), began: l.Clock(), requests: 1, probing: true}
+		answer <- p.refused(ctx, l.redial(), key)
 	}()
-	waited := time.NewTimer(min(longestProbe, lasts))
+	waited := time.NewTimer(maxProbeWait)
 	defer waited.Stop()
 	select {
 	case err := <-answer:
-		if end, _ := t.ctx.Deadline(); err != nil || time.Until(end) >= 3*time.Since(began) {
+		if end, _ := t.ctx.Deadline(); err != nil || time.Until(end) >= time.Since(began) {
+			t.reached = err == nil
 			return err
 		}
 	case <-waited.C:
@@ -193,33 +207,21 @@ func (t *attempts) probe(key Key) error {
 	return &StoreError{Failure: Unknown, What: tooLate, Err: errProbe}
 }
 
-// refused sends a write that the store refuses. It tells the breaker the result,
+// errProbe is the cause of an outage if a probe has left too little time.
+var errProbe = errors.New("the probe was not answered soon enough")
+
+// refused sends a write that the store refuses, once. It tells the breaker the result,
 // and the memory the item.
-func (t *attempts) refused(key Key) error {
+func (t *attempts) refused(ctx context.Context, s Store, key Key) error {
 	l := t.limiter
-	var item Item
-	err := t.send(true, func(ctx context.Context) (err error) {
-		item, _, err = l.Store.Update(ctx, Write{Key: key, Update: nothing})
-		return err
-	})
-	l.breaker.ended(key, t, asStoreError(err), l.Clock())
-	if err == nil {
+	r := request{updates, Write{Key: key, Update: nothing}}
+	a := r.by(ctx, s)
+	l.breaker.ended(key, t, asStoreError(a.err), l.Clock())
+	if a.err == nil {
 		now := l.Clock()
-		l.Memory.Change(key, func(k Known) Known { return k.learn(item, t.began, now) })
+		l.Memory.Change(key, func(k Known) Known { return k.learn(a.item, t.began, now) })
 	}
-	return err
-}
-
-// patience is the budget of a probe that goes on without its decision: attempts
-// without a limit of their own, until the context ends.
-type patience struct{ pause retry.Pause }
-
-func (p *patience) Next(ctx context.Context, failed bool) (time.Duration, bool) {
-	if failed {
-		p.pause.First, p.pause.Longest = tick, 4*tick
-		p.pause.Wait(ctx)
-	}
-	return 0, ctx.Err() == nil
+	return a.err
 }
 
 // awake returns a context that ends when this process has run for d. Lambda

@@ -136,9 +136,9 @@ func newFaulty(faults ...fault) (*Limiter, *faulty) {
 // attempts is a budget of so many attempts without pauses.
 type attempts int
 
-func (a *attempts) Next(context.Context, bool) (time.Duration, bool) {
+func (a *attempts) Next(context.Context, bool) bool {
 	*a--
-	return 0, *a >= 0
+	return *a >= 0
 }
 
 // noPauses returns budgets of n attempts without pauses.

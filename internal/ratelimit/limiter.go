@@ -34,7 +34,6 @@ package ratelimit
 
 import (
 	"context"
-	"sync/atomic"
 	"time"
 )
 
@@ -54,22 +53,19 @@ type Limiter struct {
 	// Now is the clock that decisions count by. Nil: time.Now.
 	Now func() time.Time
 
-	// NewBudget returns the budget of one decision, which times its attempts. It
-	// is for simulations; Timeout is then ignored, for probes too. Nil: each
-	// attempt gets a share of Timeout, and the pauses are random.
+	// NewBudget returns the budget of one decision. It is for simulations: Timeout is then
+	// ignored, and nothing is sent beside a request. Nil: each request is sent at most six
+	// times within Timeout, with random pauses.
 	NewBudget func() Budget
 
-	breaker   breaker
-	connected atomic.Bool // the last attempt was answered, so a connection is open
+	breaker breaker
 }
 
-// A Budget decides how many attempts one decision makes, and how long each may
-// take. Package retry has the one that a limiter with a Timeout uses.
+// A Budget decides how many attempts one decision makes.
 type Budget interface {
-	// Next returns how long the next attempt may take; 0 means without a limit.
-	// It returns false if there is no time for another attempt. If failed is
-	// set, the last attempt failed, and Next pauses before it returns.
-	Next(ctx context.Context, failed bool) (time.Duration, bool)
+	// Next reports whether there is time for another attempt. If failed is set, the last
+	// attempt failed, and Next pauses before it returns.
+	Next(ctx context.Context, failed bool) bool
 }
 
 // Decide carries out op for r. If the store gives no usable answer, the error is a
@@ -175,11 +171,14 @@ func (l *Limiter) alone(q *question, sent *attempts, known Known) (d Decision) {
 // brings no state, so the memory keeps what it has.
 func (l *Limiter) askStore(ctx context.Context, q *question, shown Item) (Decision, *attempts, error) {
 	key := q.write.Key
-	t := &attempts{limiter: l, ctx: ctx, caller: ctx}
+	t := &attempts{limiter: l, ctx: ctx, caller: ctx, reached: q.reached}
 	probe := false
-	if !q.mine {
+	switch {
+	case q.barred != nil:
+		return Decision{}, t, q.barred
+	case !q.mine && !q.looked:
 		var cause *StoreError
-		if probe, cause = l.breaker.enter(key, l.Clock()); cause != nil {
+		if cause, probe = l.breaker.claim(key, l.Clock()); cause != nil && !probe {
 			return Decision{}, t, cause
 		}
 	}

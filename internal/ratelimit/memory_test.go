@@ -121,7 +121,7 @@ func TestRefusalsAfterAReleaseOrReset(t *testing.T) {
 			t.Error("a release without an answer returns no error")
 		}
 		time.Sleep(5 * time.Second) // the circuit breaker's
-		store.set(lose, pass)
+		store.set(pass, lose, pass) // the probe, and then the release
 		mustDo(t, l, Release, first)
 		if d := mustCheck(t, l, r.next(3)); !d.Allowed {
 			t.Errorf("Check = %+v, want it allowed", d)

@@ -24,8 +24,8 @@ func (p *Part) ask(op Op, now int64) question {
 }
 
 const (
-	givingBack = 100 * time.Millisecond // of a decision's time is kept to give back what the parts before a refusal have counted
-	mostParts  = 4                      // of an action, so that their questions stay on the stack
+	minGiveBack = 100 * time.Millisecond // of a decision's time is kept, or a fifth, to give back what the parts before a refusal have counted
+	mostParts   = 4                      // of an action, so that their questions stay on the stack
 )
 
 // An action is a decision about several parts.
@@ -37,6 +37,7 @@ type action struct {
 	questions []question
 	known     []Known
 	decisions []Decision
+	reached   bool // the store has answered
 }
 
 // DecideAll decides an action that several parts count: all of them count it, or none.
@@ -82,24 +83,91 @@ func (l *Limiter) DecideAll(ctx context.Context, op Op, parts []Part, readOn boo
 }
 
 // divide returns the context of the parts' decisions. Giving back has what is left of the
-// time then, and at least givingBack. The caller must call stop.
+// time then: at least a fifth, and not less than minGiveBack. A single part has all of the
+// time. The caller must call stop.
 func (a *action) divide(ctx context.Context) (parts context.Context, stop func()) {
 	timeout := a.limiter.Timeout
 	if timeout == 0 {
 		return ctx, func() {}
 	}
+	kept := min(max(minGiveBack, timeout/5), timeout/2)
 	a.end = time.Now().Add(timeout)
-	if other, ok := ctx.Deadline(); ok && other.Add(givingBack).Before(a.end) {
-		a.end = other.Add(givingBack)
+	if other, ok := ctx.Deadline(); ok && other.Add(kept).Before(a.end) {
+		a.end = other.Add(kept)
 	}
-	return context.WithTimeout(ctx, timeout-min(givingBack, timeout/2))
+	if len(a.parts) == 1 {
+		kept = 0
+	}
+	return context.WithTimeout(ctx, timeout-kept)
 }
 
 // decide decides part i.
 func (a *action) decide(ctx context.Context, i int) error {
-	d, err := a.limiter.decide(ctx, &a.questions[i], a.known[i], a.now)
+	q := &a.questions[i]
+	q.reached = a.reached
+	d, err := a.limiter.decide(ctx, q, a.known[i], a.now)
+	a.reached = a.reached || err == nil && d.Outage == nil && d.Requests > 0
 	d.Requests += a.decisions[i].Requests
 	a.decisions[i] = d
+	return err
+}
+
+// enter looks at the circuits of these parts, before anything is sent. It sends a probe for
+// the first part whose circuit is due, and for no other. Then it bars each part whose
+// circuit is open. The error is that of a part that must not be decided from memory.
+//
+// If each part looked at its circuit when its turn comes, each request for a room that does
+// not answer would count its user first, and wait.
+func (a *action) enter(ctx context.Context, from int) error {
+	l := a.limiter
+	probe := -1
+	for i := from; i < len(a.parts); i++ {
+		q := &a.questions[i]
+		q.looked = !l.Memory.lends(q)
+		if !q.looked {
+			continue // a lease decides
+		}
+		cause, due := l.breaker.look(q.write.Key, a.now)
+		switch {
+		case cause == nil:
+		case due && probe < 0:
+			probe = i
+		case !q.Alone && !due:
+			return cause
+		}
+	}
+	if probe >= 0 {
+		if err := a.probe(ctx, probe); err != nil && !a.questions[probe].Alone {
+			return err
+		}
+	}
+	for i := from; i < len(a.parts); i++ {
+		q := &a.questions[i]
+		if q.looked && q.barred == nil {
+			q.barred, _ = l.breaker.look(q.write.Key, a.now)
+		}
+		if q.barred != nil && !q.Alone {
+			return q.barred
+		}
+	}
+	return nil
+}
+
+// probe probes the circuit of part i, unless another decision does.
+func (a *action) probe(ctx context.Context, i int) error {
+	l, key := a.limiter, a.questions[i].write.Key
+	if _, due := l.breaker.claim(key, l.Clock()); !due {
+		return nil
+	}
+	t := &attempts{limiter: l, ctx: ctx, caller: ctx}
+	stop := t.begin()
+	defer stop()
+	err := t.probe(key)
+	if err != nil { // perhaps it was answered, and too late
+		a.questions[i].barred = asStoreError(err)
+	}
+	a.reached = a.reached || err == nil
+	a.decisions[i].Requests += t.requests
 	return err
 }
 
@@ -110,6 +178,11 @@ func (a *action) check(ctx context.Context, readOn bool) error {
 		if d, ok := a.known[i].refuse(&a.questions[i], a.now); ok {
 			a.decisions[i], next, refused = d, i+1, true
 			break
+		}
+	}
+	if !refused {
+		if err := a.enter(ctx, next); err != nil {
+			return err
 		}
 	}
 	for i := next; i < len(a.parts) && (!refused || readOn); i++ {

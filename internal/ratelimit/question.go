@@ -40,6 +40,10 @@ type question struct {
 	held  int64 // check: how many actions of a lease the visit hands out beside these
 	mine  bool  // release: this decision has counted what it gives back
 
+	looked  bool        // its circuits were looked at
+	barred  *StoreError // why a circuit is open, if one is
+	reached bool        // the store has answered another part of the action
+
 	claim  claim // check: where it is counted
 	relies bool  // check: it is about to be admitted because of its claim, which is to be marked
 

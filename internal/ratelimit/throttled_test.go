@@ -8,10 +8,10 @@ import (
 // However many keys are throttled, the breaker remembers a bounded number.
 func TestTheBreakerRemembersABoundedNumberOfKeys(t *testing.T) {
 	var b breaker
-	for i := range mostThrottled + 100 {
-		b.throttle(Key{UserID: strconv.Itoa(i)}, moment)
+	for i := range maxOpen + 100 {
+		b.openKey(Key{UserID: strconv.Itoa(i)}, circuit{new(StoreError), moment})
 	}
-	if len(b.throttled) != mostThrottled {
-		t.Errorf("%d keys are remembered, want %d", len(b.throttled), mostThrottled)
+	if len(b.keys) != maxOpen {
+		t.Errorf("%d keys are remembered, want %d", len(b.keys), maxOpen)
 	}
 }

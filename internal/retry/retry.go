@@ -1,13 +1,5 @@
-// Package retry paces the attempts of a request that may be sent again: how long
-// each one may take, and how long to wait in between. It does not decide which
-// errors are worth another attempt.
-//
-// For example, a [Budget] of 900 ms and attempts that all hang:
-//
-//	attempt  time left  may take
-//	1        900 ms     300 ms
-//	2        600 ms     200 ms
-//	3        400 ms     133 ms
+// Package retry paces the attempts of a request that may be sent again. It does not decide
+// which errors are worth another attempt.
 package retry
 
 import (
@@ -16,73 +8,21 @@ import (
 	"time"
 )
 
-const (
-	firstPause   = 25 * time.Millisecond
-	longestPause = 100 * time.Millisecond
-	leastAttempt = 5 * time.Millisecond // no further attempt begins if its share is shorter
-)
-
-// A Budget divides the time until a deadline into attempts. It is used for one
-// request and not by several goroutines.
-type Budget struct {
-	Deadline time.Time
-
-	// Connected reports whether a connection is open. An attempt that must open
-	// one gets half of the time that is left. Any other attempt gets a third, so
-	// that two more can follow. Nil: it is open.
-	Connected func() bool
-
-	attempts int
-	began    time.Time // the last attempt
-	pause    Pause
-}
-
-// Next returns how long the next attempt may take. If failed is set, the last
-// attempt failed, and Next waits before it returns. It returns false if there
-// is no time for another attempt.
-func (b *Budget) Next(ctx context.Context, failed bool) (time.Duration, bool) {
-	if failed {
-		// A pause counts from the start of the last attempt, which has waited already
-		// if it hung. It leaves most of the time to attempts.
-		now := time.Now()
-		b.pause.First, b.pause.Longest = firstPause, longestPause
-		wait(ctx, min(b.pause.next()-now.Sub(b.began), b.Deadline.Sub(now)/4))
-	}
-	b.began = time.Now()
-	left := b.Deadline.Sub(b.began)
-	if ctx.Err() != nil || left <= 0 {
-		return 0, false
-	}
-	b.attempts++
-	share := left / 3
-	if b.Connected != nil && !b.Connected() {
-		share = left / 2
-	}
-	if share < leastAttempt { // only a first attempt takes all that is left
-		return left, b.attempts == 1
-	}
-	return share, true
-}
-
-// A Pause is the time between two attempts: a random part of a bound. The first
-// bound is First. Each further one is twice the previous one, up to Longest.
+// A Pause is the time between two attempts: half of a bound, and a random part of the other
+// half. The first bound is First. Each further one is twice the previous one, up to Longest.
 type Pause struct {
-	First, Longest time.Duration // positive
+	First, Longest time.Duration // at least 2 ns
 
 	most time.Duration
 }
 
-// Wait waits until the pause is over or ctx ends.
-func (p *Pause) Wait(ctx context.Context) { wait(ctx, p.next()) }
-
-func (p *Pause) next() time.Duration {
+// Wait waits until the pause is over, and returns true. It returns false, and does not wait
+// any longer, if ctx ends before that.
+func (p *Pause) Wait(ctx context.Context) bool {
 	p.most = min(max(2*p.most, p.First), p.Longest)
-	return rand.N(p.most)
-}
-
-func wait(ctx context.Context, d time.Duration) {
-	if d <= 0 {
-		return
+	d := p.most/2 + rand.N(p.most/2)
+	if end, ok := ctx.Deadline(); ok && time.Until(end) <= d {
+		return false
 	}
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -90,6 +30,7 @@ func wait(ctx context.Context, d time.Duration) {
 	case <-t.C:
 	case <-ctx.Done():
 	}
+	return ctx.Err() == nil
 }
 
 // Margin is the time that a handler needs to write its answer. Lambda ends an

@@ -144,9 +144,9 @@ var ops = map[verb]ratelimit.Op{release: ratelimit.Release, renew: ratelimit.Ren
 // budget is a budget of so many attempts.
 type budget int
 
-func (b *budget) Next(context.Context, bool) (time.Duration, bool) {
+func (b *budget) Next(context.Context, bool) bool {
 	*b--
-	return 0, *b >= 0
+	return *b >= 0
 }
 
 // wait returns what the decision is told next. If that is not known yet, the

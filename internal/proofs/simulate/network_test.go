@@ -3,7 +3,6 @@ package simulate_test
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
@@ -163,13 +162,12 @@ func (in *instance) Delete(ctx context.Context, k ratelimit.Key) error {
 	return err
 }
 
-// A budget times the attempts of one decision as retry.Budget does, in the time
-// of the run. An attempt may take a third of the time that is left. Pauses grow
-// from 25 to 100 ms.
+// A budget times the attempts of one decision, in the time of the run. An attempt may take
+// a third of the time that is left, as if a probe beside it had shown that it is lost. Pauses
+// grow from 25 to 400 ms.
 type budget struct {
 	op       *op
 	deadline int64
-	began    int64
 	pause    int64
 }
 
@@ -178,23 +176,24 @@ func (in *instance) newBudget() ratelimit.Budget {
 }
 
 // Next implements [ratelimit.Budget].
-func (b *budget) Next(ctx context.Context, failed bool) (time.Duration, bool) {
+func (b *budget) Next(ctx context.Context, failed bool) bool {
 	s := b.op.in.sim
 	if failed {
-		b.pause = min(max(2*b.pause, 25), 100)
-		if wait := min(s.upTo(b.pause)-(s.now-b.began), (b.deadline-s.now)/4); wait > 0 {
+		b.pause = min(max(2*b.pause, 25), 400)
+		if wait := b.pause/2 + s.upTo(b.pause/2); s.now+wait >= b.deadline {
+			b.deadline = s.now
+		} else {
 			b.op.until(max(s.now+1, min(s.now+wait, b.op.leaves)))
 		}
 	}
 	if s.now >= b.op.leaves {
 		b.op.cancel()
 	}
-	b.began = s.now
 	left := b.deadline - s.now
 	if ctx.Err() != nil || left <= 0 || left < 15 && b.op.attempts > 0 {
-		return 0, false
+		return false
 	}
 	b.op.attempts++
 	b.op.attemptEnds = s.now + max(5, left/3)
-	return 0, true
+	return true
 }

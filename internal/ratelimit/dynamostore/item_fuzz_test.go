@@ -112,9 +112,9 @@ func (w *oneItem) answer(op string, _ map[string]any) string {
 type tenAttempts int
 
 // Next implements [ratelimit.Budget].
-func (n *tenAttempts) Next(context.Context, bool) (time.Duration, bool) {
+func (n *tenAttempts) Next(context.Context, bool) bool {
 	*n++
-	return 0, *n <= 10
+	return *n <= 10
 }
 
 // A draw makes an item of bytes, so that small changes of the bytes make other

@@ -65,13 +65,12 @@ func (p *Plan) Sent() []*Attempt {
 // ratelimit.Budget.
 type Budget struct{ failed int }
 
-// Next returns no limit of time for the next attempt, and whether the plan has
-// one more.
-func (b *Budget) Next(ctx context.Context, failed bool) (time.Duration, bool) {
+// Next reports whether the plan has one more attempt.
+func (b *Budget) Next(ctx context.Context, failed bool) bool {
 	if failed {
 		b.failed++
 	}
-	return 0, b.failed < ctx.Value(planKey{}).(*Plan).Attempts
+	return b.failed < ctx.Value(planKey{}).(*Plan).Attempts
 }
 
 // send begins the next attempt.

@@ -1,0 +1,197 @@
+package ratelimit
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/cric-talk/guards/internal/retry"
+)
+
+const (
+	maxTries   = 6 // of one request, which fails each time
+	firstPause = 25 * time.Millisecond
+	maxPause   = 400 * time.Millisecond
+)
+
+// maxWriteAge is how long after its time a write may be sent. A write drops the ids of old
+// generations. One that a freeze holds up for half a minute would drop those of requests
+// that came meanwhile.
+const maxWriteAge = 5 * time.Second
+
+// A request is one request to the store. An answer is what it brings.
+type (
+	request struct {
+		verb  verb
+		write Write // of a read or a delete: only the key
+	}
+	answer struct {
+		item Item
+		done bool // the write was performed
+		err  error
+	}
+	verb uint8
+)
+
+const (
+	updates verb = iota
+	reads
+	deletes
+)
+
+// repeatable reports whether r may be sent again after an unknown outcome: it changes
+// nothing, or its id or its mark shows whether it was performed.
+func (r *request) repeatable() bool {
+	return r.verb == reads || r.verb == updates && (r.write.ID != ID{} || r.write.RelyOn.Set != "")
+}
+
+// by sends r once.
+func (r *request) by(ctx context.Context, s Store) (a answer) {
+	switch r.verb {
+	case reads:
+		a.item, a.err = s.Read(ctx, r.write.Key)
+	case deletes:
+		a.err = s.Delete(ctx, r.write.Key)
+	default:
+		a.item, a.done, a.err = s.Update(ctx, r.write)
+	}
+	return a
+}
+
+// oneAttempt is the budget for a store in memory: one attempt without a time limit.
+type oneAttempt struct{}
+
+func (oneAttempt) Next(_ context.Context, failed bool) bool { return !failed }
+
+// begin starts the time of the decision. The caller must call stop.
+func (t *attempts) begin() (stop context.CancelFunc) {
+	l := t.limiter
+	stop = func() {}
+	switch {
+	case l.NewBudget != nil:
+		t.budget = l.NewBudget()
+	case l.Timeout == 0:
+		t.budget = oneAttempt{}
+	default:
+		t.ctx, stop = context.WithTimeout(t.ctx, l.Timeout)
+	}
+	return stop
+}
+
+// next reports whether there is time for another attempt. If the last one failed, next
+// pauses first.
+func (t *attempts) next(failed bool, pause *retry.Pause) bool {
+	switch {
+	case t.budget != nil:
+		return t.budget.Next(t.ctx, failed)
+	case failed:
+		return pause.Wait(t.ctx)
+	}
+	return t.ctx.Err() == nil
+}
+
+// update sends w until the store answers, or once if w has neither an id by which it could
+// be found, nor one that it marks. It returns the item after that, and whether the last attempt performed w.
+func (t *attempts) update(w Write) (item Item, done bool, err error) {
+	a, failed := t.send(&request{updates, w})
+	switch {
+	case failed != nil && failed.Failure == Unreadable:
+		return Item{}, false, t.nameUnreadable(w, failed)
+	case failed != nil:
+		return Item{}, false, failed
+	}
+	t.learn(a.item)
+	if attr := a.item.unreadable(w); attr != "" {
+		return a.item, a.done, unreadable(attr)
+	}
+	return a.item, a.done, nil
+}
+
+// nameUnreadable reads the item to find the attribute that cannot be updated.
+func (t *attempts) nameUnreadable(w Write, e *StoreError) error {
+	item, err := t.read(w.Key)
+	if err != nil {
+		return e
+	}
+	named := *e
+	named.Attr = item.unreadable(w)
+	return &named
+}
+
+// read reads the item under k.
+func (t *attempts) read(k Key) (Item, error) {
+	a, failed := t.send(&request{reads, Write{Key: k}})
+	if failed != nil {
+		return Item{}, failed
+	}
+	t.learn(a.item)
+	return a.item, nil
+}
+
+// delete removes the item under k. A delete carries no id, so it is not sent
+// again after an unknown outcome.
+func (t *attempts) delete(k Key) error {
+	if _, failed := t.send(&request{deletes, Write{Key: k}}); failed != nil {
+		return failed
+	}
+	return nil
+}
+
+// learn records the item that the last attempt brought.
+func (t *attempts) learn(item Item) { t.item, t.asked, t.answered = item, t.began, true }
+
+// send sends r until there is an answer that another attempt can't change, or no time. After
+// an unknown outcome it makes another attempt only if r is repeatable.
+func (t *attempts) send(r *request) (a answer, failed *StoreError) {
+	failed = &StoreError{Failure: Unknown, What: tooLate, Err: errNoTime}
+	pause := retry.Pause{First: firstPause, Longest: maxPause}
+	for n := 0; n < maxTries && t.next(n > 0, &pause) && !t.isOld(&r.write); n++ {
+		t.began = t.limiter.Clock()
+		t.requests++
+		a = t.exchange(r)
+		failed = asStoreError(a.err)
+		switch {
+		case failed == nil:
+			return a, nil
+		case failed.Failure == NotApplied:
+			t.busy = failed
+		case failed.Failure != Unknown:
+			return a, failed
+		default:
+			if t.amount.unsure = t.amount.unsure || r.write.ID != (ID{}); !r.repeatable() {
+				return a, failed
+			}
+		}
+	}
+	return a, t.ranOut(failed)
+}
+
+// isOld reports whether it is too late to send w. A read and a delete have no time.
+func (t *attempts) isOld(w *Write) bool {
+	return w.Now != 0 && t.limiter.Clock().UnixMilli()-w.Now > maxWriteAge.Milliseconds()
+}
+
+// ranOut returns the error of a decision that ran out of time. If the store has
+// answered at all, the table is not down: this one item is throttled, or
+// changes too often. Then the class is NotApplied. The class says nothing
+// about earlier attempts: one of them may have been performed.
+func (t *attempts) ranOut(failed *StoreError) *StoreError {
+	switch {
+	case t.busy != nil:
+		return t.busy
+	case t.answered && errors.Is(failed.Err, errNoTime):
+		return &StoreError{Failure: NotApplied, What: "too many requests changed the same item", Err: errNoTime}
+	case t.answered: // the last attempts have little time, so they often get no answer
+		return &StoreError{Failure: NotApplied, What: failed.What, Err: failed.Err}
+	}
+	return failed
+}
+
+// errNoTime is the cause of an outage if there was no time to ask the store.
+var errNoTime = errors.New("no time left for an attempt")
+
+// unreadable returns the error for an item that the policy cannot read. Attr is
+// the attribute, or empty if it is not known.
+func unreadable(attr string) *StoreError {
+	return &StoreError{Failure: Unreadable, What: "an attribute of the item has the wrong type", Attr: attr}
+}
