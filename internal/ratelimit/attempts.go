@@ -97,8 +97,11 @@ func (t *attempts) carryOut(q *question, shown Item) (Decision, error) {
 func (t *attempts) check(q *question, shown policy.State) (Decision, error) {
 	w, n := q.write, min(q.Count, q.Policy.Most())
 	var ok bool
-	if w.Update, ok = q.in(shown).take(n); !ok {
-		w.Update, _ = q.in(nil).take(n) // does not fit what was shown, which may be old: plan for an empty item
+	if w.Update, ok = t.take(q, shown, n); !ok {
+		w.Update, ok = t.take(q, nil, n) // does not fit what was shown, which may be old: plan for an empty item
+	}
+	if !ok {
+		w.Update = nothing // all places are given from memory: only look for the id
 	}
 	for {
 		w.First, w.Last = w.Update.CountedAt, w.Update.CountedAt
@@ -116,13 +119,13 @@ func (t *attempts) check(q *question, shown policy.State) (Decision, error) {
 		if item.allows(w) {
 			return Decision{}, unreadable("")
 		}
-		if n, w.Update = v.fits(); n == 0 && t.repace(v) { // the item may have changed meanwhile
+		if n, w.Update = t.fits(v); n == 0 && t.repace(v) { // the item may have changed meanwhile
 			v = q.in(t.item.State)
 			if kept, found = t.item.Find(q.write); found && !q.late(kept) {
 				q.claim = claim{kept: kept}
 				return v.found(kept, false, t.amount), nil
 			}
-			n, w.Update = v.fits()
+			n, w.Update = t.fits(v)
 		}
 		if n == 0 {
 			return v.decision(0, 0), nil
@@ -140,6 +143,7 @@ func (t *attempts) status(q *question) (Decision, error) {
 	if err != nil {
 		return Decision{}, err
 	}
+	q.skip(t.limiter.Memory)
 	v := q.in(item.State)
 	if kept, counted := item.Find(q.write); counted && !q.late(kept) {
 		return v.found(kept, false, amount{}), nil
