@@ -26,6 +26,7 @@ type attempts struct {
 	asked    time.Time   // when the attempt that brought the item began
 	amount   amount      // how many actions a counted id stands for
 	took     *lease      // what a visit took; nil: nothing
+	kept     keeping     // of a reservoir's place; zero: none
 }
 
 // An amount is how many actions a decision took, if its id is found in the item.
@@ -109,6 +110,9 @@ func (t *attempts) check(q *question, shown policy.State) (Decision, error) {
 		item, done, err := t.update(w)
 		if err != nil {
 			return Decision{}, err
+		}
+		if !done {
+			t.giveUp(q)
 		}
 		v := q.in(item.State)
 		kept, found := item.Find(q.write)

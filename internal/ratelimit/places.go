@@ -1,6 +1,10 @@
 package ratelimit
 
-import "github.com/cric-talk/guards/internal/policy"
+import (
+	"maps"
+
+	"github.com/cric-talk/guards/internal/policy"
+)
 
 // late reports whether the window of the place that q's id has is over, or whether the
 // policy does not give that place any more. Then a repeat of q is a late job: one update
@@ -38,8 +42,12 @@ func (q *question) skip(m *Memory) {
 	}
 }
 
-// take plans n of q's actions in an item with state s, as [view.take] does. While a plan
-// that skips places is under way, its place is given to nobody from memory.
+// A keeping is what take has changed in Known.Alone, so that a planned place is given to
+// nobody from memory while its write is under way.
+type keeping struct{ before, after policy.State }
+
+// take plans n of q's actions in an item with state s, as [view.take] does. If the plan
+// skips places, its place is kept.
 func (t *attempts) take(q *question, s policy.State, n int64) (u policy.Update, ok bool) {
 	m := t.limiter.Memory
 	q.skip(m)
@@ -50,11 +58,28 @@ func (t *attempts) take(q *question, s policy.State, n int64) (u policy.Update, 
 		q.given = k.Alone.State
 		v := q.in(s)
 		if u, ok = v.take(n); ok && v.skips {
+			t.kept.before = k.Alone.State
 			k.Alone.State, _ = q.Policy.Skip(q.write.Now, u.Apply(v.state), k.Alone.State)
+			t.kept.after = k.Alone.State
 		}
 		return k
 	})
 	return u, ok
+}
+
+// giveUp gives a kept place back, because the store has refused its write. If others got
+// places after it, it is lost.
+func (t *attempts) giveUp(q *question) {
+	if t.kept.after == nil {
+		return
+	}
+	t.limiter.Memory.Change(q.write.Key, func(k Known) Known {
+		if maps.Equal(k.Alone.State, t.kept.after) {
+			k.Alone.State = t.kept.before
+		}
+		return k
+	})
+	t.kept = keeping{}
 }
 
 // fits plans v's actions as [view.fits] does, and as take does if they get places.

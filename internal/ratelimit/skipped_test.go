@@ -207,3 +207,25 @@ func TestManyAskWhenTheTableIsBack(t *testing.T) {
 		}
 	}
 }
+
+// A limit beside the reservoir refuses checks after an outage. They keep no places.
+func TestARefusedCheckSkipsNoPlace(t *testing.T) {
+	j := newJobs(t, "jobs: reservoir 2/10s ahead 1m, all: 4/1h")
+	l, store := newFaulty(deny)
+	l.Now = j.clock.now
+	j.ask(l, 1)
+	store.set(pass)
+	j.clock.at(6 * time.Second)
+	for range 4 { // on an instance that knows nothing of the outage
+		j.ask(&Limiter{Store: store, Timeout: 5 * time.Second, Now: j.clock.now}, 1)
+	}
+	for n := range 5 {
+		j.clock.at(6*time.Second + time.Duration(n)*1001*time.Millisecond/4)
+		if d := j.ask(l, 1); d.LimitedBy != "all" {
+			t.Errorf("%s, want a refusal by the other limit", inWords(d))
+		}
+	}
+	if held := l.Memory.Recall(Key{UserID: "u", Activity: "act"}).Alone.State["jobs_t"]; held != start.UnixMilli()*1_000_000+1 {
+		t.Errorf("the memory keeps the ticket %d, want the one place that was given from it", held)
+	}
+}
