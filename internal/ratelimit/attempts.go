@@ -26,7 +26,7 @@ type attempts struct {
 	asked    time.Time   // when the attempt that brought the item began
 	amount   amount      // how many actions a counted id stands for
 	took     *lease      // what a visit took; nil: nothing
-	kept     keeping     // of a reservoir's place; zero: none
+	kept     keptPlace   // of a reservoir, by the write under way; zero: none
 }
 
 // An amount is how many actions a decision took, if its id is found in the item.
@@ -97,13 +97,7 @@ func (t *attempts) carryOut(q *question, shown Item) (Decision, error) {
 // returns the count of 10, in which q does not fit: limited, after one request.
 func (t *attempts) check(q *question, shown policy.State) (Decision, error) {
 	w, n := q.write, min(q.Count, q.Policy.Most())
-	var ok bool
-	if w.Update, ok = t.take(q, shown, n); !ok {
-		w.Update, ok = t.take(q, nil, n) // does not fit what was shown, which may be old: plan for an empty item
-	}
-	if !ok {
-		w.Update = nothing // all places are given from memory: only look for the id
-	}
+	w.Update = t.first(q, shown, n)
 	for {
 		w.First, w.Last = w.Update.CountedAt, w.Update.CountedAt
 		w.Note = max(w.Update.ReadyAt, t.amount.note(n)) // at most one is set: a queue gives one place at a time
@@ -111,9 +105,7 @@ func (t *attempts) check(q *question, shown policy.State) (Decision, error) {
 		if err != nil {
 			return Decision{}, err
 		}
-		if !done {
-			t.giveUp(q)
-		}
+		t.settle(q, done)
 		v := q.in(item.State)
 		kept, found := item.Find(q.write)
 		if found && !q.late(kept) {
@@ -139,6 +131,17 @@ func (t *attempts) check(q *question, shown policy.State) (Decision, error) {
 			return Decision{}, unreadable("")
 		}
 	}
+}
+
+// first plans n of q's actions before the store has answered. If they do not fit what was
+// shown, which may be old, it plans for an empty item.
+func (t *attempts) first(q *question, shown policy.State, n int64) policy.Update {
+	for _, s := range []policy.State{shown, nil} {
+		if u, ok := t.take(q, s, n); ok {
+			return u
+		}
+	}
+	return nothing // all places are given from memory: only look for the id
 }
 
 // status reads the item and decides without counting.

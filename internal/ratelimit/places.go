@@ -34,20 +34,20 @@ func (q *question) late(kept Kept) bool {
 //
 // For example, with reservoir 10/10s, 60 jobs get places from memory, up to second 50. At
 // second 3 the table is back, which has given none of them. The next job gets second 60. If
-// the memory has dropped the key meanwhile, it gets second 0, and those windows twice
-// their places.
+// the memory has dropped the key meanwhile, that job gets second 0, and those windows can
+// have twice their places.
 func (q *question) skip(m *Memory) {
 	if q.Policy.Queues() {
 		q.given = m.Recall(q.write.Key).Alone.State
 	}
 }
 
-// A keeping is what take has changed in Known.Alone, so that a planned place is given to
-// nobody from memory while its write is under way.
-type keeping struct{ before, after policy.State }
+// A kept place is one that a write under way has skipped to. The memory counts it as given
+// from memory, so that nobody else gets it there meanwhile.
+type keptPlace struct{ before, after policy.State } // of Known.Alone; zero: none
 
 // take plans n of q's actions in an item with state s, as [view.take] does. If the plan
-// skips places, its place is kept.
+// skips places, take keeps its place.
 func (t *attempts) take(q *question, s policy.State, n int64) (u policy.Update, ok bool) {
 	m := t.limiter.Memory
 	q.skip(m)
@@ -58,28 +58,27 @@ func (t *attempts) take(q *question, s policy.State, n int64) (u policy.Update, 
 		q.given = k.Alone.State
 		v := q.in(s)
 		if u, ok = v.take(n); ok && v.skips {
-			t.kept.before = k.Alone.State
-			k.Alone.State, _ = q.Policy.Skip(q.write.Now, u.Apply(v.state), k.Alone.State)
-			t.kept.after = k.Alone.State
+			after, _ := q.Policy.Skip(q.write.Now, u.Apply(v.state), k.Alone.State)
+			t.kept = keptPlace{k.Alone.State, after}
+			k.Alone.State = after
 		}
 		return k
 	})
 	return u, ok
 }
 
-// giveUp gives a kept place back, because the store has refused its write. If others got
-// places after it, it is lost.
-func (t *attempts) giveUp(q *question) {
-	if t.kept.after == nil {
-		return
+// settle ends the keeping of a place, because the store has answered its write. If the store
+// has not performed it, others can have the place, unless later ones are given already.
+func (t *attempts) settle(q *question, done bool) {
+	if t.kept.after != nil && !done {
+		t.limiter.Memory.Change(q.write.Key, func(k Known) Known {
+			if maps.Equal(k.Alone.State, t.kept.after) {
+				k.Alone.State = t.kept.before
+			}
+			return k
+		})
 	}
-	t.limiter.Memory.Change(q.write.Key, func(k Known) Known {
-		if maps.Equal(k.Alone.State, t.kept.after) {
-			k.Alone.State = t.kept.before
-		}
-		return k
-	})
-	t.kept = keeping{}
+	t.kept = keptPlace{}
 }
 
 // fits plans v's actions as [view.fits] does, and as take does if they get places.

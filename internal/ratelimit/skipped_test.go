@@ -21,6 +21,7 @@ type jobs struct {
 }
 
 func newJobs(t testing.TB, text string) *jobs {
+	t.Helper()
 	return &jobs{t: t, clock: newClock(), policy: policy.Must(text), places: map[int64]int{}}
 }
 
