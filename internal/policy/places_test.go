@@ -44,32 +44,41 @@ func TestDue(t *testing.T) {
 	}
 }
 
-// Skip leaves its argument as it is.
+// Skip leaves its arguments as they are.
 func TestSkip(t *testing.T) {
-	const readyAt, million = start + 30_000, 1_000_000
+	const next, million = start + 30_000, 1_000_000
 	for _, tt := range []struct {
-		text       string
-		from, want State
+		text              string
+		given, from, want State // no want: from
 	}{
-		{"reservoir 3/10s ahead 1m", nil, State{"t": readyAt * million}},
-		{"reservoir 3/10s ahead 1m", State{"t": readyAt*million - 5, "x": 1}, State{"t": readyAt * million, "x": 1}},
-		{"reservoir 3/10s ahead 1m", State{"t": readyAt*million + 2}, State{"t": readyAt*million + 2}}, // it is further already
-		{"a: reservoir 3/10s ahead 1m, b: 9/1h", State{"b_s": 7}, State{"a_t": readyAt * million, "b_s": 7}},
-		{"3/10s", State{"activityCount": 2}, State{"activityCount": 2}},
+		{"reservoir 3/10s ahead 1m", State{"t": next*million + 2}, nil, State{"t": next*million + 2}},
+		{"reservoir 3/10s ahead 1m", State{"t": start*million + 2}, nil, State{"t": start*million + 2}}, // the current window
+		{"reservoir 3/10s ahead 1m", State{"t": (start-10_000)*million + 2}, nil, nil},                  // the one before
+		{"reservoir 3/10s ahead 1m", State{"t": next*million + 2, "y": 1}, State{"t": next*million - 5, "x": 1}, State{"t": next*million + 2, "x": 1}},
+		{"reservoir 3/10s ahead 1m", State{"t": next*million + 2}, State{"t": next*million + 2}, nil},
+		{"reservoir 3/10s ahead 1m", State{"t": next*million + 2}, State{"t": next*million + 3}, nil}, // it is further already
+		{"reservoir 3/10s ahead 1m", nil, State{"t": 5}, nil},
+		{"a: reservoir 3/10s ahead 1m, b: 9/1h", State{"a_t": next*million + 1, "b_s": 9}, State{"b_s": 7}, State{"a_t": next*million + 1, "b_s": 7}},
+		{"3/10s", State{"activityCount": 3}, State{"activityCount": 2}, nil},
 	} {
-		before := Update{}.Apply(tt.from)
-		if got := Must(tt.text).Skip(readyAt, tt.from); !cmp.Equal(got, tt.want) {
-			t.Errorf("%s: Skip of %v is %v, want %v", tt.text, tt.from, got, tt.want)
+		before, givenBefore := Update{}.Apply(tt.from), Update{}.Apply(tt.given)
+		want := tt.want
+		if want == nil {
+			want = tt.from
 		}
-		if !cmp.Equal(Update{}.Apply(tt.from), before) {
-			t.Errorf("%s: Skip has changed its argument from %v to %v", tt.text, before, tt.from)
+		got, skips := Must(tt.text).Skip(start+5_000, tt.given, tt.from)
+		if !cmp.Equal(got, want) || skips != (tt.want != nil) {
+			t.Errorf("%s: Skip of %v in %v is %v, %v, want %v", tt.text, tt.given, tt.from, got, skips, want)
+		}
+		if !cmp.Equal(Update{}.Apply(tt.from), before) || !cmp.Equal(Update{}.Apply(tt.given), givenBefore) {
+			t.Errorf("%s: Skip has changed an argument: %v to %v, or %v to %v", tt.text, before, tt.from, givenBefore, tt.given)
 		}
 	}
 }
 
 // The guard of a reservoir holds exactly where a fresh plan would give the same
 // place and leave the same ticket: not where the place is wrong, and not only in the state
-// it was planned in.
+// it was planned in. The same holds with places that were given elsewhere.
 func TestTheGuardOfAReservoirFitsItsPlace(t *testing.T) {
 	p := Must("reservoir 3/10s ahead 25s")
 	const window, million = 10_000, 1_000_000
@@ -81,17 +90,46 @@ func TestTheGuardOfAReservoirFitsItsPlace(t *testing.T) {
 			}
 		}
 	}
-	for _, planned := range tickets {
-		u, ok := p.Take(start, 1, 1, State{"t": planned})
-		if !ok {
-			continue
+	for _, elsewhere := range []int64{0, start*million + 2, (start+window)*million + 3, (start+2*window)*million + 1, (start+3*window)*million + 3} {
+		given := State{"t": elsewhere}
+		take := func(s State) (Update, bool) { return p.TakeAfter(start, 1, 1, given, s) }
+		for _, planned := range tickets {
+			u, ok := take(State{"t": planned})
+			if !ok {
+				continue
+			}
+			for _, q := range tickets {
+				if elsewhere != 0 && q < planned && elsewhere <= planned { // the ticket in the store never falls
+					continue
+				}
+				s := State{"t": q}
+				fresh, ok := take(s)
+				same := ok && fresh.ReadyAt == u.ReadyAt && cmp.Equal(fresh.Apply(s), u.Apply(s))
+				if u.Holds(s) != same {
+					t.Errorf("with places up to %d, planned at ticket %d, the guard holds at %d: %v, want %v: %+v",
+						elsewhere-start*million, planned-start*million, q-start*million, !same, same, u.If)
+				}
+			}
 		}
-		for _, q := range tickets {
-			s := State{"t": q}
-			fresh, ok := p.Take(start, 1, 1, s)
-			same := ok && fresh.ReadyAt == u.ReadyAt && cmp.Equal(fresh.Apply(s), u.Apply(s))
-			if u.Holds(s) != same {
-				t.Errorf("planned at ticket %d, the guard holds at %d: %v, want %v: %+v", planned-start*million, q-start*million, !same, same, u.If)
+	}
+}
+
+// TakeAfter gives the place that Take gives if the store knows the same places.
+func TestTakeAfterPlacesThatWereGivenElsewhere(t *testing.T) {
+	const million = 1_000_000
+	for _, text := range []string{"reservoir 3/10s ahead 25s", "reservoir 3/10s", "jobs: reservoir 3/10s ahead 25s, day: 9/1d"} {
+		p, attr := Must(text), "t"
+		if p.Named() {
+			attr = "jobs_t"
+		}
+		for _, elsewhere := range []int64{0, start*million + 1, start*million + 3, (start+10_000)*million + 2, (start+20_000)*million + 3} {
+			for _, stored := range []int64{0, start*million + 2, (start+10_000)*million + 1, (start+10_000)*million + 3} {
+				s, both := State{attr: stored, "day_s": 0}, State{attr: max(stored, elsewhere), "day_s": 0}
+				u, ok := p.TakeAfter(start, 1, 1, State{attr: elsewhere}, s)
+				want, wanted := p.Take(start, 1, 1, both)
+				if ok != wanted || ok && (u.ReadyAt != want.ReadyAt || !cmp.Equal(u.Apply(s), want.Apply(both)) || !u.Holds(s)) {
+					t.Errorf("%s, %d elsewhere, %d stored: %+v, %v, want what is given in %v: %+v, %v", text, elsewhere, stored, u, ok, both, want, wanted)
+				}
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -160,11 +161,51 @@ func (p Policy) Waiting(now, readyAt int64, s State) int64 {
 	return max(0, between*r.limit+given)
 }
 
-// Skip returns s as if p had given every place before readyAt.
-func (p Policy) Skip(readyAt int64, s State) State {
+// Skip returns s as if p had also given the places that the state given has, unless all of
+// them are in windows that have passed. The later of both tickets counts as the latest one.
+// Skip also reports whether that is given's.
+func (p Policy) Skip(now int64, given, s State) (after State, skips bool) {
 	if !p.Queues() {
-		return s
+		return s, false
 	}
-	attr, first := p.queue.attr(ticket), p.queue.kind.(reservoir).start(readyAt)
-	return Update{Acts: []Act{{Set, attr, max(s[attr], stamp(first, 0))}}}.Apply(s)
+	attr := p.queue.attr(ticket)
+	if begun, _ := unstamp(given[attr]); given[attr] <= s[attr] || begun < p.queue.kind.(reservoir).start(now) {
+		return s, false
+	}
+	return Update{Acts: []Act{{Set, attr, given[attr]}}}.Apply(s), true
+}
+
+// TakeAfter plans what [Policy.Take] plans in the state that [Policy.Skip] returns. The guard
+// of the update also holds in each item with an earlier ticket, because the next place is the
+// same there. For example, with reservoir 10/10s, in seconds, and with tickets as start and
+// count:
+//
+//	t      given  guard                        act
+//	0  10  none   Within(t, 0 10, 0 999999)    Set t = 10 1
+//	0  10  40 10  AtMost(t, 40 999999)         Set t = 50 1
+//	0  10  50 8   AtMost(t, 50 8)              Set t = 50 9
+//	50 9   50 8   Within(t, 50 0, 50 9)        Add 1
+func (p Policy) TakeAfter(now, n int64, seed uint64, given, s State) (Update, bool) {
+	after, skips := p.Skip(now, given, s)
+	u, ok := p.Take(now, n, seed, after)
+	if !ok || !skips {
+		return u, ok
+	}
+	attr := p.queue.attr(ticket)
+	act := &u.Acts[slices.IndexFunc(u.Acts, func(a Act) bool { return a.Attr == attr })]
+	for _, terms := range append(u.If, u.Also) {
+		for i, t := range terms {
+			switch {
+			case t.Attr != attr:
+			case act.Verb == Add: // holds for several places: this one is the next
+				terms[i] = AtMost(attr, after[attr])
+			default:
+				terms[i] = AtMost(attr, t.To)
+			}
+		}
+	}
+	if act.Verb == Add {
+		*act = Act{Set, attr, after[attr] + act.Value}
+	}
+	return u, true
 }

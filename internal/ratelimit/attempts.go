@@ -25,6 +25,7 @@ type attempts struct {
 	asked    time.Time       // when the attempt that brought the item began
 	amount   amount          // how many actions a counted id stands for
 	took     *lease          // what a visit took; nil: nothing
+	kept     keptPlace       // of a reservoir, by the write under way; zero: none
 }
 
 // An amount is how many actions a decision took, if its id is found in the item.
@@ -95,10 +96,7 @@ func (t *attempts) carryOut(q *question, shown Item) (Decision, error) {
 // returns the count of 10, in which q does not fit: limited, after one request.
 func (t *attempts) check(q *question, shown policy.State) (Decision, error) {
 	w, n := q.write, min(q.Count, q.Policy.Most())
-	var ok bool
-	if w.Update, ok = q.in(shown).take(n); !ok {
-		w.Update, _ = q.in(nil).take(n) // does not fit what was shown, which may be old: plan for an empty item
-	}
+	w.Update = t.first(q, shown, n)
 	for {
 		w.First, w.Last = w.Update.CountedAt, w.Update.CountedAt
 		w.Note = max(w.Update.ReadyAt, t.amount.note(n)) // at most one is set: a queue gives one place at a time
@@ -106,6 +104,7 @@ func (t *attempts) check(q *question, shown policy.State) (Decision, error) {
 		if err != nil {
 			return Decision{}, err
 		}
+		t.settle(q, done)
 		v := q.in(item.State)
 		kept, found := item.Find(q.write)
 		if found && !q.late(kept) {
@@ -115,13 +114,13 @@ func (t *attempts) check(q *question, shown policy.State) (Decision, error) {
 		if item.allows(w) {
 			return Decision{}, unreadable("")
 		}
-		if n, w.Update = v.fits(); n == 0 && t.repace(v) { // the item may have changed meanwhile
+		if n, w.Update = t.fits(v); n == 0 && t.repace(v) { // the item may have changed meanwhile
 			v = q.in(t.item.State)
 			if kept, found = t.item.Find(q.write); found && !q.late(kept) {
 				q.claim = claim{kept: kept}
 				return v.found(kept, false, t.amount), nil
 			}
-			n, w.Update = v.fits()
+			n, w.Update = t.fits(v)
 		}
 		if n == 0 {
 			return v.decision(0, 0), nil
@@ -133,12 +132,24 @@ func (t *attempts) check(q *question, shown policy.State) (Decision, error) {
 	}
 }
 
+// first plans n of q's actions before the store has answered. If they do not fit what was
+// shown, which may be old, it plans for an empty item.
+func (t *attempts) first(q *question, shown policy.State, n int64) policy.Update {
+	for _, s := range []policy.State{shown, nil} {
+		if u, ok := t.take(q, s, n); ok {
+			return u
+		}
+	}
+	return nothing // all places are given from memory: only look for the id
+}
+
 // status reads the item and decides without counting.
 func (t *attempts) status(q *question) (Decision, error) {
 	item, err := t.readFor(q)
 	if err != nil {
 		return Decision{}, err
 	}
+	q.skip(t.limiter.Memory)
 	v := q.in(item.State)
 	if kept, counted := item.Find(q.write); counted && !q.late(kept) {
 		return v.found(kept, false, amount{}), nil

@@ -143,6 +143,7 @@ func (k Known) refuse(q *question, now time.Time) (Decision, bool) {
 	if _, counted := k.Seen.Find(q.write); counted {
 		return Decision{}, false
 	}
+	q.given = k.Alone.State
 	then, rest := q, time.Duration(0)
 	lease := leaseOf(k.leases, q.Policy)
 	hot := lease.hot(q.write.Now)
@@ -270,8 +271,10 @@ func (k Known) refusal(q *question) Decision {
 }
 
 // fits plans as many of q's actions as fit in Seen and in Alone. The plans are
-// for the Known that it returns, in which both give the same place.
+// for the Known that it returns, in which both have given the same places.
 func (k Known) fits(q *question) (after Known, n int64, seen, alone policy.Update) {
+	k.Seen.State, _ = q.Policy.Skip(q.write.Now, k.Alone.State, k.Seen.State)
+	k.Alone.State, _ = q.Policy.Skip(q.write.Now, k.Seen.State, k.Alone.State)
 	n, seen = q.in(k.Seen.State).fits()
 	m, alone := q.in(k.Alone.State).fits()
 	switch {
@@ -280,14 +283,6 @@ func (k Known) fits(q *question) (after Known, n int64, seen, alone policy.Updat
 	case n != m: // a partial grant: what fits in both
 		n = min(n, m)
 		seen, _ = q.in(k.Seen.State).take(n)
-		alone, _ = q.in(k.Alone.State).take(n)
-	}
-	switch { // the later place is free in both
-	case seen.ReadyAt < alone.ReadyAt:
-		k.Seen.State = q.Policy.Skip(alone.ReadyAt, k.Seen.State)
-		seen, _ = q.in(k.Seen.State).take(n)
-	case alone.ReadyAt < seen.ReadyAt:
-		k.Alone.State = q.Policy.Skip(seen.ReadyAt, k.Alone.State)
 		alone, _ = q.in(k.Alone.State).take(n)
 	}
 	return k, n, seen, alone

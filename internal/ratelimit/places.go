@@ -1,5 +1,11 @@
 package ratelimit
 
+import (
+	"maps"
+
+	"github.com/cric-talk/guards/internal/policy"
+)
+
 // late reports whether the window of the place that q's id has is over, or whether the
 // policy does not give that place any more. Then a repeat of q is a late job: one update
 // gives its id a new place instead of the old one, and later repeats get the new place.
@@ -20,4 +26,69 @@ func (q *question) late(kept Kept) bool {
 	}
 	onTime, early := q.Policy.Due(q.write.Now, kept.Note)
 	return !onTime && !early
+}
+
+// skip lets q skip the places that this process has given from memory, of which the store
+// knows nothing, for as long as they lie ahead: see [policy.Policy.TakeAfter]. Once a check has
+// skipped them in the store, those of other instances get later places, too.
+//
+// For example, with reservoir 10/10s, 60 jobs get places from memory, up to second 50. At
+// second 3 the table is back, which has given none of them. The next job gets second 60. If
+// the memory has dropped the key meanwhile, that job gets second 0, and those windows can
+// have twice their places.
+func (q *question) skip(m *Memory) {
+	if q.Policy.Queues() {
+		q.given = m.Recall(q.write.Key).Alone.State
+	}
+}
+
+// A kept place is one that a write under way has skipped to. The memory counts it as given
+// from memory, so that nobody else gets it there meanwhile.
+type keptPlace struct{ before, after policy.State } // of Known.Alone; zero: none
+
+// take plans n of q's actions in an item with state s, as [view.take] does. If the plan
+// skips places, take keeps its place.
+func (t *attempts) take(q *question, s policy.State, n int64) (u policy.Update, ok bool) {
+	m := t.limiter.Memory
+	q.skip(m)
+	if v := q.in(s); !v.skips {
+		return v.take(n)
+	}
+	m.Change(q.write.Key, func(k Known) Known {
+		q.given = k.Alone.State
+		v := q.in(s)
+		if u, ok = v.take(n); ok && v.skips {
+			after, _ := q.Policy.Skip(q.write.Now, u.Apply(v.state), k.Alone.State)
+			t.kept = keptPlace{k.Alone.State, after}
+			k.Alone.State = after
+		}
+		return k
+	})
+	return u, ok
+}
+
+// settle ends the keeping of a place, because the store has answered its write. If the store
+// has not performed it, others can have the place, unless later ones are given already.
+func (t *attempts) settle(q *question, done bool) {
+	if t.kept.after != nil && !done {
+		t.limiter.Memory.Change(q.write.Key, func(k Known) Known {
+			if maps.Equal(k.Alone.State, t.kept.after) {
+				k.Alone.State = t.kept.before
+			}
+			return k
+		})
+	}
+	t.kept = keptPlace{}
+}
+
+// fits plans v's actions as [view.fits] does, and as take does if they get places.
+func (t *attempts) fits(v *view) (n int64, u policy.Update) {
+	if !v.Policy.Queues() {
+		return v.fits()
+	}
+	u, ok := t.take(&v.question, v.stored, v.Count)
+	if *v = *v.in(v.stored); !ok {
+		return 0, u
+	}
+	return v.Count, u
 }

@@ -54,6 +54,8 @@ type question struct {
 	slotsOnly bool // release: frees the slots of a log, and leaves other limits as they are
 	look      bool // renew: read whether the slots count, and move none
 	read      *Item
+
+	given policy.State // places of a reservoir that this process gave from memory; nil: none
 }
 
 // ask returns the question that r puts at now. A release or a renewal can name a check
@@ -119,14 +121,19 @@ func (q *question) due() (Decision, bool) {
 type view struct {
 	question
 
-	state policy.State
+	stored policy.State // of the item
+	state  policy.State // the same, as if the store had given the places of q.given, too
+	skips  bool         // these lie ahead of those that the store has given
 }
 
-func (q *question) in(s policy.State) *view { return &view{*q, s} }
+func (q *question) in(s policy.State) *view {
+	state, skips := q.Policy.Skip(q.write.Now, q.given, s)
+	return &view{*q, s, state, skips}
+}
 
 // take plans n of the request's actions.
 func (v *view) take(n int64) (policy.Update, bool) {
-	return v.Policy.Take(v.write.Now, n, v.write.ID.number(), v.state)
+	return v.Policy.TakeAfter(v.write.Now, n, v.write.ID.number(), v.given, v.stored)
 }
 
 // fits plans the request's actions and returns how many fit: all of them or none.

@@ -3,16 +3,13 @@
 package sqsqueue
 
 import (
-	"cmp"
 	"context"
-	"errors"
+	"net/http"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	sdkretry "github.com/aws/aws-sdk-go-v2/aws/retry"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
-	"github.com/aws/smithy-go"
-	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/cric-talk/guards/internal/delayed"
 	"github.com/cric-talk/guards/internal/guard"
@@ -22,27 +19,36 @@ import (
 // Queue is an SQS queue. It is safe for concurrent use.
 type Queue struct {
 	client *sqs.Client
+	fresh  *sqs.Client // opens a new connection for each request
 	url    string
 }
 
 // New returns a Queue for the existing queue with this URL. It sends no
 // requests. The SDK's retryer is off, because it does not respect a deadline.
+//
+// A transport takes an idle connection if it has one, so new connections need a transport
+// of their own. If cfg has an HTTP client that is not the SDK's, all requests go by that one.
 func New(cfg aws.Config, url string) *Queue {
-	client := sqs.NewFromConfig(cfg, func(o *sqs.Options) {
+	once := func(o *sqs.Options) {
 		o.Retryer = aws.NopRetryer{}
 		o.RetryMaxAttempts = 0
-	})
-	return &Queue{client: client, url: url}
+	}
+	unshared := func(o *sqs.Options) {
+		if client, ok := o.HTTPClient.(*awshttp.BuildableClient); ok {
+			o.HTTPClient = client.WithTransportOptions(func(t *http.Transport) { t.DisableKeepAlives = true })
+		}
+	}
+	return &Queue{client: sqs.NewFromConfig(cfg, once), fresh: sqs.NewFromConfig(cfg, once, unshared), url: url}
 }
 
 const (
-	timeout      = 2 * time.Second  // for one Send, all attempts included
+	timeout      = 2 * time.Second  // for one Send, all copies included
 	longestDelay = 15 * time.Minute // the longest that SQS allows
 )
 
-// Send implements [delayed.Queue]. While there is time, it repeats an attempt
-// that may have failed. That may put the job on the queue twice, which is safe,
-// because consumers drop the second copy. Otherwise the job could be lost.
+// Send implements [delayed.Queue]. While there is time, it sends the job again if the queue
+// does not answer. That may put the job on the queue twice, which is safe, because
+// consumers drop the second copy. Otherwise the job could be lost.
 func (q *Queue) Send(ctx context.Context, job guard.Job, delay time.Duration) error {
 	body, err := delayed.Body(job)
 	if err != nil {
@@ -52,26 +58,10 @@ func (q *Queue) Send(ctx context.Context, job guard.Job, delay time.Duration) er
 	defer cancel()
 	ctx, cancel = context.WithTimeout(ctx, timeout)
 	defer cancel()
-	end, _ := ctx.Deadline()
-	message := &sqs.SendMessageInput{QueueUrl: &q.url, MessageBody: &body, DelaySeconds: delaySeconds(delay)}
-	budget := &retry.Budget{Deadline: end}
-	err = cmp.Or(ctx.Err(), context.DeadlineExceeded) // if there is no time for any attempt
-	for failed := false; ; failed = true {
-		share, ok := budget.Next(ctx, failed)
-		if !ok {
-			return err
-		}
-		if err = q.attempt(ctx, share, message); err == nil || !temporary(err) {
-			return err
-		}
+	if err := ctx.Err(); err != nil {
+		return err
 	}
-}
-
-func (q *Queue) attempt(ctx context.Context, timeout time.Duration, message *sqs.SendMessageInput) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	_, err := q.client.SendMessage(ctx, message)
-	return err
+	return q.deliver(ctx, &sqs.SendMessageInput{QueueUrl: &q.url, MessageBody: &body, DelaySeconds: delaySeconds(delay)})
 }
 
 // delaySeconds returns the delay in whole seconds. It rounds up, because a job
@@ -79,16 +69,4 @@ func (q *Queue) attempt(ctx context.Context, timeout time.Duration, message *sqs
 func delaySeconds(delay time.Duration) int32 {
 	delay = min(max(0, delay), longestDelay)
 	return int32((delay + time.Second - 1) / time.Second)
-}
-
-// temporary reports whether another attempt may succeed. If SQS has answered
-// that it refuses the message, another attempt is useless.
-func temporary(err error) bool {
-	answer, answered := errors.AsType[*smithyhttp.ResponseError](err)
-	api, readable := errors.AsType[smithy.APIError](err)
-	if !answered || !readable || answer.HTTPStatusCode() >= 500 {
-		return true
-	}
-	_, throttled := sdkretry.DefaultThrottleErrorCodes[api.ErrorCode()]
-	return throttled
 }

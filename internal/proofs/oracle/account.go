@@ -268,6 +268,37 @@ func (a *Account) Waiting(t *Terms, now, place int64) int64 {
 	return 0
 }
 
+// Ticket returns the latest place that the reservoir among the limits has given, as an item
+// keeps it; 0: there is none.
+func (a *Account) Ticket(t *Terms) int64 {
+	for m := range a.Own(t) {
+		if q, ok := m.(*reservoir); ok {
+			return q.ticket()
+		}
+	}
+	return 0
+}
+
+// Skip gives all places up to a later ticket, unless its window has passed at now. It reports
+// whether it is later.
+func (a *Account) Skip(t *Terms, now, ticket int64) bool {
+	for m := range a.Own(t) {
+		if q, ok := m.(*reservoir); ok {
+			return q.skip(now, ticket)
+		}
+	}
+	return false
+}
+
+// GiveAll gives all places up to those that an item has, of all limits.
+func (a *Account) GiveAll(s map[string]int64) {
+	for _, m := range a.Models {
+		if q, ok := m.(*reservoir); ok {
+			q.skip(0, s[q.prefix+"t"])
+		}
+	}
+}
+
 // Give counts n actions that come at now, those of a reservoir in the window of place. It
 // returns when they count, and whether they fit.
 func (a *Account) Give(t *Terms, now, n, place int64) (w Moment, fits bool) {

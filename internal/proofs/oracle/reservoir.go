@@ -64,7 +64,7 @@ func (m *reservoir) Back(_, _, _ int64) {}
 func (m *reservoir) Counted(int64, policy.Rate, map[string]int64, map[string]int64) int64 { return 1 }
 
 func (m *reservoir) Same(s map[string]int64) bool {
-	return s[m.prefix+"t"] == m.from*1_000_000+m.given
+	return s[m.prefix+"t"] == m.ticket()
 }
 
 // waiting returns the places given in later windows up to the one at place.
@@ -88,6 +88,20 @@ func (m *reservoir) Clone() Model {
 // All places stay given.
 func (m *reservoir) Deployed(window int64) Model {
 	return &reservoir{prefix: m.prefix, window: window, key: m.from / window, given: m.given, from: m.from}
+}
+
+// ticket returns the latest place as an item keeps it.
+func (m *reservoir) ticket() int64 { return m.from*1_000_000 + m.given }
+
+// skip gives all places up to a later ticket of another account, unless its window has
+// passed. It reports whether it is later.
+func (m *reservoir) skip(now, ticket int64) bool {
+	from := ticket / 1_000_000
+	if ticket <= m.ticket() || from < now/m.window*m.window {
+		return false
+	}
+	m.key, m.given, m.from = from/m.window, ticket%1_000_000, from
+	return true
 }
 
 // give gives a place at this time, and reports whether the model would.

@@ -58,6 +58,10 @@ func (l *ledger) admittedAlone(o *op, d ratelimit.Decision) {
 	}
 	a := o.in.aloneOf(o.owner())
 	n := max(1, d.Granted)
+	if s := o.in.seen[o.in.knows(o)]; s != nil { // each place is after those of both
+		a.Skip(o.terms.numbers, o.now, s.Ticket(o.terms.numbers))
+		s.Skip(o.terms.numbers, o.now, a.Ticket(o.terms.numbers))
+	}
 	known, fits := o.in.fitsSeen(o, n, d.ReadyAt)
 	if !fits {
 		s.wrong("%s: instance %d alone admits %d, and the state that it saw last has no room for them", o.name, o.in.number, n)
@@ -106,7 +110,9 @@ func (l *ledger) sameAlone(o *op) {
 	key := o.item()
 	key.Window = window
 	held := o.in.limiter.Memory.Recall(key).Alone.State
-	if !a.Same(held) || window != 0 && !o.terms.Named() && a.Counted(window) != held["activityCount"] {
+	models := a.Clone()
+	models.GiveAll(held) // it may keep a place that a write has skipped to
+	if !models.Same(held) || window != 0 && !o.terms.Named() && a.Counted(window) != held["activityCount"] {
 		l.sim.wrong("%s: instance %d has admitted alone %v, and its memory holds %v", o.name, o.in.number, a.Account, held)
 	}
 }
@@ -198,6 +204,9 @@ func (l *ledger) judgeRepeat(o *op, d ratelimit.Decision) {
 	s := l.sim
 	s.stats["refusals repeated from memory"]++
 	u := l.user(o.owner())
+	if _, skips := o.skipped(u.Account, o.now); skips {
+		return
+	}
 	need := o.request.Count
 	if o.request.Partial {
 		need = 1

@@ -26,6 +26,7 @@ type landing struct {
 	wait    [2]int64 // the shortest and the longest wait that an answer may name
 	next    int64    // reservoir: the place that it would get
 	waiting int64    // reservoir: places up to its own
+	skips   bool     // the instance has given later places from memory, so figures and waits can't be known
 	must    bool     // a release has to give something back, and a renewal to find its slots
 	check   int64    // release: when its check came, as an item with slots knows; 0: perhaps it does not know
 	bare    bool     // a write without an id, such as one that records a slower pace
@@ -48,6 +49,7 @@ func (l *ledger) expect(u *user, a *landing, k ratelimit.Key, now int64) {
 	o := a.op
 	a.snapshot, a.order = u.Clone(), l.sim.stats[writes]
 	a.figures = u.Figures(o.terms.numbers, now)
+	_, a.skips = o.skipped(u.Account, now)
 	switch r := u.records[counter{o.id, k.Window}]; o.kind {
 	case ratelimit.Renew:
 		if o.whole != nil { // its slots move to where a clock ahead has moved those of the part before

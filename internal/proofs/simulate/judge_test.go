@@ -79,7 +79,7 @@ func (l *ledger) judge(o *op, d ratelimit.Decision, err error) {
 	default:
 		l.judgeCheck(o, d)
 	}
-	if d.Reason == ratelimit.Limited && !o.terms.Prepaid() && s.chance(4) {
+	if d.Reason == ratelimit.Limited && !o.terms.Prepaid() && !o.skips() && s.chance(4) {
 		l.judgeWait(o, d)
 	}
 }
@@ -99,7 +99,7 @@ func (s *sim) reason(o *op, d ratelimit.Decision) {
 func (l *ledger) judgeCheck(o *op, d ratelimit.Decision) {
 	s, a := l.sim, o.last
 	mine := a.rec != nil && a.rec.by == o
-	wait := a.wait
+	wait, skips := a.wait, o.skips()
 	switch d.Reason {
 	case ratelimit.OK:
 		switch {
@@ -119,12 +119,12 @@ func (l *ledger) judgeCheck(o *op, d ratelimit.Decision) {
 		}
 		wait = [2]int64{}
 	case ratelimit.Delayed:
-		if a.rec == nil || a.rec.place != d.ReadyAt || d.Wait.Milliseconds() != d.ReadyAt-o.now || d.Waiting != a.waiting || d.Allowed {
+		if a.rec == nil || a.rec.place != d.ReadyAt || d.Wait.Milliseconds() != d.ReadyAt-o.now || d.Waiting != a.waiting && !skips || d.Allowed {
 			s.wrong("%s is told to come at %d (%d waiting), want %d: the store has %s", o.name, d.ReadyAt, d.Waiting, a.waiting, a.rec)
 		}
 		wait = [2]int64{-1}
 	case ratelimit.Limited:
-		if a.rec != nil && a.known && !a.bare || a.surely || d.Granted != 0 {
+		if a.rec != nil && a.known && !a.bare || a.surely && !skips || d.Granted != 0 {
 			s.wrong("%s is told limited, granted %d; it fits: %v; the store has %s", o.name, d.Granted, a.surely, a.rec)
 		}
 	default:
@@ -133,7 +133,9 @@ func (l *ledger) judgeCheck(o *op, d ratelimit.Decision) {
 	if d.Allowed != (d.Reason == ratelimit.OK || d.Reason == ratelimit.Duplicate) {
 		s.wrong("%s: %s, and allowed is %v", o.name, d.Reason, d.Allowed)
 	}
-	l.judgeFigures(o, d, a.figures, wait)
+	if !skips {
+		l.judgeFigures(o, d, a.figures, wait)
+	}
 	if d.Allowed {
 		l.admit(o)
 	}
@@ -151,6 +153,9 @@ func (r *record) String() string {
 func (l *ledger) judgeStatus(o *op, d ratelimit.Decision) {
 	s, a := l.sim, o.last
 	wait := a.wait
+	if o.skips() {
+		return
+	}
 	switch {
 	case d.Reason == ratelimit.Delayed:
 		if a.next != d.ReadyAt || a.next <= o.now {

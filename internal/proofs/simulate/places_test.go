@@ -1,6 +1,7 @@
 package simulate_test
 
 import (
+	"github.com/cric-talk/guards/internal/proofs/oracle"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
@@ -41,4 +42,62 @@ func (o *op) placed(d ratelimit.Decision) int64 {
 		return 0
 	}
 	return max(d.ReadyAt, o.now/queue*queue)
+}
+
+// given returns the ticket of the places that an instance has given o's user from memory; 0:
+// none.
+func (in *instance) given(o *op) int64 {
+	if _, ok := o.queue(); !ok {
+		return 0
+	}
+	state := in.limiter.Memory.Recall(o.item()).Alone.State
+	for _, r := range o.terms.numbers.Rates {
+		if r.Kind == "reservoir" && r.Name != "" {
+			return state[r.Name+"_t"]
+		}
+	}
+	return state["t"]
+}
+
+// skipped returns what a holds with the places that o's instance gave from memory, if they
+// lie ahead.
+func (o *op) skipped(a *oracle.Account, now int64) (*oracle.Account, bool) {
+	after := a.Clone()
+	skips := after.Skip(o.terms.numbers, now, o.in.given(o))
+	return after, skips
+}
+
+// skips notes that a write of o has skipped the places that its instance gave from memory.
+// The instance keeps the place of the write, too.
+func (l *ledger) skips(u *user, o *op, when oracle.Moment, after map[string]int64) {
+	if _, ok := o.queue(); !ok {
+		return
+	}
+	plain, counted := u.Clone(), u.Clone()
+	_ = plain.CountAt(o.terms.numbers, when, 1)
+	if plain.Same(after) {
+		return
+	}
+	for _, ticket := range []int64{after["t"], after[o.queueName()+"_t"]} {
+		if ticket != 0 && ticket <= o.in.given(o) && counted.Skip(o.terms.numbers, when.Came, ticket-1) {
+			l.sim.stats[skippedPlaces]++
+			u.Account = counted
+		}
+	}
+}
+
+func (o *op) queueName() string {
+	for _, r := range o.terms.numbers.Rates {
+		if r.Kind == "reservoir" {
+			return r.Name
+		}
+	}
+	return ""
+}
+
+// skips reports whether the answer to o skips places that its instance gave from memory. They
+// can have changed while the answer was under way, so its figures can't be known.
+func (o *op) skips() bool {
+	_, skips := o.skipped(o.last.snapshot, o.now)
+	return !o.last.done && (skips || o.last.skips)
 }

@@ -21,6 +21,7 @@ const (
 	oldReceipts    = "releases by an older receipt of slots that were renewed"
 	similar        = "releases by a receipt of the same seconds that is not the check's"
 	newPlaces      = "places that repeats got instead of one whose window was over"
+	skippedPlaces  = "writes that skipped places which their instance gave from memory"
 	beyond         = "broken promises in those runs"
 )
 
@@ -61,6 +62,7 @@ var happens = []string{
 	"releases that gave something back after more than 28 s, because of Hold",
 	"answers delayed",
 	newPlaces,
+	skippedPlaces,
 	"answers duplicate",
 	"answers expired",
 	"answers limited",
