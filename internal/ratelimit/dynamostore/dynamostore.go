@@ -54,6 +54,7 @@ const (
 type Store struct {
 	client *dynamodb.Client   // for operators, and for what is not a decision
 	http   *dynamohttp.Client // for decisions
+	beside *Store             // the same with connections of its own; nil: it has none
 	table  string
 }
 
@@ -70,7 +71,21 @@ func New(cfg aws.Config, table string, options ...func(*dynamodb.Options)) *Stor
 		// protects the bytes already.
 		o.DisableValidateResponseChecksum = true
 	})...)
-	return &Store{client: client, http: dynamohttp.New(client), table: table}
+	s := &Store{client: client, http: dynamohttp.New(client), table: table}
+	if http, ok := s.http.WithOwnConnections(); ok {
+		s.beside = &Store{client: client, http: http, table: table}
+	}
+	return s
+}
+
+// Redial implements [ratelimit.Redialer]. It needs the SDK's HTTP client, or an
+// [http.Client] with an [http.Transport]. Otherwise it returns s.
+func (s *Store) Redial() ratelimit.Store {
+	if s.beside == nil {
+		return s
+	}
+	s.beside.http.CloseIdleConnections()
+	return s.beside
 }
 
 // Update implements [ratelimit.Store] with one UpdateItem.

@@ -33,6 +33,13 @@ import (
 
 // A Client sends requests. It is safe for concurrent use.
 type Client struct {
+	*settings
+
+	http aws.HTTPClient
+}
+
+// settings are what the clients of one table share.
+type settings struct {
 	stock    *dynamodb.Client
 	options  dynamodb.Options // of stock
 	endpoint atomic.Pointer[endpoint]
@@ -42,7 +49,38 @@ type Client struct {
 
 // New returns a client with the settings of c: region, endpoint, credentials,
 // HTTP client, and the correction of clocks. It sends no requests.
-func New(c *dynamodb.Client) *Client { return &Client{stock: c, options: c.Options()} }
+func New(c *dynamodb.Client) *Client {
+	s := &settings{stock: c, options: c.Options()}
+	return &Client{s, s.options.HTTPClient}
+}
+
+// WithOwnConnections returns a client with the same settings that shares no connection with
+// c. It returns false if the HTTP client of c is neither the SDK's nor an [http.Client] with
+// an [http.Transport].
+func (c *Client) WithOwnConnections() (*Client, bool) {
+	var transport *http.Transport
+	switch h := c.http.(type) {
+	case *awshttp.BuildableClient:
+		transport = h.GetTransport()
+	case *http.Client:
+		if t, ok := h.Transport.(*http.Transport); ok {
+			transport = t.Clone()
+		}
+	}
+	if transport == nil {
+		return nil, false
+	}
+	noRedirects := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &Client{c.settings, &http.Client{Transport: transport, CheckRedirect: noRedirects}}, true
+}
+
+// CloseIdleConnections closes the connections that wait for a request, so the next one opens
+// a new connection.
+func (c *Client) CloseIdleConnections() {
+	if h, ok := c.http.(*http.Client); ok {
+		h.CloseIdleConnections()
+	}
+}
 
 // Do sends body as one request of an operation, such as UpdateItem, and returns the
 // answer's body. Body is not empty. Table is the name or the ARN of the table in body.
@@ -78,7 +116,7 @@ func (c *Client) send(ctx context.Context, operation, table string, body []byte)
 		return nil, &NotSentError{fmt.Errorf("DynamoDB %s: %w", operation, err)}
 	}
 	sent := time.Now()
-	response, err := c.options.HTTPClient.Do(request)
+	response, err := c.http.Do(request)
 	if err != nil {
 		return nil, unanswered(ctx, operation, err)
 	}
