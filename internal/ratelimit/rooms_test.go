@@ -1,0 +1,145 @@
+package ratelimit_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cric-talk/guards/internal/policy"
+	. "github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+)
+
+// A roomStore is a store in which the requests for some keys fail.
+type roomStore struct {
+	Store
+	fails map[string]*faulty // by user id; the others work
+}
+
+func (s *roomStore) of(k Key) Store {
+	if f, ok := s.fails[k.UserID]; ok {
+		return f
+	}
+	return s.Store
+}
+
+func (s *roomStore) Update(ctx context.Context, w Write) (Item, bool, error) {
+	return s.of(w.Key).Update(ctx, w)
+}
+func (s *roomStore) Read(ctx context.Context, k Key) (Item, error) { return s.of(k).Read(ctx, k) }
+func (s *roomStore) Delete(ctx context.Context, k Key) error       { return s.of(k).Delete(ctx, k) }
+
+// say returns the parts of a message in a room.
+func say(id, room string, fresh, alone bool) []Part {
+	user := Request{UserID: "u", Activity: "say", Policy: policy.Must("log 5/12h"), Count: 1, ID: id, Fresh: fresh, Alone: alone}
+	there := user
+	there.UserID, there.For, there.Policy = room, "u", policy.Must("30/1m")
+	return []Part{{Request: user}, {Request: there, Subject: "room"}}
+}
+
+// If the requests of one room fail, its users keep their own limits: what the user's item
+// counted is given back, and the user can act in another room at once. Only this room's
+// circuit opens, and its requests wait for it once in 5 s.
+func TestAFailingRoomCostsItsUsersNothing(t *testing.T) {
+	for name, f := range map[string]fault{"throttled": throttle, "hanging": hang, "failing": refuse, "denied": deny} {
+		for _, fresh := range []bool{true, false} {
+			synctest.Test(t, func(t *testing.T) {
+				c := fmt.Sprintf("%s, fresh ids: %v", name, fresh)
+				works := new(memstore.Store)
+				s := &roomStore{Store: works, fails: map[string]*faulty{"broken": {Store: works, faults: []fault{f}}}}
+				l := &Limiter{Store: s, Timeout: time.Second, Memory: NewMemory(mib)}
+				waited, asked := time.Duration(0), 0
+				for n := range 40 { // 20 s
+					began := time.Now()
+					d, err := l.DecideAll(t.Context(), Check, say(fmt.Sprint("r", n), "broken", fresh, false), false)
+					if err == nil {
+						t.Errorf("%s: %+v, want an error", c, d)
+					}
+					took := time.Since(began)
+					if waited += took; d.Requests > 0 || took > 0 {
+						asked++
+					}
+					if took > time.Second {
+						t.Errorf("%s: a decision took %v", c, took)
+					}
+					item, _ := works.Read(t.Context(), Key{UserID: "u", Activity: "say"})
+					if used := policy.Must("log 5/12h").Read(time.Now().UnixMilli(), 0, item.State).Used; used != 0 {
+						t.Fatalf("%s: after %d requests, the user's item counts %d, want 0", c, n+1, used)
+					}
+					time.Sleep(500*time.Millisecond - min(took, 500*time.Millisecond))
+				}
+				if waited > 1850*time.Millisecond || asked > 6 {
+					t.Errorf("%s: %d decisions in 20 s asked the table, and waited for %v", c, asked, waited)
+				}
+				for n := range 5 {
+					if d, err := l.DecideAll(t.Context(), Check, say(fmt.Sprint("o", n), "other", fresh, false), false); err != nil || d.Reason != OK {
+						t.Errorf("%s: in another room: %s, %v, want ok", c, inWords(d), err)
+					}
+				}
+				if l.CircuitOpen() {
+					t.Errorf("%s: the table's circuit is open", c)
+				}
+				s.fails["broken"].set(pass)
+				time.Sleep(13 * time.Hour)
+				if d, err := l.DecideAll(t.Context(), Check, say("back", "broken", fresh, false), false); err != nil || d.Reason != OK {
+					t.Errorf("%s: when the room works again: %s, %v, want ok", c, inWords(d), err)
+				}
+				settle()
+			})
+		}
+	}
+}
+
+// With Alone, such a room is decided from memory, and its users by the table.
+func TestAFailingRoomIsDecidedFromMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		works := new(memstore.Store)
+		s := &roomStore{Store: works, fails: map[string]*faulty{"broken": {Store: works, faults: []fault{hang}}}}
+		l := &Limiter{Store: s, Timeout: time.Second, Memory: NewMemory(mib)}
+		for n := range 8 {
+			began := time.Now()
+			d, err := l.DecideAll(t.Context(), Check, say(fmt.Sprint("r", n), "broken", true, true), false)
+			if want := n < 5; err != nil || d.Allowed != want {
+				t.Errorf("request %d: %s, %v, want allowed: %v", n, inWords(d), err, want)
+			}
+			if took := time.Since(began); took > 850*time.Millisecond || n > 0 && took > 0 {
+				t.Errorf("request %d took %v", n, took)
+			}
+		}
+		if l.CircuitOpen() {
+			t.Error("the table's circuit is open")
+		}
+		settle()
+	})
+}
+
+// A decision that only looks at a circuit leaves its probe to others: a hanging room must not
+// keep the circuit of its tenant open for the tenant's other rooms.
+func TestLookingClaimsNoProbe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		works := new(memstore.Store)
+		room := &faulty{Store: works, faults: []fault{hang}}
+		user := &faulty{Store: works, faults: []fault{throttle}}
+		s := &roomStore{Store: works, fails: map[string]*faulty{"broken": room, "u": user}}
+		l := &Limiter{Store: s, Timeout: time.Second, Memory: NewMemory(mib)}
+		user.set(pass)
+		_, _ = l.DecideAll(t.Context(), Check, say("r1", "broken", true, false), false) // opens the room's circuit
+		user.set(throttle)
+		_, _ = l.DecideAll(t.Context(), Check, say("r2", "other", true, false), false) // opens the user's circuit
+		user.set(pass)
+		time.Sleep(5 * time.Second)
+		before := room.count()
+		if _, err := l.DecideAll(t.Context(), Check, say("r3", "broken", true, false), false); err == nil { // probes the user, and not the room
+			t.Error("the room's circuit is due, so the decision should end")
+		}
+		if room.count() != before {
+			t.Errorf("%d requests for the room, want none", room.count()-before)
+		}
+		if d, err := l.DecideAll(t.Context(), Check, say("r4", "other", true, false), false); err != nil || d.Reason != OK {
+			t.Errorf("in another room: %s, %v, want ok", inWords(d), err)
+		}
+		settle()
+	})
+}
