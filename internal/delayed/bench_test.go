@@ -71,10 +71,12 @@ type bench struct {
 type store struct {
 	ratelimit.Store
 	away  error
+	took  time.Duration // by each update
 	asked atomic.Int64
 }
 
 func (s *store) Update(ctx context.Context, w ratelimit.Write) (ratelimit.Item, bool, error) {
+	time.Sleep(s.took)
 	if s.asked.Add(1); s.away != nil {
 		return ratelimit.Item{}, false, s.away
 	}

@@ -59,34 +59,50 @@ func (w *Worker) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	}
 	ctx, cancel := retry.Before(ctx, retry.Margin)
 	defer cancel()
-	failed := w.work(ctx, batch.Records)
 	answer := events.SQSEventResponse{BatchItemFailures: []events.SQSBatchItemFailure{}}
-	for i, m := range batch.Records {
-		if failed[i] {
+	for i, err := range w.work(ctx, batch.Records) {
+		if m := batch.Records[i]; err != nil {
+			w.record(ctx, m.MessageId, err)
 			answer.BatchItemFailures = append(answer.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: m.MessageId})
 		}
 	}
 	return json.Marshal(answer)
 }
 
-// work handles all messages, and returns for each whether it failed.
-func (w *Worker) work(ctx context.Context, messages []events.SQSMessage) []bool {
-	failed := make([]bool, len(messages))
-	slots := make(chan struct{}, parallel)
-	var wg sync.WaitGroup
-	for i, m := range messages {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			job, err := parse(m.Body)
-			if err == nil {
-				err = w.pass(ctx, job)
+// work handles all messages, and returns the error of each.
+//
+// After an outage, one of them probes the table, and the others see an open circuit. If the
+// table has answered the probe, work handles the others again. Otherwise they would come
+// again only after a minute.
+func (w *Worker) work(ctx context.Context, messages []events.SQSMessage) []error {
+	failed := make([]error, len(messages))
+	again := func(int) bool { return true }
+	for range 2 {
+		slots := make(chan struct{}, parallel)
+		var wg sync.WaitGroup
+		for i, m := range messages {
+			if !again(i) {
+				continue
 			}
-			w.record(ctx, m.MessageId, err)
-			failed[i] = err != nil
-		})
+			slots <- struct{}{}
+			wg.Go(func() {
+				defer func() { <-slots }()
+				job, err := parse(m.Body)
+				if err == nil {
+					err = w.pass(ctx, job)
+				}
+				failed[i] = err
+			})
+		}
+		wg.Wait()
+		if w.Guard.Limiter.CircuitOpen() {
+			break
+		}
+		again = func(i int) bool {
+			_, unavailable := errors.AsType[*input.Unavailable](failed[i])
+			return unavailable
+		}
 	}
-	wg.Wait()
 	return failed
 }
 
@@ -114,7 +130,7 @@ func (w *Worker) pass(ctx context.Context, job guard.Job) error {
 // record logs a message that failed: its id and the cause, but nothing of what
 // it contains. On Lambda, a line's own text has the key message.
 func (w *Worker) record(ctx context.Context, messageID string, err error) {
-	if err == nil || w.Log == nil {
+	if w.Log == nil {
 		return
 	}
 	if e, ok := errors.AsType[*input.ValidationError](err); ok {

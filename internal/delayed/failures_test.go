@@ -122,3 +122,25 @@ func TestAnswersBeforeTheDeadline(t *testing.T) {
 		}
 	})
 }
+
+// After an outage, the late jobs of a batch wait for the one that probes the table.
+func TestALateBatchWaitsForTheProbe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		late := make([]string, 5)
+		for i := range late {
+			late[i] = body(start-window, int64(i+1))
+			late[i] = strings.Replace(late[i], "job-1", fmt.Sprint("job-", i), 1)
+		}
+		b.store.away = errors.New("connection refused")
+		if failed := b.work(t.Context(), late...); len(strings.Fields(failed)) != 5 {
+			t.Errorf("in an outage, %q failed, want all", failed)
+		}
+		b.store.away, b.store.took = nil, 50*time.Millisecond
+		b.now += 5000
+		if failed := b.work(t.Context(), late...); failed != "" || len(b.ready.sent) != 5 {
+			t.Errorf("after it, %q failed and %d are ready, want 5", failed, len(b.ready.sent))
+		}
+		time.Sleep(time.Second)
+	})
+}
