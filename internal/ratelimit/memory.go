@@ -119,9 +119,12 @@ func (e *entry) size() int {
 //	outage: 60 are admitted alone   100   60     0
 //	one request gets through        41    60     40
 //	outage: 40 are admitted alone   81    100    0
+//
+// The places of a reservoir are different: an admission leaves Seen and Alone with the same
+// latest place, and Alone also has places that writes under way have skipped to.
 type Known struct {
 	Seen  Item      // as the store last showed it, plus what was admitted alone since
-	Alone Item      // what was admitted alone, and nothing else
+	Alone Item      // what was admitted alone, and nothing else but places of a reservoir
 	Asked time.Time // when the attempt that brought Seen began; zero: the store never showed this Seen
 
 	Doubted time.Time // when this process last released or reset; zero: never

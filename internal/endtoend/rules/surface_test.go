@@ -25,7 +25,7 @@ var surface = []string{
 	"guards.Subject: For Limit Name Optional Tiers",
 	"guards.Tiers:",
 	"policy.Policy: AtOnce Beside CheckHold CountedAt Cross Due Each Equal Free HeldUntil Is IsZero Item Lease MarshalText Most Named " +
-		"OptionsOf Part Prepaid Queues Quota Rates Read Renew Repace Replace Skip String Take Undo UnmarshalText Waiting",
+		"OptionsOf Part Prepaid Queues Quota Rates Read Renew Repace Replace Skip String Take TakeAfter Undo UnmarshalText Waiting",
 	"command.Main(all []guards.Guard)",
 	"function.Start(all []guards.Guard, name string)",
 	"function.StartCleanup(all []guards.Guard)",
