@@ -171,7 +171,8 @@ func (l *Limiter) alone(q *question, sent *attempts, known Known) (d Decision) {
 // brings no state, so the memory keeps what it has.
 func (l *Limiter) askStore(ctx context.Context, q *question, shown Item) (Decision, *attempts, error) {
 	key := q.write.Key
-	t := &attempts{limiter: l, ctx: ctx, caller: ctx, reached: q.reached}
+	t := &attempts{limiter: l, ctx: ctx, caller: ctx, reached: q.reached, amount: q.sent}
+	defer func() { q.sent = t.amount }()
 	probe := false
 	switch {
 	case q.barred != nil:

@@ -43,6 +43,7 @@ type question struct {
 	looked  bool        // its circuits were looked at
 	barred  *StoreError // why a circuit is open, if one is
 	reached bool        // the store has answered another part of the action
+	sent    amount      // by earlier attempts of this decision
 
 	claim  claim // check: where it is counted
 	relies bool  // check: it is about to be admitted because of its claim, which is to be marked

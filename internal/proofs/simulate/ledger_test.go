@@ -212,6 +212,7 @@ func (l *ledger) counted(u *user, a *landing, w ratelimit.Write, before ratelimi
 	if o.refused {
 		s.stats["attempts counted after their request was refused, because they arrived late"]++
 	}
+	u.pacedBy(o.terms)
 	s.line("the store counts %d of %s at %d", n, o.name, w.Now)
 	if n < o.request.Count && u.Fits(o.terms.numbers, w.Now, 1, true) && u.freed < o.began {
 		s.wrong("%s asks for %d, gets %d, and more would fit", o.name, o.request.Count, n)

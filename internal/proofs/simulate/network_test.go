@@ -93,7 +93,7 @@ func (in *instance) Update(ctx context.Context, w ratelimit.Write) (ratelimit.It
 	probe := w.Now == 0 // it counts nothing
 	o := in.sim.op
 	back, mark := o.givesBack(w), w.RelyOn.Set != ""
-	if !probe || !o.returns(w.Key) {
+	if !probe || o.turn != nil && !o.returns(w.Key) { // a probe comes before the first part
 		o.begins(w.Key, back, probe && o.shadow)
 	}
 	o.writing = !probe && w.ID != ratelimit.ID{} // a visit is not sent again, and the id tells whether its request is counted

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/proofs/oracle"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
@@ -167,15 +168,31 @@ func (l *ledger) tell(o *op, d ratelimit.Decision, at int64) {
 			got = p.counts[key] + p.counts[key-1]*max(0, window-p.latest%window-l.sim.apart)/window
 			most = max(p.most[key-1], p.most[key])
 		case "bucket":
-			every := oracle.Interval(r)
-			if p.pace != every { // what is in use is converted by the clock at hand
-				p.pace, p.paces = every, p.paces+1
-			}
-			p.every, p.burst = min(cmp.Or(p.every, every), every), max(p.burst, r.Burst)
+			p.paced(r)
 			got, most = p.pour(at, n)-p.paces*l.sim.apart/p.every, p.burst+p.back
 		}
 		if got > most {
 			l.sim.wrong("%s: callers were told that they may do %d of %s %s, want at most %d", o.name, got, o.terms.text, r.Name, most)
+		}
+	}
+}
+
+// paced notes that a bucket has counted at the pace of r. What is in use is converted by the
+// clock at hand.
+func (p *spending) paced(r policy.Rate) {
+	every := oracle.Interval(r)
+	if p.pace != every {
+		p.pace, p.paces = every, p.paces+1
+	}
+	p.every, p.burst = min(cmp.Or(p.every, every), every), max(p.burst, r.Burst)
+}
+
+// pacedBy notes the paces of a check that the store has counted. Perhaps its caller is told
+// something else.
+func (u *user) pacedBy(t *terms) {
+	for _, r := range t.Rates() {
+		if p, ok := u.spent[r.Name]; ok && r.Kind == "bucket" {
+			p.paced(r)
 		}
 	}
 }

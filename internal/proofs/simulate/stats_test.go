@@ -83,6 +83,7 @@ var happens = []string{
 	later,
 	twice,
 	"receipts that no check has",
+	"receipts of another check that freed slots of their own millisecond",
 	marks,
 	lateMarks,
 	givenBackAlone,
