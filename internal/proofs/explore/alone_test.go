@@ -25,7 +25,7 @@ func (x *explorer) decidedAlone(e *ending) error {
 		return fmt.Errorf("from memory, although the table answered last")
 	case e.ask.attempts == 0 && x.time(e.world.now, int(by))-l.askedAt[by] >= probeEvery:
 		return fmt.Errorf("from memory, although it is time to ask the table")
-	case e.ask.attempts > 0 && int(e.ask.attempts) < x.tries(e.slot):
+	case e.ask.endsEarly(x.tries(e.slot)):
 		return fmt.Errorf("from memory after %d attempts of %d", e.ask.attempts, x.tries(e.slot))
 	}
 	if !d.Allowed && d.ReadyAt == 0 {

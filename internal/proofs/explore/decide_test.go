@@ -48,6 +48,12 @@ type ask struct {
 	instance uint32 // the instance at that moment
 	attempts uint8  // requests sent so far
 	unsure   bool   // an attempt had an unknown outcome
+	probed   bool   // the first request was a probe, which is sent once
+}
+
+// endsEarly reports whether the decision ended with attempts left, though it got no answer.
+func (a ask) endsEarly(tries int) bool {
+	return a.attempts > 0 && int(a.attempts) < tries && (!a.probed || a.attempts > 1)
 }
 
 type asked uint8
@@ -135,7 +141,7 @@ func (r *run) run(c call) {
 	default:
 		d, err = r.limit.Check(ctx, c.request)
 	}
-	r.want = ask{what: ended, attempts: r.want.attempts, decision: r.x.results.number(result{err != nil, d.Outage != nil, d.Allowed, d.Leased, d.Visit, d.Reason, d.Granted, d.At, d.ReadyAt})}
+	r.want = ask{what: ended, attempts: r.want.attempts, probed: r.want.probed, decision: r.x.results.number(result{err != nil, d.Outage != nil, d.Allowed, d.Leased, d.Visit, d.Reason, d.Granted, d.At, d.ReadyAt})}
 }
 
 // ops are those of the verbs that do not check.
@@ -155,7 +161,7 @@ func (r *run) wait(want ask) told {
 	if want.what != look {
 		r.want.attempts++
 	}
-	want.attempts = r.want.attempts
+	want.attempts, want.probed = r.want.attempts, want.probed || r.want.probed
 	r.want = want
 	if r.at == len(r.told)-1 {
 		panic(stopped{})
@@ -189,7 +195,7 @@ func (a answer) err() error {
 }
 
 func (r *run) Update(_ context.Context, w ratelimit.Write) (ratelimit.Item, bool, error) {
-	a := r.wait(ask{what: update, write: r.x.writes.number(w)}).answer
+	a := r.wait(ask{what: update, write: r.x.writes.number(w), probed: w.Now == 0}).answer
 	return r.x.items.at(a.item), a.done, a.err()
 }
 

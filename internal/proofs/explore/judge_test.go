@@ -71,7 +71,7 @@ func (x *explorer) verdict(e *ending) error {
 			e.ledger.freedTold = true
 		}
 		e.ledger.unlooked[e.proc.by] = e.ledger.unlooked[e.proc.by] || x.requests[e.slot].verb != renew
-		if d.failed && e.ask.attempts > 0 && int(e.ask.attempts) < x.tries(e.slot) && !e.ask.unsure {
+		if d.failed && e.ask.endsEarly(x.tries(e.slot)) && !e.ask.unsure {
 			return fmt.Errorf("an error, although the table answered")
 		}
 		if x.requests[e.slot].verb == reset && !d.failed {
