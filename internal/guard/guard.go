@@ -121,6 +121,7 @@ func (h *Handler) handle(ctx context.Context, payload []byte) (Answer, error) {
 // may read the live limits for the next request. The error is an
 // *input.ValidationError or an *input.Unavailable.
 func (h *Handler) Decide(ctx context.Context, r Request) (Answer, error) {
+	h.Live.CatchUp(ctx)
 	t, err := h.terms(&r)
 	if err != nil {
 		h.logInvalid(ctx, err)

@@ -74,6 +74,7 @@ func NewGuard(cfg aws.Config, all limits.Guards, name string, logger *slog.Logge
 	if err != nil {
 		return nil, err
 	}
+	cfg.HTTPClient = throughFreezes(cfg.HTTPClient)
 	store, err := open(cfg)
 	if err != nil {
 		return nil, err
@@ -115,8 +116,9 @@ func Start(name string, wire func(aws.Config, *slog.Logger) (handler lambda.Hand
 	lambda.StartWithOptions(quiet, options...)
 }
 
-// responseTimeout is how long AWS may take to answer one request of cleanup.
-// The attempts of a guard are far shorter.
+// responseTimeout is how long AWS may take to answer one request of cleanup, for
+// credentials, or to a queue. A guard's requests to its table have no such timeout: see
+// throughFreezes.
 const responseTimeout = 10 * time.Second
 
 func configure() (aws.Config, error) {

@@ -11,12 +11,13 @@ import (
 
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/retry"
 )
 
 const (
 	every    = 30 * time.Second      // how long an instance uses its settings before it reads the table again
-	again    = 5 * time.Second       // how long it waits after a read that failed
-	patience = time.Second           // how long one read may take
+	again    = 5 * time.Second       // how long it waits after a read that failed, or that has no answer yet
+	patience = time.Second           // how long one read may take, without the time in a freeze
 	share    = 20                    // wait takes at most 1/share of the time, or grace if that is longer
 	grace    = 20 * time.Millisecond // how long a finished answer waits for a read, which Lambda would freeze after the response
 )
@@ -32,17 +33,45 @@ type Source interface {
 // A Follower keeps an instance's limits up to date. At most every 30 s it reads
 // the settings while a decision is made, and the limits apply from the next one on. If a
 // read fails, the last good limits stay in force, and the next read is due 5 s later.
+//
+// Lambda freezes an instance after it responds, also in the middle of a read. The read
+// goes on when the instance does:
+//
+//	 0.00 s  a decision begins a read, answers after 10 ms, and waits 20 ms for the read
+//	 0.03 s  Lambda freezes the instance
+//	 0.05 s  the answer of the table arrives, and nobody reads it
+//	40.00 s  the next decision first gives the read up to 20 ms, and uses what it found
 type Follower struct {
 	Source Source
 	Guards limits.Guards    // the guards whose limits the settings change
 	Log    *slog.Logger     // gets a line for each read that fails; nil for none
 	Now    func() time.Time // nil means time.Now
 
-	last  atomic.Pointer[Limits]
-	mu    sync.Mutex
-	began time.Time     // when the last read began
-	rest  time.Duration // how long after that the next one is due
-	seen  Stored        // from which last was made
+	last   atomic.Pointer[Limits]
+	mu     sync.Mutex
+	began  time.Time     // when the last read began
+	rest   time.Duration // how long after that the next one is due
+	reads  int           // how many have begun
+	latest *read         // in the background; nil: none has begun
+	used   int           // the number of the latest read that was followed
+	seen   Stored        // from which last was made
+}
+
+// A read is one read in the background.
+type read struct {
+	number int           // 1 for the follower's first one
+	age    time.Duration // how long after the read before it began; the longest possible time for the first one
+	done   chan struct{} // closed when it has ended
+	waited bool          // CatchUp has waited for it
+}
+
+// wait waits until the read has ended, but not longer than ctx or longest last.
+func (r *read) wait(ctx context.Context, longest time.Duration) {
+	select {
+	case <-r.done:
+	case <-ctx.Done():
+	case <-time.After(longest):
+	}
 }
 
 func (s Stored) equal(o Stored) bool {
@@ -67,65 +96,89 @@ func (f *Follower) Limits() *Limits {
 // that it can wait. Wait then takes up to that, but at most a twentieth of the time since
 // the last read: in an outage a read is due after 5 s, and wait takes 250 ms.
 func (f *Follower) Refresh(ctx context.Context, longest time.Duration) (wait func()) {
-	age, due := f.due()
-	if !due {
+	r := f.begin()
+	if r == nil {
 		return func() {}
 	}
-	longest = max(grace, min(longest, age/share))
-	done := make(chan struct{})
 	go func() {
-		defer close(done)
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
-		defer cancel()
-		if err := f.refresh(ctx); err != nil {
+		defer close(r.done)
+		ctx, stop := retry.Awake(context.WithoutCancel(ctx), patience)
+		defer stop()
+		if err := f.refresh(ctx, r.number); err != nil {
 			f.warn(ctx, "read", err)
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			f.rest = again
 		}
 	}()
-	return func() {
-		select {
-		case <-done:
-		case <-ctx.Done():
-		case <-time.After(longest):
-		}
+	return func() { r.wait(ctx, max(grace, min(longest, r.age/share))) }
+}
+
+// begin begins a read, if it is time for one. Otherwise it returns nil.
+func (f *Follower) begin() *read {
+	if f == nil {
+		return nil
+	}
+	now := f.now()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	age := now.Sub(f.began)
+	if 0 <= age && age < f.rest {
+		return nil
+	}
+	f.began, f.rest = now, again
+	f.reads++
+	f.latest = &read{number: f.reads, age: age, done: make(chan struct{})}
+	return f.latest
+}
+
+// CatchUp waits for a read that was interrupted by a freeze, so that the decision which
+// ends the freeze already uses what the read found. It waits at most 20 ms, not longer
+// than ctx lasts, and once for each read. Usually the answer has come long ago.
+func (f *Follower) CatchUp(ctx context.Context) {
+	if r := f.interrupted(); r != nil {
+		r.wait(ctx, grace)
 	}
 }
 
-// due reports whether it is time for a read. If so, it counts the read as begun,
-// and returns how long ago the one before began.
-func (f *Follower) due() (age time.Duration, ok bool) {
+// interrupted returns the latest read, if by the clock it has taken longer than it may,
+// and if no decision has waited for it since then. Otherwise it returns nil.
+func (f *Follower) interrupted() *read {
 	if f == nil {
-		return 0, false
+		return nil
 	}
-	now := time.Now()
-	if f.Now != nil {
-		now = f.Now()
-	}
+	now := f.now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	age = now.Sub(f.began) // the longest possible time before the first read
-	if 0 <= age && age < f.rest {
-		return 0, false
+	r := f.latest
+	if r == nil || r.waited || now.Sub(f.began).Abs() <= patience {
+		return nil
 	}
-	f.began, f.rest = now, every
-	return age, true
+	r.waited = true
+	return r
+}
+
+func (f *Follower) now() time.Time {
+	if f.Now != nil {
+		return f.Now()
+	}
+	return time.Now()
 }
 
 // Read reads the settings at once, with a consistent read, and follows them.
 func (f *Follower) Read(ctx context.Context) error {
+	f.mu.Lock()
+	f.reads++
+	number := f.reads
+	f.mu.Unlock()
 	found, err := f.Source.Settings(ctx, true)
 	if err != nil {
 		return err
 	}
-	return f.follow(ctx, found)
+	return f.follow(ctx, found, number)
 }
 
 // refresh reads the settings with eventual consistency, which costs half as much. If it
 // finds an older document than the last one, or none, the read may be stale, or an
 // operator has restored or deleted the document. A consistent read tells which.
-func (f *Follower) refresh(ctx context.Context) error {
+func (f *Follower) refresh(ctx context.Context, number int) error {
 	found, err := f.Source.Settings(ctx, false)
 	if err != nil {
 		return err
@@ -138,16 +191,31 @@ func (f *Follower) refresh(ctx context.Context) error {
 			return err
 		}
 	}
-	return f.follow(ctx, found)
+	return f.follow(ctx, found, number)
 }
 
-// follow applies the document that was found, unless it is applied already.
-func (f *Follower) follow(ctx context.Context, found Stored) error {
+// follow applies the document that the read with this number found, unless it is applied
+// already, or a later read ended before this one.
+func (f *Follower) follow(ctx context.Context, found Stored, number int) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if found.equal(f.seen) {
+	if number < f.used {
 		return nil
 	}
+	if !found.equal(f.seen) {
+		if err := f.apply(ctx, found); err != nil {
+			return err
+		}
+	}
+	f.used = number
+	if number == f.reads {
+		f.rest = every
+	}
+	return nil
+}
+
+// apply applies a document. The caller holds f.mu.
+func (f *Follower) apply(ctx context.Context, found Stored) error {
 	s, err := found.Settings()
 	if err != nil {
 		return err

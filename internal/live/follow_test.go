@@ -195,6 +195,7 @@ func TestALookAloneIsWaitedFor(t *testing.T) {
 		for range 3 { // a look that failed is repeated after 5 s
 			b.takes(time.Second, 250*time.Millisecond)
 			time.Sleep(4750 * time.Millisecond)
+			synctest.Wait() // the look has ended
 		}
 	})
 }

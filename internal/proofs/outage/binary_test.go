@@ -89,7 +89,7 @@ func (g *guard) askFor(ctx context.Context, d time.Duration, users ...string) er
 }
 
 // each runs do for every guard at the same time.
-func each(guards []*guard, do func(*guard) error) error {
+func each[G any](guards []G, do func(G) error) error {
 	failed := make([]error, len(guards))
 	var all sync.WaitGroup
 	for i, g := range guards {
