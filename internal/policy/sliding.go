@@ -43,6 +43,10 @@ const (
 
 	// blind is how many old counters an update removes that may not exist.
 	blind = 12
+
+	// lookBack is how far back, in milliseconds, an update removes counters: this long, or
+	// four windows if that is longer.
+	lookBack = int64(30 * 24 * time.Hour / time.Millisecond)
 )
 
 func makeSliding(r Rate, shared bool) (kind, error) {
@@ -151,10 +155,15 @@ func (p sliding) last(now int64) int64 { return min(p.key(now+overlap), p.key(no
 
 // forget adds the removal of old counters to u. Those of the periods k, k-1 and k-2
 // stay. If s is empty, the item may only be unknown: then the 12 counters before go.
+//
+// Only the last 30 days are removed, or four windows. An older number can be a counter of
+// another window or a slot of a log: during a deploy, two versions of a limit count in one
+// item. For example, the current counter of 10/1h is c472222 on a day in 2023, when that of
+// 10/1m is c28333333. As a counter of 10/1m, c472222 would be from 1970, so it stays.
 func (p sliding) forget(u Update, k int64, s State) Update {
-	oldest := k - 2
+	oldest, first := k-2, k-max(4, lookBack/p.window)
 	if len(s) == 0 {
-		for n := oldest - 1; n >= oldest-blind; n-- {
+		for n := oldest - 1; n >= max(first, oldest-blind); n-- {
 			u.Acts = append(u.Acts, Act{Verb: Delete, Attr: period(n)})
 		}
 		return u
@@ -162,7 +171,7 @@ func (p sliding) forget(u Update, k int64, s State) Update {
 	var old []string
 	for name := range s {
 		digits, _ := strings.CutPrefix(name, "c")
-		if n, err := strconv.ParseInt(digits, 10, 64); err == nil && n < oldest && period(n) == name {
+		if n, err := strconv.ParseInt(digits, 10, 64); err == nil && first <= n && n < oldest && period(n) == name {
 			old = append(old, name)
 		}
 	}
