@@ -169,12 +169,7 @@ func (t *attempts) readFor(q *question) (Item, error) {
 
 // readable returns an error if the policy uses an attribute that could not be read.
 func (q *question) readable(item Item) error {
-	if len(item.Unread) == 0 {
-		return nil
-	}
-	w := q.write
-	w.Update, _ = q.in(nil).take(q.Policy.Most()) // this update names every attribute of the policy
-	if attr := item.unreadable(w); attr != "" {
+	for _, attr := range q.Unusable(q.write.Now, item) {
 		return unreadable(attr)
 	}
 	return nil

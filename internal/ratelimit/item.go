@@ -128,18 +128,32 @@ func (i Item) has(k Kept) bool {
 
 // unreadable returns an attribute that w uses and that could not be read; "": none.
 func (i Item) unreadable(w Write) string {
-	if len(i.Unread) == 0 {
-		return ""
-	}
-	for attr := range w.Update.Attributes {
-		if slices.Contains(i.Unread, attr) {
-			return attr
-		}
-	}
-	for k := range w.LookIn {
-		if slices.Contains(i.Unread, k.Set) {
-			return k.Set
-		}
+	for _, attr := range i.unusable(w) {
+		return attr
 	}
 	return ""
+}
+
+// unusable returns the attributes that w uses and that could not be read.
+func (i Item) unusable(w Write) (attrs []string) {
+	if len(i.Unread) == 0 {
+		return nil
+	}
+	needed := slices.Collect(w.Update.Attributes)
+	for k := range w.LookIn {
+		needed = append(needed, k.Set)
+	}
+	return slices.DeleteFunc(slices.Clone(i.Unread), func(attr string) bool { return !slices.Contains(needed, attr) })
+}
+
+// Unusable returns the attributes of item that could not be read and that a check of r at
+// now, in Unix milliseconds, needs. If there are none, the item is no trouble for a guard.
+func (r Request) Unusable(now int64, item Item) []string {
+	if len(item.Unread) == 0 {
+		return nil
+	}
+	q := r.ask(Check, now)
+	w := q.write
+	w.Update, _ = q.in(nil).take(q.Policy.Most()) // this update names every attribute of the policy
+	return item.unusable(w)
 }

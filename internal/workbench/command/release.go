@@ -62,9 +62,9 @@ func (c *releaseCommand) Run(ctx context.Context, con session) error {
 	if err != nil {
 		return err
 	}
-	if len(item.Unread) > 0 {
+	if attrs := unusable(a, c.whose, a.Limit, item, con.now().UnixMilli()); len(attrs) > 0 {
 		return hint{
-			fmt.Errorf("the item can't be read: %s has the wrong type", strings.Join(item.Unread, ", ")),
+			fmt.Errorf("the item can't be read: %s has the wrong type", strings.Join(attrs, ", ")),
 			"guards reset " + option(c.whose) + " " + c.Activity + " repairs it, and frees all slots",
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
@@ -133,7 +134,7 @@ func standings(guards limits.Guards, key, tier string, items map[ratelimit.Key]r
 			}
 			item := items[keyOf(key, a, now)]
 			f := t.Limit.Read(now, 1, item.State)
-			s := standing{Function: g.Name, Activity: a.Name, Group: a.Group, figures: figuresOf(f), Live: rulingOf(t), Unreadable: item.Unread}
+			s := standing{Function: g.Name, Activity: a.Name, Group: a.Group, figures: figuresOf(f), Live: rulingOf(t), Unreadable: unusable(a, key, t.Limit, item, now)}
 			s.Prepaid = leases(guards, changed, a, key, tier, at)
 			s.Slots = slotsOf(t.Limit, now, item.State)
 			for _, one := range f.Each {
@@ -145,16 +146,30 @@ func standings(guards limits.Guards, key, tier string, items map[ratelimit.Key]r
 	return list
 }
 
-// unreadable returns a line for each item that has an attribute of the wrong
-// type. Guards decide such an activity as in an outage, and its figures mean
-// nothing.
+// unusable returns the attributes of the wrong type that a guard needs to decide the
+// activity by p.
+func unusable(a limits.Activity, key string, p policy.Policy, item ratelimit.Item, now int64) []string {
+	return ratelimit.Request{UserID: key, Activity: a.Name, Group: a.Group, Policy: p, Count: 1, ID: "status"}.Unusable(now, item)
+}
+
+// unreadable returns a line for each item that has an attribute of the wrong type which
+// guards need. Guards decide such an activity as in an outage, and its figures mean nothing.
 func unreadable(guards limits.Guards, whoseKey string, items map[ratelimit.Key]ratelimit.Item, at time.Time) (lines []string) {
 	for key, item := range items {
-		if len(item.Unread) == 0 {
+		all := countedIn(guards, key.Activity)
+		var needed []string
+		if len(all) == 0 || all[0].Unlimited { // no guard decides by it, and its figures can't be shown
+			needed = item.Unread
+		}
+		for _, a := range all {
+			if p := a.Part(subjectOf(key.UserID)).Limit; !p.IsZero() {
+				needed = append(needed, unusable(a, key.UserID, p, item, at.UnixMilli())...)
+			}
+		}
+		if needed = slices.Compact(slices.Sorted(slices.Values(needed))); len(needed) == 0 {
 			continue
 		}
 		repair, whose := "guards erase "+option(whoseKey), key.Activity
-		all := countedIn(guards, key.Activity)
 		if clears(all, key, at) {
 			repair = "guards reset " + option(whoseKey) + " " + all[0].Name
 		}
@@ -162,7 +177,7 @@ func unreadable(guards limits.Guards, whoseKey string, items map[ratelimit.Key]r
 			whose = groupOf(all)
 		}
 		lines = append(lines, fmt.Sprintf("an item of %s can't be read, so its figures mean nothing: %s has the wrong type; %s repairs it",
-			whose, strings.Join(item.Unread, ", "), repair))
+			whose, strings.Join(needed, ", "), repair))
 	}
 	slices.Sort(lines)
 	return lines

@@ -17,9 +17,10 @@ func TestUnreadableItems(t *testing.T) {
 			"userId": "u1", "activityWindow": activity + "#28333334", "activity": activity, "activityCount": "3",
 		})
 	}
-	p.put(map[string]string{"userId": "u2", "activityWindow": "update_member_role", "w": "3"})
+	p.put(map[string]string{"userId": "u2", "activityWindow": "update_member_role", "t": "3"})
 	p.put(map[string]string{"userId": "u3", "activityWindow": "create_post#28333333", "activity": "create_post", "activityCount": "3"})
 	p.put(map[string]string{"userId": "u4", "activityWindow": "like#28333334", "activity": "like", "activityCount": "3"})
+	p.put(map[string]string{"userId": "u5", "activityWindow": "create_post#28333334", "activity": "create_post", "note": "3", "w": "3"}) // no guard needs these
 	for _, tt := range []struct {
 		command string
 		status  int
@@ -35,10 +36,12 @@ func TestUnreadableItems(t *testing.T) {
 		{"status --user u1", done, ""},
 		{"check create_post --user u1 --store dynamodb", done, ""},
 
-		{"status --user u2", done, "guards: an item of update_member_role can't be read, so its figures mean nothing: w has the wrong type; guards erase --user u2 repairs it\n"},
+		{"status --user u2", done, "guards: an item of update_member_role can't be read, so its figures mean nothing: t has the wrong type; guards erase --user u2 repairs it\n"},
 		{"reset update_member_role --user u2 --yes", wrongUse, "update_member_role can't be reset"},
 		{"erase --user u2 --yes", done, ""},
 		{"status --user u3", done, "guards erase --user u3 repairs it\n"}, // of the window before, which a reset does not delete
+		{"status --user u5", done, ""},
+		{"check create_post --user u5 --store dynamodb", done, ""},
 		{"status --user u4", done, "guards erase --user u4 repairs it\n"}, // like is unlimited, so a reset deletes nothing
 	} {
 		status, out, log := p.run(tt.command)
