@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/retry"
 )
 
 // probeEvery is how often one decision asks a store that was away.
@@ -150,22 +151,9 @@ func (b *breaker) openKey(k Key, c circuit) {
 	}
 }
 
-// A probe finds out whether a store that was away answers again. It sends a write
-// that the store always refuses. So it needs what a decision needs, and it counts
-// nothing, also if its answer is late or lost.
-//
-// The decision that probes waits for at most maxProbeWait. A store can be slower
-// than that, and still quick enough for a closed circuit. Therefore the probe goes
-// on without its decision, for as long as a closed circuit waits for an attempt. An
-// answer closes the circuit, however late it is.
-const (
-	// maxProbeWait is how long a decision waits for its probe. So an instance
-	// spends at most 5 % of an outage waiting.
-	maxProbeWait = 250 * time.Millisecond
-
-	// tick is the step in which the time of a probe is counted.
-	tick = 25 * time.Millisecond
-)
+// maxProbeWait is how long a decision waits for its probe. So an instance spends at most 5 %
+// of an outage waiting.
+const maxProbeWait = 250 * time.Millisecond
 
 // nothing is an update whose guard contradicts itself.
 var nothing = policy.Update{
@@ -173,7 +161,15 @@ var nothing = policy.Update{
 	Acts: []policy.Act{{Verb: policy.Delete, Attr: "probe"}},
 }
 
-// probe returns nil if the store answers a probe while the decision waits for it,
+// probe finds out whether a store that was away answers again. It sends a write
+// that the store always refuses. So it needs what a decision needs, and it counts
+// nothing, also if its answer is late or lost.
+//
+// A store can be slower than the decision waits, and still quick enough for a closed
+// circuit. Therefore the probe goes on without its decision, for as long as a decision may
+// take. An answer closes the circuit, however late it is.
+//
+// It returns nil if the store answers a probe while the decision waits for it,
 // and there is time left to ask the store for as long as the probe took. Otherwise
 // the answer only closes the circuit.
 func (t *attempts) probe(key Key) error {
@@ -188,7 +184,7 @@ func (t *attempts) probe(key Key) error {
 	began := time.Now()
 	answer := make(chan error, 1)
 	go func() {
-		ctx, stop := awake(context.WithoutCancel(t.ctx), l.Timeout)
+		ctx, stop := retry.Awake(context.WithoutCancel(t.ctx), l.Timeout)
 		defer stop()
 		p := &attempts{limiter: l, caller: context.Background(), began: l.Clock(), requests: 1, probing: true}
 		answer <- p.refused(ctx, l.redial(), key)
@@ -222,24 +218,4 @@ func (t *attempts) refused(ctx context.Context, s Store, key Key) error {
 		l.Memory.Change(key, func(k Known) Known { return k.learn(a.item, t.began, now) })
 	}
 	return a.err
-}
-
-// awake returns a context that ends when this process has run for d. Lambda
-// freezes an instance after it responds. A freeze counts as at most a tick, so
-// that an answer which came meanwhile is still read.
-func awake(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	ctx, stop := context.WithCancel(ctx)
-	go func() {
-		defer stop()
-		ticks := time.NewTicker(tick)
-		defer ticks.Stop()
-		for ; d > 0; d -= tick {
-			select {
-			case <-ticks.C:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	return ctx, stop
 }

@@ -143,3 +143,25 @@ func TestLookingClaimsNoProbe(t *testing.T) {
 		settle()
 	})
 }
+
+// A repeat gets no answer about its user, and memory knows the request. Then its mark finds the
+// count. The lost attempt can have been the one that counted, so the answer is ok.
+func TestALostAttemptIsRememberedUntilTheMark(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		works := new(memstore.Store)
+		user := &faulty{Store: works, faults: []fault{pass}}
+		l := &Limiter{Store: &roomStore{Store: works, fails: map[string]*faulty{"u": user}}, Timeout: time.Second, Memory: NewMemory(mib)}
+		parts := say("r1", "lounge", false, true)
+		for i := range parts {
+			parts[i].Policy = policy.Must("30/1m")
+		}
+		if d, err := l.DecideAll(t.Context(), Check, parts, false); err != nil || d.Reason != OK {
+			t.Fatalf("the first time: %s, %v, want ok", inWords(d), err)
+		}
+		user.set(repeat(6, refuse)...)
+		if d, err := l.DecideAll(t.Context(), Check, parts, false); err != nil || d.Reason != OK || d.At != 0 {
+			t.Errorf("the second time: %s, %v, want ok without a receipt", inWords(d), err)
+		}
+		settle()
+	})
+}
