@@ -1,6 +1,6 @@
 // Package retry paces the attempts of a request that may be sent again: how long
 // each one may take, and how long to wait in between. It does not decide which
-// errors are worth another attempt.
+// errors are worth another attempt. [Awake] is for requests that may span a freeze.
 //
 // For example, a [Budget] of 900 ms and attempts that all hang:
 //
