@@ -139,7 +139,7 @@ func parseEnd(text string, now time.Time) (time.Time, error) {
 		}
 	}
 	return now, input.Invalid("--until", input.Show(text),
-		"a day such as 2026-12-31 (9999-12-31 for no end), a time such as 2026-12-31T12:00:00Z, or a duration such as 7d (units m, h, d, w)")
+		"a day such as 2026-12-31, 9999-12-31 for no end, a time such as 2026-12-31T12:00:00Z, or a duration such as 7d (units m, h, d, w)")
 }
 
 type revokeCommand struct {
