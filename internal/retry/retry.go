@@ -1,5 +1,5 @@
 // Package retry paces the attempts of a request that may be sent again. It does not decide
-// which errors are worth another attempt.
+// which errors are worth another attempt. [Awake] is for requests that may span a freeze.
 package retry
 
 import (

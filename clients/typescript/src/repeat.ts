@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Call } from "./call.js";
+import { pause, whenAborted } from "./cancel.js";
 import { OutageError } from "./errors.js";
 
 /** What is read of a call here. */
@@ -33,10 +33,10 @@ export async function repeat<T>(
     try {
       return await within(last ? left : attemptTimeout, call, send);
     } catch (error) {
-      const pause = Math.random() * longestPause;
+      const rest = Math.random() * longestPause;
       const again = error instanceof OutageError && error.retryable && n + 1 < attempts;
-      if (!again || timeout - time.elapsed - pause < attemptTimeout) throw error;
-      await sleep(pause, undefined, signal ? { signal } : {});
+      if (!again || timeout - time.elapsed - rest < attemptTimeout) throw error;
+      await pause(rest, signal);
     }
   }
 }
@@ -66,10 +66,9 @@ export async function within<T>(
   checkSignal(signal);
   const ending = new AbortController();
   const ended = new Promise<never>((_, reject) => ending.signal.addEventListener("abort", reject));
-  const cancel = () => ending.abort();
   time.start();
   const off = time.alarm(ms, () => ending.abort(timedOut(name, ms)));
-  signal?.addEventListener("abort", cancel);
+  const heed = signal && whenAborted(signal, () => ending.abort());
   try {
     return await Promise.race([step(ending), ended]);
   } catch (error) {
@@ -77,7 +76,7 @@ export async function within<T>(
     throw ending.signal.aborted ? ending.signal.reason : error;
   } finally {
     off();
-    signal?.removeEventListener("abort", cancel);
+    heed?.();
   }
 }
 

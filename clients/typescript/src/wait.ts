@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { isPlain, kindOf, readWaitOptions } from "./args.js";
+import { pause } from "./cancel.js";
 import type { Decision } from "./decision.js";
 import { ValidationError } from "./errors.js";
 import { longestTimer } from "./options.js";
@@ -28,7 +28,7 @@ export async function wait(decision: Waiting, options: WaitOptions = {}): Promis
   // Without a random part, everybody who was refused would come back in the same millisecond.
   const end = performance.now() + waitTime + Math.random() * Math.max(50, waitTime / 10);
   for (let left = end - performance.now(); left > 0; left = end - performance.now()) {
-    await sleep(Math.min(left, longestTimer), undefined, signal ? { signal } : {});
+    await pause(Math.min(left, longestTimer), signal);
   }
   return true;
 }

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import { test } from "node:test";
 import { Lambda, ok, stopClock, until } from "./lambda.js";
 
@@ -42,6 +43,27 @@ test("a signal that is not aborted changes nothing", async (t) => {
   const { signal } = new AbortController();
   assert.equal((await lambda.guards().check("create_post", { ...user, signal })).reason, "ok");
   assert.equal(lambda.requests.length, 2);
+});
+
+// An app gives one signal to all calls of one of its requests, or to all that end when it shuts down. Node warns of a leak
+// at the eleventh listener.
+test("many calls can have one signal, which cancels them all", async (t) => {
+  const warnings: Error[] = [];
+  const note = (warning: Error) => warnings.push(warning);
+  process.on("warning", note);
+  t.after(() => process.off("warning", note));
+  const lambda = await Lambda.start(t, { status: 500 }, "hang"); // one of them also waits before its repeat
+  const guards = lambda.guards();
+  const controller = new AbortController();
+  const { signal } = controller;
+  const refused = { allowed: false, waitTime: 10_000 };
+  const calls = Array.from({ length: 20 }, (_, n) => (n % 2 ? guards.check("create_post", { ...user, signal }) : guards.wait(refused, { signal })));
+  await until(() => lambda.requests.length === 11);
+  assert.equal(getEventListeners(signal, "abort").length, 1);
+  controller.abort("the app ends");
+  for (const call of calls) await assert.rejects(call, { ...aborted, cause: "the app ends" });
+  assert.equal(getEventListeners(signal, "abort").length, 0);
+  assert.deepEqual(warnings, []);
 });
 
 test("waiting for credentials can be cancelled", async (t) => {

@@ -21,7 +21,7 @@ type grantCommand struct {
 	whoseFlags
 	Role   string `placeholder:"R" xor:"what" help:"A role in the guards' BYPASS_ROLES, such as admin, which is never limited."`
 	Tier   string `placeholder:"T" xor:"what" help:"A tier. It replaces the tier that the caller names."`
-	Until  string `required:"" placeholder:"WHEN" help:"The last day (UTC), such as 2026-12-31, the time it ends, such as 2026-12-31T12:00:00Z, or how long it lasts, such as 7d or 12h."`
+	Until  string `required:"" placeholder:"WHEN" help:"The last day (UTC), such as 2026-12-31 (9999-12-31 for no end), the time it ends, such as 2026-12-31T12:00:00Z, or how long it lasts, such as 7d or 12h."`
 	Reason string `required:"" placeholder:"TEXT" help:"Why they get it. It is stored with the grant."`
 	Force  bool   `help:"Accept a tier that no activity has, and a role that is not in BYPASS_ROLES."`
 	changeFlags
@@ -110,9 +110,21 @@ func (c *grantCommand) knownTier(guards limits.Guards, s live.Settings, subject 
 	return known("--tier", c.Tier, tiers, strings.TrimSpace("tier "+subject))
 }
 
-// parseUntil returns when a grant ends. A day counts as a whole, so a grant
-// until 2026-12-31 ends when 2027 begins. A duration begins now.
+// forever is the last second that a time in JSON can have.
+var forever = time.Date(9999, time.December, 31, 23, 59, 59, 0, time.UTC)
+
+// parseUntil returns when a grant ends, at the latest forever.
 func parseUntil(text string, now time.Time) (time.Time, error) {
+	until, err := parseEnd(text, now)
+	if until.After(forever) {
+		until = forever
+	}
+	return until, err
+}
+
+// parseEnd reads a day, a time or a duration. A day counts as a whole, so a grant
+// until 2026-12-31 ends when 2027 begins. A duration begins now.
+func parseEnd(text string, now time.Time) (time.Time, error) {
 	if day, err := time.Parse(time.DateOnly, text); err == nil {
 		return day.AddDate(0, 0, 1), nil
 	}
@@ -127,7 +139,7 @@ func parseUntil(text string, now time.Time) (time.Time, error) {
 		}
 	}
 	return now, input.Invalid("--until", input.Show(text),
-		"a day such as 2026-12-31, a time such as 2026-12-31T12:00:00Z, or a duration such as 7d (units m, h, d, w)")
+		"a day such as 2026-12-31, 9999-12-31 for no end, a time such as 2026-12-31T12:00:00Z, or a duration such as 7d (units m, h, d, w)")
 }
 
 type revokeCommand struct {

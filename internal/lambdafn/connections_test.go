@@ -1,0 +1,57 @@
+package lambdafn_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+
+	. "github.com/cric-talk/guards/internal/lambdafn"
+)
+
+// A server accepts connections and says nothing. A request ends with its context. The
+// connection goes on, because another request could use it, but not for ever.
+func TestAHandshakeThatHangsEnds(t *testing.T) {
+	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = silent.Close() }()
+	closed := make(chan error, 1)
+	go func() {
+		c, err := silent.Accept()
+		if err == nil {
+			defer func() { _ = c.Close() }()
+			_, err = io.Copy(io.Discard, c) // until the guard closes it
+		}
+		closed <- err
+	}()
+	client := ThroughFreezes(awshttp.NewBuildableClient())
+	ctx, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer stop()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+silent.Addr().String(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := client.Do(request)
+	if err == nil {
+		_ = response.Body.Close()
+	}
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the request: %v, want the end of its context", err)
+	}
+	select {
+	case err := <-closed:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(2 * time.Minute):
+		t.Error("the connection is still open after two minutes, want 10 s")
+	}
+}

@@ -1,0 +1,3 @@
+package lambdafn
+
+var ThroughFreezes = throughFreezes
