@@ -39,9 +39,10 @@ func throughFreezes(client aws.HTTPClient) aws.HTTPClient {
 			return dial(ctx, network, address)
 		}
 	}
-	return own.WithReadTimeout(0).WithTransportOptions(func(t *http.Transport) {
-		t.ResponseHeaderTimeout = 0
-		t.DialContext = awake(dialer.DialContext)
-		t.DialTLSContext = awake((&tls.Dialer{NetDialer: dialer, Config: t.TLSClientConfig}).DialContext)
-	}).Freeze() // so that the SDK adds no timeouts of its own
+	t := own.WithReadTimeout(0).GetTransport()
+	t.ResponseHeaderTimeout = 0
+	t.DialContext = awake(dialer.DialContext)
+	t.DialTLSContext = awake((&tls.Dialer{NetDialer: dialer, Config: t.TLSClientConfig}).DialContext)
+	// The SDK adds no timeouts to a client of another type, and the store can copy this one.
+	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }

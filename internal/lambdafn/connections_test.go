@@ -9,9 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 
 	. "github.com/cric-talk/guards/internal/lambdafn"
+	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 )
 
 // A server accepts connections and says nothing. A request ends with its context. The
@@ -53,5 +56,13 @@ func TestAHandshakeThatHangsEnds(t *testing.T) {
 		}
 	case <-time.After(2 * time.Minute):
 		t.Error("the connection is still open after two minutes, want 10 s")
+	}
+}
+
+// A guard's store can open a connection of its own beside one that is perhaps dead.
+func TestAGuardCanRedial(t *testing.T) {
+	store := dynamostore.New(aws.Config{Region: "eu-west-1", HTTPClient: ThroughFreezes(awshttp.NewBuildableClient())}, "rateLimit")
+	if store.Redial() == ratelimit.Store(store) {
+		t.Error("the store has no connections of its own")
 	}
 }
