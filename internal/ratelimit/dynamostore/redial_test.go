@@ -1,6 +1,7 @@
 package dynamostore_test
 
 import (
+	"context"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -9,7 +10,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 
 	"github.com/cric-talk/guards/internal/ratelimit"
 	. "github.com/cric-talk/guards/internal/ratelimit/dynamostore"
@@ -33,7 +33,9 @@ func TestRedialOpensAConnection(t *testing.T) {
 		connections.Store(0)
 		store := New(aws.Config{
 			Region: "eu-west-1", BaseEndpoint: &server.URL, HTTPClient: client,
-			Credentials: credentials.NewStaticCredentialsProvider("key", "secret", ""),
+			Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+				return aws.Credentials{AccessKeyID: "key", SecretAccessKey: "secret"}, nil
+			}),
 		}, "rateLimit")
 		read := func(s ratelimit.Store, want int64) {
 			t.Helper()
