@@ -92,7 +92,9 @@ func (c *circuit) fails(r record) {
 	}
 	c.openers++
 	c.earliest = c.opened.Add(probeEvery)
-	c.latest = r.end.Add(probeEvery)
+	if latest := r.end.Add(probeEvery); latest.After(c.latest) { // the last one to fail need not be the last one to begin
+		c.latest = latest
+	}
 	if r.wait() > timeout {
 		c.report("at %s: a decision took %v, want at most %v", clock(r.start), r.wait(), timeout)
 	}
