@@ -104,14 +104,23 @@ func (f *faulty) set(faults ...fault) {
 	f.faults = faults
 }
 
-func (f *faulty) Update(ctx context.Context, w Write) (item Item, done bool, err error) {
-	err = f.next()(ctx, func() (err error) {
-		item, done, err = f.Store.Update(ctx, w)
+// A request can be performed after its caller has left, so what it brings has a lock.
+func (f *faulty) Update(ctx context.Context, w Write) (Item, bool, error) {
+	var mu sync.Mutex
+	var item Item
+	var done bool
+	err := f.next()(ctx, func() error {
+		is, performed, err := f.Store.Update(context.WithoutCancel(ctx), w)
+		mu.Lock()
+		defer mu.Unlock()
+		item, done = is, performed
 		return err
 	})
 	if err != nil {
 		return Item{}, false, err
 	}
+	mu.Lock()
+	defer mu.Unlock()
 	return item, done, nil
 }
 

@@ -141,8 +141,8 @@ func (d *DynamoDB) deleteAll(ctx context.Context, items []attributes, o Sweep, s
 				return false, err
 			}
 			if batch = again; len(batch) > 0 {
-				pause.Wait(ctx)
-				if ctx.Err() != nil {
+				if !pause.Wait(ctx) { // ctx ends before the pause
+					<-ctx.Done()
 					return false, context.Cause(ctx)
 				}
 			}
