@@ -216,3 +216,55 @@ func TestAnOldPlanAddsToWhatTheItemCounts(t *testing.T) {
 		t.Errorf("only %d plans held", held)
 	}
 }
+
+// Two versions of a sliding counter run side by side, with two windows. Each works as if
+// the other did not exist, and so do the slots that a log had taken before.
+func TestSlidingCountersSideBySide(t *testing.T) {
+	windows := []string{"2s", "10s", "1m", "5m", "1h", "6h", "1d", "7d", "30d", "90d", "366d"}
+	for _, one := range windows {
+		for _, other := range windows {
+			if one == other {
+				continue
+			}
+			pair := []Policy{Must("sliding 10/" + one), Must("sliding 10/" + other)}
+			alone := []State{{}, {}}
+			both := State{"c0": 1, "c9": 2}
+			for i := range int64(400) {
+				now := 1_700_000_000_000 + i*i*i*7 // up to five days
+				for j, p := range pair {
+					u, ok := p.Take(now, 1, 1, both)
+					if got, want := ok, p.Read(now, 1, alone[j]).Wait == 0; got != want {
+						t.Fatalf("%s beside %s at %d: allowed %v, want %v: %v", p, pair[1-j], now, got, want, both)
+					}
+					if ok {
+						u.ApplyTo(both)
+						u, _ := p.Take(now, 1, 1, alone[j])
+						u.ApplyTo(alone[j])
+					}
+				}
+			}
+			if both["c0"] != 1 || both["c9"] != 2 || len(both) > 12 {
+				t.Errorf("%s beside %s: %v", one, other, both)
+			}
+		}
+	}
+}
+
+// Whatever the pauses of a user are, and however often deploys change the window, a
+// sliding counter leaves at most 16 counters in the item. They take less than 400 bytes.
+func TestASlidingCountersItemStaysSmall(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s, now := State{}, int64(1_700_000_000_000)
+		texts := rapid.SliceOfN(rapid.SampledFrom([]string{"5ms", "10s", "1m", "61s", "1h", "1d", "30d", "366d"}), 1, 3).Draw(t, "windows")
+		for range rapid.IntRange(1, 60).Draw(t, "actions") {
+			p := Must("sliding 1/" + rapid.SampledFrom(texts).Draw(t, "deploy"))
+			now += rapid.SampledFrom([]int64{0, 3, 5, 9_000, 60_000, 3_600_000, 86_400_000, 31 * 86_400_000, 70 * 86_400_000, 400 * 86_400_000}).Draw(t, "pause")
+			if u, ok := p.Take(now, 1, 1, s); ok {
+				u.ApplyTo(s)
+			}
+			if len(s) > 16 {
+				t.Fatalf("%q leaves %d counters: %v", p, len(s), s)
+			}
+		}
+	})
+}

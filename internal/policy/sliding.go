@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -47,6 +48,10 @@ const (
 	// lookBack is how far back, in milliseconds, an update removes counters: this long, or
 	// four windows if that is longer.
 	lookBack = int64(30 * 24 * time.Hour / time.Millisecond)
+
+	// strangers is how many counters an update leaves that it does not take for its own:
+	// those of two other windows, with up to four each.
+	strangers = 8
 )
 
 func makeSliding(r Rate, shared bool) (kind, error) {
@@ -160,6 +165,10 @@ func (p sliding) last(now int64) int64 { return min(p.key(now+overlap), p.key(no
 // another window or a slot of a log: during a deploy, two versions of a limit count in one
 // item. For example, the current counter of 10/1h is c472222 on a day in 2023, when that of
 // 10/1m is c28333333. As a counter of 10/1m, c472222 would be from 1970, so it stays.
+//
+// After a longer pause of the user, old counters stay, too. If there are more than strangers
+// of all these, those with the closest numbers go: old counters of p are close to k, and the
+// counters of another window are not. So an item can't grow forever.
 func (p sliding) forget(u Update, k int64, s State) Update {
 	oldest, first := k-2, k-max(4, lookBack/p.window)
 	if len(s) == 0 {
@@ -168,16 +177,23 @@ func (p sliding) forget(u Update, k int64, s State) Update {
 		}
 		return u
 	}
-	var old []string
+	var old, others []int64
 	for name := range s {
 		digits, _ := strings.CutPrefix(name, "c")
-		if n, err := strconv.ParseInt(digits, 10, 64); err == nil && first <= n && n < oldest && period(n) == name {
-			old = append(old, name)
+		n, err := strconv.ParseInt(digits, 10, 64)
+		switch {
+		case err != nil || period(n) != name || oldest <= n && n <= k+p.later:
+		case first <= n && n < oldest:
+			old = append(old, n)
+		case n > 9: // c0 to c9 are slots of a log
+			others = append(others, n)
 		}
 	}
+	slices.SortFunc(others, func(a, b int64) int { return cmp.Or(cmp.Compare(max(a-k, k-a), max(b-k, k-b)), cmp.Compare(a, b)) })
+	old = append(old, others[:max(0, len(others)-strangers)]...)
 	slices.Sort(old)
-	for _, name := range old {
-		u.Acts = append(u.Acts, Act{Verb: Delete, Attr: name})
+	for _, n := range old {
+		u.Acts = append(u.Acts, Act{Verb: Delete, Attr: period(n)})
 	}
 	return u
 }
