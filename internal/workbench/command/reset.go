@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/input"
@@ -137,5 +138,21 @@ func (c *eraseCommand) Run(ctx context.Context, con session) error {
 	if err != nil {
 		return err
 	}
-	return c.clean(ctx, con, "everything about "+shown(key), key)
+	what := "everything about " + shown(key)
+	if places := reservoirs(con.guards, subjectOf(key)); len(places) > 0 {
+		what += ", with the places that " + strings.Join(places, " and ") + " gave, which are then given again,"
+	}
+	return c.clean(ctx, con, what, key)
+}
+
+// reservoirs returns the activities that give places to users. No subject has places.
+func reservoirs(guards limits.Guards, subject string) (names []string) {
+	for _, g := range guards {
+		for _, a := range g.Activities {
+			if subject == "" && a.Limit.Queues() {
+				names = append(names, a.Name)
+			}
+		}
+	}
+	return names
 }
