@@ -170,7 +170,11 @@ func (t tier) undone(s *state, c *call) []*state {
 	return []*state{s}
 }
 
-// giveBack gives back the actions of c, whose id is in s.
+// promised is how long after a check, in milliseconds, a release gives back in each limit.
+const promised = 20_000
+
+// giveBack gives back the actions of c, whose id is in s. After a renewal, a release within
+// 20 s after the check frees every limit, and a later one the slots of the log.
 func (t tier) giveBack(s *state, c *call) *state {
 	receipt := fmt.Sprint(t.name(c), c.at)
 	if s.released[receipt] {
@@ -183,10 +187,13 @@ func (t tier) giveBack(s *state, c *call) *state {
 		at = kept.at
 	}
 	for m, r := range after.account.Own(t.numbers) {
-		if kept.renewed && r.Kind != "log" {
-			continue // the receipt is that of the slots
+		now, at, n := max(c.now, at), at, c.n*oracle.Cost(r)
+		if kept.renewed && r.Kind != "log" { // the other limits know the check by its own time
+			if at = kept.since; now-at > promised {
+				continue
+			}
 		}
-		if now, n := max(c.now, at), c.n*oracle.Cost(r); m.Holds(now, at, n, true) {
+		if m.Holds(now, at, n, true) {
 			m.Back(now, at, n)
 			some = true
 		}
