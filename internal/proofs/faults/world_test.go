@@ -1,7 +1,6 @@
 package faults_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -131,7 +130,7 @@ func (w *world) step(ctx context.Context, c call, faults []dynamotest.Fault, att
 		if a.Fault != dynamotest.Pass {
 			w.faults[a.Fault]++
 		}
-		if a.Op != "GetItem" && !probes(a) && a.Fault.Unknown() {
+		if a.Op != "GetItem" && !a.Probes() && a.Fault.Unknown() {
 			unsure, applied = true, applied || a.Fault.Applied()
 		}
 	}
@@ -192,10 +191,6 @@ func (w *world) attempts(c call, sent []*dynamotest.Attempt, attempts int, outag
 		}
 	}
 }
-
-// probes reports whether an attempt only asks if the table answers. A call may send one
-// before its own, and it counts nothing.
-func probes(a *dynamotest.Attempt) bool { return bytes.Contains(a.Body, []byte("probe")) }
 
 func faultsOf(sent []*dynamotest.Attempt) (list []string) {
 	for _, a := range sent {

@@ -1,7 +1,6 @@
 package histories_test
 
 import (
-	"bytes"
 	"fmt"
 	"math/rand/v2"
 
@@ -14,7 +13,7 @@ import (
 func (h *history) judge(in *instance, o op, sent []*dynamotest.Attempt, err error) {
 	unsure, applied := false, 0
 	for _, a := range sent {
-		if a.Op == "GetItem" || probes(a) {
+		if a.Op == "GetItem" || a.Probes() {
 			continue
 		}
 		unsure = unsure || a.Fault.Unknown()
@@ -59,9 +58,6 @@ func (h *history) judge(in *instance, o op, sent []*dynamotest.Attempt, err erro
 	}
 }
 
-// probes reports whether an attempt is a probe, which changes nothing.
-func probes(a *dynamotest.Attempt) bool { return bytes.Contains(a.Body, []byte("probe")) }
-
 // count notes the faults, and the attempts that are late.
 func (h *history) count(o op, sent []*dynamotest.Attempt) {
 	h.mu.Lock()
@@ -70,7 +66,7 @@ func (h *history) count(o op, sent []*dynamotest.Attempt) {
 		if a.Fault != dynamotest.Pass {
 			h.faults[a.Fault]++
 		}
-		if a.Fault == dynamotest.Late && a.Op != "GetItem" && !probes(a) {
+		if a.Fault == dynamotest.Late && a.Op != "GetItem" && !a.Probes() {
 			c := *o.call
 			c.part = maybe
 			h.late = append(h.late, &delivery{a, op{client: instances + 1, call: &c, begin: o.begin}})

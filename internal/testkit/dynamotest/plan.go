@@ -1,6 +1,7 @@
 package dynamotest
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -42,9 +44,9 @@ type Plan struct {
 type Attempt struct {
 	Op    string
 	Fault Fault
-	Body  []byte // the request, if it reached the proxy
 
-	sealed  chan struct{} // closed when the fate of the request is certain
+	body    atomic.Pointer[[]byte] // of the request, if it reached the proxy
+	sealed  chan struct{}          // closed when the fate of the request is certain
 	once    sync.Once
 	deliver func() error // Late: performs the request
 }
@@ -83,6 +85,13 @@ func (p *Plan) send(op string) *Attempt {
 	}
 	p.sent = append(p.sent, a)
 	return a
+}
+
+// Probes reports whether the request only asks if the table answers. A call may send one
+// before its own, and it counts nothing.
+func (a *Attempt) Probes() bool {
+	body := a.body.Load()
+	return body != nil && bytes.Contains(*body, []byte("probe"))
 }
 
 // Deliver performs a request that is [Late]. It may be called once, after the

@@ -45,7 +45,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 	fault, attempt := p.faultOf(r, op)
 	defer attempt.seal()
 	if attempt != nil {
-		attempt.Body = body
+		attempt.body.Store(&body)
 	}
 
 	var got answer
