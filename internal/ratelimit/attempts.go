@@ -18,7 +18,7 @@ type attempts struct {
 	began    time.Time       // when the last attempt began
 	requests int             // sent so far, probes and what was sent beside a slow request included
 	probing  bool            // a probe is sent, whose failure keeps a circuit open and opens none
-	reached  bool            // the store has answered before, about another part or a probe
+	reached  bool            // the store has answered this decision, perhaps about another part, or a probe
 	busy     *StoreError     // the last answer of the class NotApplied; nil: there was none
 	answered bool            // the store has answered with an item
 	item     Item            // the last item, if answered

@@ -128,9 +128,6 @@ func (b *breaker) ended(k Key, t *attempts, failed *StoreError, now time.Time) {
 			b.table.probed = now
 		}
 		b.table.cause = failed
-		if t.answered {
-			delete(b.keys, k)
-		}
 	}
 }
 
@@ -160,6 +157,9 @@ var nothing = policy.Update{
 	If:   [][]policy.Term{{policy.Missing("probe"), policy.Exactly("probe", 0)}},
 	Acts: []policy.Act{{Verb: policy.Delete, Attr: "probe"}},
 }
+
+// probeOf returns the request of a probe for the item under k.
+func probeOf(k Key) *request { return &request{updates, Write{Key: k, Update: nothing}} }
 
 // probe finds out whether a store that was away answers again. It sends a write
 // that the store always refuses. So it needs what a decision needs, and it counts
@@ -210,8 +210,7 @@ var errProbe = errors.New("the probe was not answered soon enough")
 // and the memory the item.
 func (t *attempts) refused(ctx context.Context, s Store, key Key) error {
 	l := t.limiter
-	r := request{updates, Write{Key: key, Update: nothing}}
-	a := r.by(ctx, s)
+	a := probeOf(key).by(ctx, s)
 	l.breaker.ended(key, t, asStoreError(a.err), l.Clock())
 	if a.err == nil {
 		now := l.Clock()

@@ -172,7 +172,6 @@ func (l *Limiter) alone(q *question, sent *attempts, known Known) (d Decision) {
 func (l *Limiter) askStore(ctx context.Context, q *question, shown Item) (Decision, *attempts, error) {
 	key := q.write.Key
 	t := &attempts{limiter: l, ctx: ctx, caller: ctx, reached: q.reached, amount: q.sent}
-	defer func() { q.sent = t.amount }()
 	probe := false
 	switch {
 	case q.barred != nil:
@@ -191,6 +190,7 @@ func (l *Limiter) askStore(ctx context.Context, q *question, shown Item) (Decisi
 		}
 	}
 	d, err := t.carryOut(q, shown)
+	q.sent = t.amount
 	failed := asStoreError(err)
 	if !q.mine {
 		l.breaker.ended(key, t, failed, l.Clock())

@@ -8,12 +8,6 @@ import (
 	"github.com/cric-talk/guards/internal/retry"
 )
 
-const (
-	maxTries   = 6 // of one request, which fails each time
-	firstPause = 25 * time.Millisecond
-	maxPause   = 400 * time.Millisecond
-)
-
 // maxWriteAge is how long after its time a write may be sent. A write drops the ids of old
 // generations. One that a freeze holds up for half a minute would drop those of requests
 // that came meanwhile.
@@ -138,14 +132,16 @@ func (t *attempts) delete(k Key) error {
 }
 
 // learn records the item that the last attempt brought.
-func (t *attempts) learn(item Item) { t.item, t.asked, t.answered = item, t.began, true }
+func (t *attempts) learn(item Item) {
+	t.item, t.asked, t.answered, t.reached = item, t.began, true, true
+}
 
 // send sends r until there is an answer that another attempt can't change, or no time. After
 // an unknown outcome it makes another attempt only if r is repeatable.
 func (t *attempts) send(r *request) (a answer, failed *StoreError) {
 	failed = &StoreError{Failure: Unknown, What: tooLate, Err: errNoTime}
-	pause := retry.Pause{First: firstPause, Longest: maxPause}
-	for n := 0; n < maxTries && t.next(n > 0, &pause) && !t.isOld(&r.write); n++ {
+	var pause retry.Pause
+	for n := 0; n < retry.MaxTries && t.next(n > 0, &pause) && !t.isOld(&r.write); n++ {
 		t.began = t.limiter.Clock()
 		t.requests++
 		a = t.exchange(r)

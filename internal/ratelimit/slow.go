@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// A slow is a request that has no answer yet. Its connection can be dead, or the table slow.
+// An exchange is one request, and what is sent beside it if no answer comes. Its connection can
+// be dead, or the table slow.
 // A second write in parallel would be wrong: if it landed after a release or a give-back had
 // removed the id, it would count for nobody. So a probe is sent beside the request, on a new
 // connection. It is a write that the store always refuses, so it counts nothing however late
@@ -27,13 +28,12 @@ import (
 //	     So the write is sent again
 //	353  its answer decides
 //	600                                 the answer of the request decides
-type slow struct {
-	t       *attempts
+type exchange struct {
+	t       *attempts // nil once it has ended, because the runtime keeps a stopped timer for a while
 	request *request
 	ctx     context.Context // of the request and of what is sent beside it
 
 	mu       sync.Mutex
-	ended    bool    // nothing may be sent any more
 	requests int     // sent beside the request
 	again    bool    // the write was sent again
 	settled  *answer // the first answer of what was sent beside the request
@@ -58,84 +58,82 @@ func (t *attempts) exchange(r *request) answer {
 		defer stop()
 		return r.by(ctx, t.limiter.Store)
 	}
-	s := &slow{t: t, request: r}
-	s.ctx, s.stop = context.WithCancel(t.ctx)
-	defer s.stop()
-	s.mu.Lock()
-	s.timer = time.AfterFunc(third, func() {
-		s.mu.Lock()
-		if !s.ended {
-			s.timer = time.AfterFunc(third, s.beside)
+	x := &exchange{t: t, request: r}
+	x.ctx, x.stop = context.WithCancel(t.ctx)
+	defer x.stop()
+	x.mu.Lock()
+	x.timer = time.AfterFunc(third, func() {
+		x.mu.Lock()
+		if x.t != nil {
+			x.timer = time.AfterFunc(third, x.beside)
 		}
-		s.mu.Unlock()
-		s.beside()
+		x.mu.Unlock()
+		x.beside()
 	})
-	s.mu.Unlock()
-	return s.end(r.by(s.ctx, t.limiter.Store))
+	x.mu.Unlock()
+	return x.end(r.by(x.ctx, t.limiter.Store))
 }
 
 // end returns the answer of the request, or the one of what was sent beside it if that came
 // first.
-func (s *slow) end(a answer) answer {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.ended = true
-	s.timer.Stop()
-	t := s.t
-	t.requests += s.requests
-	late := s.settled != nil && a.err != nil
-	if s.again || late { // the id in the item can be that of the other request
-		t.amount.unsure = t.amount.unsure || s.request.write.ID != ID{}
+func (x *exchange) end(a answer) answer {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.timer.Stop()
+	t := x.t
+	x.t = nil
+	t.requests += x.requests
+	late := x.settled != nil && a.err != nil
+	if x.again || late { // the id in the item can be that of the other request
+		t.amount.unsure = t.amount.unsure || x.request.write.ID != ID{}
 	}
 	if late {
-		return *s.settled
+		return *x.settled
 	}
 	return a
 }
 
 // beside sends a probe, and perhaps the request once more.
-func (s *slow) beside() {
-	r, w := s.request, s.request.write
+func (x *exchange) beside() {
+	l := x.send(false)
+	if l == nil {
+		return
+	}
+	r, store := x.request, l.redial()
 	if r.verb == reads {
-		if s.send(false) {
-			s.settle(r.by(s.ctx, s.t.limiter.redial()))
-		}
+		x.settle(r.by(x.ctx, store))
 		return
 	}
-	if !s.send(false) {
-		return
-	}
-	store := s.t.limiter.redial()
-	probe := request{updates, Write{Key: w.Key, Update: nothing}}
-	a := probe.by(s.ctx, store)
-	if a.err == nil && a.item.allows(w) {
-		if !s.send(true) {
+	a := probeOf(r.write.Key).by(x.ctx, store)
+	if a.err == nil && a.item.allows(r.write) {
+		if x.send(true) == nil {
 			return
 		}
-		a = r.by(s.ctx, store)
+		a = r.by(x.ctx, store)
 	}
-	s.settle(a)
+	x.settle(a)
 }
 
-// send reports whether another request may be sent, and counts it.
-func (s *slow) send(again bool) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ended || s.settled != nil || again && s.t.isOld(&s.request.write) {
-		return false
+// send counts another request, and returns the limiter that sends it. It returns nil if the
+// request may not be sent.
+func (x *exchange) send(again bool) *Limiter {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.t == nil || x.settled != nil || again && x.t.isOld(&x.request.write) {
+		return nil
 	}
-	s.requests++
-	s.again = s.again || again
-	return true
+	x.requests++
+	x.again = x.again || again
+	return x.t.limiter
 }
 
 // settle ends the request if a is an answer, and the first one.
-func (s *slow) settle(a answer) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if a.err == nil && s.settled == nil && !s.ended {
-		s.settled = &a
-		s.stop()
+func (x *exchange) settle(a answer) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if a.err == nil && x.settled == nil && x.t != nil {
+		x.settled = &a
+		x.stop()
 	}
 }
 

@@ -3,24 +3,35 @@
 package retry
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 	"time"
 )
 
+// MaxTries is how often one request of a decision, or of a job, is sent if it fails each time.
+const MaxTries = 6
+
 // A Pause is the time between two attempts: half of a bound, and a random part of the other
 // half. The first bound is First. Each further one is twice the previous one, up to Longest.
+// The bounds of the zero Pause are 25, 50, 100, 200 and then 400 ms.
 type Pause struct {
-	First, Longest time.Duration // at least 2 ns
+	First, Longest time.Duration // at least 2 ns; 0: 25 ms and 400 ms
 
-	most time.Duration
+	bound time.Duration
 }
 
-// Wait waits until the pause is over, and returns true. It returns false, and does not wait
-// any longer, if ctx ends before that.
+// Next returns how long the next pause is.
+func (p *Pause) Next() time.Duration {
+	first, longest := cmp.Or(p.First, 25*time.Millisecond), cmp.Or(p.Longest, 400*time.Millisecond)
+	p.bound = min(max(2*p.bound, first), longest)
+	return p.bound/2 + rand.N(p.bound/2)
+}
+
+// Wait waits until the next pause is over, and returns true. It returns false, and does not
+// wait any longer, if ctx ends before that.
 func (p *Pause) Wait(ctx context.Context) bool {
-	p.most = min(max(2*p.most, p.First), p.Longest)
-	d := p.most/2 + rand.N(p.most/2)
+	d := p.Next()
 	if end, ok := ctx.Deadline(); ok && time.Until(end) <= d {
 		return false
 	}

@@ -12,7 +12,7 @@ import (
 // Each pause is half of its bound and a random part of the other half, and bounds double.
 func TestPausesGrow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &Pause{First: 25 * time.Millisecond, Longest: 400 * time.Millisecond}
+		p := new(Pause)
 		bound := 25 * time.Millisecond
 		for i := range 20 {
 			began := time.Now()

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"math/rand/v2"
 	"net"
 	"time"
 
@@ -12,13 +11,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/cric-talk/guards/internal/retry"
 )
 
 const (
-	mostCopies  = 2                     // sends of one job that the queue may have taken
-	mostSends   = 6                     // sends of one job in all
-	copyAfter   = time.Second           // how long a send may be without an answer until a copy follows
-	firstRepeat = 25 * time.Millisecond // the pause before the first repeat of a refused send; each further one is twice as long
+	mostCopies = 2           // sends of one job that the queue may have taken
+	copyAfter  = time.Second // how long a send may be without an answer until a copy follows
 )
 
 // sends are the sends of one job. For example, the queue takes 1.3 s to answer:
@@ -37,12 +36,14 @@ type sends struct {
 
 	ended chan error
 	next  *time.Timer // when the next send starts
+	pause retry.Pause
+	rest  time.Duration // the pause before the last send is repeated
 }
 
 // deliver sends the message until the queue has answered one of the sends, no other one may
 // follow, or ctx ends. It needs a ctx with a deadline.
 func (q *Queue) deliver(ctx context.Context, message *sqs.SendMessageInput) error {
-	s := &sends{ended: make(chan error, mostSends), next: time.NewTimer(0)}
+	s := &sends{ended: make(chan error, retry.MaxTries), next: time.NewTimer(0)}
 	defer s.next.Stop()
 	for {
 		select {
@@ -68,7 +69,7 @@ func (q *Queue) deliver(ctx context.Context, message *sqs.SendMessageInput) erro
 }
 
 // mayFollow reports whether another send may follow.
-func (s *sends) mayFollow() bool { return s.copies < mostCopies && s.started < mostSends }
+func (s *sends) mayFollow() bool { return s.copies < mostCopies && s.started < retry.MaxTries }
 
 // start starts the next send, and sets when a copy of it follows.
 func (q *Queue) start(ctx context.Context, s *sends, message *sqs.SendMessageInput) {
@@ -76,6 +77,7 @@ func (q *Queue) start(ctx context.Context, s *sends, message *sqs.SendMessageInp
 	if s.started > 0 {
 		client = q.fresh
 	}
+	s.rest = s.pause.Next()
 	s.started++
 	s.copies++
 	s.running++
@@ -91,8 +93,7 @@ func (q *Queue) start(ctx context.Context, s *sends, message *sqs.SendMessageInp
 // repeat sets when a send follows one that the queue has not taken.
 func (s *sends) repeat() {
 	if s.mayFollow() {
-		pause := firstRepeat << (s.started - 1)
-		s.next.Reset(pause/2 + rand.N(pause/2))
+		s.next.Reset(s.rest)
 	}
 }
 
