@@ -76,12 +76,11 @@ func (w *Worker) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 // again only after a minute.
 func (w *Worker) work(ctx context.Context, messages []events.SQSMessage) []error {
 	failed := make([]error, len(messages))
-	again := func(int) bool { return true }
-	for range 2 {
+	for round := range 2 {
 		slots := make(chan struct{}, parallel)
 		var wg sync.WaitGroup
 		for i, m := range messages {
-			if !again(i) {
+			if round > 0 && !unavailable(failed[i]) {
 				continue
 			}
 			slots <- struct{}{}
@@ -98,12 +97,14 @@ func (w *Worker) work(ctx context.Context, messages []events.SQSMessage) []error
 		if w.Guard.Limiter.CircuitOpen() {
 			break
 		}
-		again = func(i int) bool {
-			_, unavailable := errors.AsType[*input.Unavailable](failed[i])
-			return unavailable
-		}
 	}
 	return failed
+}
+
+// unavailable reports whether a guard had no answer from its table.
+func unavailable(err error) bool {
+	_, ok := errors.AsType[*input.Unavailable](err)
+	return ok
 }
 
 // pass asks the guard about a job, with the job's place, and puts the job on the queue

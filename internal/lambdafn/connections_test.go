@@ -18,7 +18,7 @@ import (
 )
 
 // A server accepts connections and says nothing. A request ends with its context. The
-// connection goes on, because another request could use it, but not for ever.
+// connection goes on, because another request could use it, but not forever.
 func TestAHandshakeThatHangsEnds(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")

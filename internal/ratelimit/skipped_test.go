@@ -25,6 +25,13 @@ func newJobs(t testing.TB, text string) *jobs {
 	return &jobs{t: t, clock: newClock(), policy: policy.Must(text), places: map[int64]int{}}
 }
 
+// limiter returns a limiter with the clock of j on a store with these faults.
+func (j *jobs) limiter(faults ...fault) (*Limiter, *faulty) {
+	l, store := newFaulty(faults...)
+	l.Now = j.clock.now
+	return l, store
+}
+
 // ask asks n times and returns the last decision.
 func (j *jobs) ask(l *Limiter, n int) (d Decision) {
 	j.t.Helper()
@@ -86,8 +93,7 @@ func TestPlacesFromMemoryAreSkipped(t *testing.T) {
 // them. After it, the rest of the window is given.
 func TestAWindowIsSharedByMemoryAndTable(t *testing.T) {
 	j := newJobs(t, "reservoir 10/10s ahead 15m")
-	l, store := newFaulty(pass)
-	l.Now = j.clock.now
+	l, store := j.limiter(pass)
 	j.ask(l, 13)
 	store.set(deny)
 	j.ask(l, 4) // at second 10: with the three of the table, seven
@@ -103,8 +109,7 @@ func TestAWindowIsSharedByMemoryAndTable(t *testing.T) {
 // What was given from memory for windows that have passed delays nobody.
 func TestPlacesThatHavePassedAreNotSkipped(t *testing.T) {
 	j := newJobs(t, "reservoir 10/10s ahead 15m")
-	l, store := newFaulty(deny)
-	l.Now = j.clock.now
+	l, store := j.limiter(deny)
 	j.ask(l, 25)
 	store.set(pass)
 	j.clock.at(29 * time.Second)
@@ -119,8 +124,7 @@ func TestPlacesThatHavePassedAreNotSkipped(t *testing.T) {
 // A repeat finds its place after the table is back, and so does a status.
 func TestARepeatBesideSkippedPlaces(t *testing.T) {
 	j := newJobs(t, "reservoir 2/10s ahead 1m")
-	l, store := newFaulty(deny)
-	l.Now = j.clock.now
+	l, store := j.limiter(deny)
 	j.ask(l, 5)
 	store.set(pass)
 	j.clock.at(6 * time.Second)
@@ -137,8 +141,7 @@ func TestARepeatBesideSkippedPlaces(t *testing.T) {
 // All places are given from memory. Then the table gives none, and still finds its repeats.
 func TestAllPlacesAreGivenFromMemory(t *testing.T) {
 	j := newJobs(t, "reservoir 2/10s ahead 20s")
-	l, store := newFaulty(pass)
-	l.Now = j.clock.now
+	l, store := j.limiter(pass)
 	seen := mustCheck(t, l, request(j.policy, "seen", 1))
 	store.set(deny)
 	j.ask(l, 5)
@@ -182,8 +185,7 @@ func TestPlacesFromMemoryBesideTheFirstAnswer(t *testing.T) {
 // Many ask at once when the table comes back.
 func TestManyAskWhenTheTableIsBack(t *testing.T) {
 	j := newJobs(t, "reservoir 10/10s ahead 15m")
-	l, store := newFaulty(deny)
-	l.Now = j.clock.now
+	l, store := j.limiter(deny)
 	j.ask(l, 55)
 	store.set(pass)
 	j.clock.at(6 * time.Second)
@@ -212,8 +214,7 @@ func TestManyAskWhenTheTableIsBack(t *testing.T) {
 // A limit beside the reservoir refuses checks after an outage. They keep no places.
 func TestARefusedCheckSkipsNoPlace(t *testing.T) {
 	j := newJobs(t, "jobs: reservoir 2/10s ahead 1m, all: 4/1h")
-	l, store := newFaulty(deny)
-	l.Now = j.clock.now
+	l, store := j.limiter(deny)
 	j.ask(l, 1)
 	store.set(pass)
 	j.clock.at(6 * time.Second)

@@ -68,7 +68,7 @@ export async function within<T>(
   const ended = new Promise<never>((_, reject) => ending.signal.addEventListener("abort", reject));
   time.start();
   const off = time.alarm(ms, () => ending.abort(timedOut(name, ms)));
-  const heed = signal && whenAborted(signal, () => ending.abort());
+  const ignore = signal && whenAborted(signal, () => ending.abort());
   try {
     return await Promise.race([step(ending), ended]);
   } catch (error) {
@@ -76,7 +76,7 @@ export async function within<T>(
     throw ending.signal.aborted ? ending.signal.reason : error;
   } finally {
     off();
-    heed?.();
+    ignore?.();
   }
 }
 
