@@ -48,6 +48,9 @@ func TestASlowTableDecidesAgain(t *testing.T) {
 	for _, timeout := range []time.Duration{300 * time.Millisecond, time.Second, 5 * time.Second} {
 		for _, ms := range []int{20, 60, 90, 120, 200, 240, 260, 300, 320, 400, 600, 900} {
 			answers := time.Duration(ms) * time.Millisecond
+			if answers == timeout { // it comes at the moment when the decision gives up
+				continue
+			}
 			synctest.Test(t, func(t *testing.T) {
 				l, store := newFaulty(after(answers))
 				l.Timeout = timeout
