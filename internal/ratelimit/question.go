@@ -128,13 +128,19 @@ type view struct {
 }
 
 func (q *question) in(s policy.State) *view {
-	state, skips := q.Policy.Skip(q.write.Now, q.given, s)
-	return &view{*q, s, state, skips}
+	v := &view{question: *q, stored: s, state: s}
+	if q.given != nil {
+		v.state, v.skips = q.Policy.Skip(q.write.Now, q.given, s)
+	}
+	return v
 }
 
 // take plans n of the request's actions.
 func (v *view) take(n int64) (policy.Update, bool) {
-	return v.Policy.TakeAfter(v.write.Now, n, v.write.ID.number(), v.given, v.stored)
+	if v.skips {
+		return v.Policy.TakeAfter(v.write.Now, n, v.write.ID.number(), v.given, v.stored)
+	}
+	return v.Policy.Take(v.write.Now, n, v.write.ID.number(), v.state)
 }
 
 // fits plans the request's actions and returns how many fit: all of them or none.
