@@ -79,6 +79,8 @@ func (d document) Settings(context.Context, bool) (live.Stored, error) {
 	return live.Stored{Version: 1, Document: d}, nil
 }
 
+func (document) Blocks(context.Context, bool) (live.Stored, error) { return live.Stored{}, nil }
+
 // Operators can let jobs through before their places: with a mode off or shadow, of the
 // function or a live one, or with a granted role that is not limited.
 func TestWhatLetsEachJobThrough(t *testing.T) {
