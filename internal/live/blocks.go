@@ -108,6 +108,14 @@ func (l *Limits) With(b Blocks) *Limits {
 	return with
 }
 
+// BlocksOf returns the blocks of a user or a subject, also those that have ended.
+func (l *Limits) BlocksOf(key string) []Block {
+	if l == nil {
+		return nil
+	}
+	return l.blocks[key]
+}
+
 // blocked returns the block of the case's user or subjects that ends last. If none holds,
 // it is zero.
 func (l *Limits) blocked(c Case) (last Block) {
