@@ -3,6 +3,7 @@ package guard_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -37,9 +38,7 @@ func blockedFor(d time.Duration, until time.Time, more fields) fields {
 		"allowed": false, "reason": "blocked", "granted": 0, "waitTime": int(d.Milliseconds()), "resetAt": int(until.UnixMilli()),
 		"message": "You can't do this at the moment.",
 	}
-	for name, v := range more {
-		want[name] = v
-	}
+	maps.Copy(want, more)
 	return want
 }
 
@@ -153,8 +152,9 @@ func TestABlockThatIsLiftedIsNoticed(t *testing.T) {
 		s.setBlocks(b, block("", time.Hour))
 		b.reasons(`{}`, "ok", "blocked")
 		b.store.away = errAway
-		b.now = b.now.Add(31 * time.Second)
-		b.Limiter.Memory = nil
+		if _, err := b.Decide(b.t.Context(), Request{UserID: "other", Activity: "create_post"}); err != nil || !b.Limiter.CircuitOpen() {
+			b.t.Errorf("%v, want an open circuit", err)
+		}
 		s.setBlocks(b)
 		b.reasons(`{"activity": "like"}`, "blocked", "unlimited")
 		s.setBlocks(b, block("", time.Hour))

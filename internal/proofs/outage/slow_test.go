@@ -24,18 +24,18 @@ func slownesses() (all []slowness) {
 	if !prove.Long() {
 		return []slowness{{time.Second, 340 * time.Millisecond, 4, false}, {time.Second, 200 * time.Millisecond, 1, true}}
 	}
-	for timeout, takes := range map[time.Duration][]time.Duration{
+	for timeout, takes := range map[time.Duration][]int{ // milliseconds
 		time.Second:            {20, 90, 200, 340, 600, 900},
 		250 * time.Millisecond: {20, 90, 150},
 	} {
 		for _, ms := range takes {
 			for _, instances := range []int{1, 4} {
-				all = append(all, slowness{timeout, ms * time.Millisecond, instances, false})
+				all = append(all, slowness{timeout, time.Duration(ms) * time.Millisecond, instances, false})
 			}
 		}
 	}
-	for _, ms := range []time.Duration{20, 200, 300} {
-		all = append(all, slowness{time.Second, ms * time.Millisecond, 4, true})
+	for _, ms := range []int{20, 200, 300} {
+		all = append(all, slowness{time.Second, time.Duration(ms) * time.Millisecond, 4, true})
 	}
 	slices.SortFunc(all, func(a, b slowness) int { return int(a.timeout-b.timeout) + int(a.takes-b.takes)/1e3 })
 	return all

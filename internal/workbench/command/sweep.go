@@ -110,16 +110,14 @@ func isDamaged(err error) bool {
 // result returns for people what was done.
 func (f *sweepFlags) result(a erased, key string, stopped bool) string {
 	found := several(a.Scanned, "item")
-	for _, more := range []struct {
-		n    int64
-		noun string
-	}{{a.Grants, "grant"}, {a.Blocks, "block"}} {
-		if more.n > 0 {
-			found += " and " + several(more.n, more.noun)
-			if a.Finished && !f.DryRun {
-				a.Deleted += more.n
-			}
-		}
+	if a.Grants > 0 {
+		found += " and " + several(a.Grants, "grant")
+	}
+	if a.Blocks > 0 {
+		found += " and " + several(a.Blocks, "block")
+	}
+	if a.Finished && !f.DryRun {
+		a.Deleted += a.Grants + a.Blocks
 	}
 	result := grouped(a.Deleted) + " deleted"
 	switch {
