@@ -33,7 +33,7 @@ export function refusal(decision: Decision): Refusal {
 }
 
 /** A refusal as a Lambda handler returns it. */
-export interface TooManyResult {
+export interface LambdaResult {
   statusCode: number;
   headers: Record<string, string>;
   body: string;
@@ -49,23 +49,23 @@ export interface NodeResponse {
  * Returns the Response of the Fetch API for a decision that refused: `refusal`, with the headers of `rateLimitHeaders`.
  * Handlers of Next.js, Hono, Fastify 5 and others return it.
  *
- * Express ignores what a handler returns, so call `sendTooMany` there. A Lambda handler returns `tooManyResult`. JSON would
- * turn a Response into {}, and API Gateway that into a 200, so a Response of `tooMany` throws if it becomes JSON.
+ * Express ignores what a handler returns, so call `sendTooMany` there. A Lambda handler returns `tooManyForLambda`. JSON
+ * would turn a Response into {}, and API Gateway that into a 200, so a Response of `tooMany` throws if it becomes JSON.
  */
 export function tooMany(decision: Decision): Response {
-  const { statusCode: status, headers, body } = tooManyResult(decision);
+  const { statusCode: status, headers, body } = tooManyForLambda(decision);
   return Object.defineProperty(new Response(body, { status, headers }), "toJSON", { value: noJSON });
 }
 
 /**
- * Sends the response of `tooMany` in Express, node:http, NestJS with Express, or an API route of Next.js. Return after it:
+ * Sends the response of `tooMany` in Express, node:http, or an API route of Next.js. Return after it:
  * `if (!decision.allowed) return sendTooMany(response, decision);`
  */
 export function sendTooMany(response: NodeResponse, decision: Decision): void {
   if (typeof response?.writeHead !== "function") {
     throw new ConfigurationError(`sendTooMany got ${kindOf(response)}, want the response of Express or node:http, and then the decision.`);
   }
-  const { statusCode, headers, body } = tooManyResult(decision);
+  const { statusCode, headers, body } = tooManyForLambda(decision);
   response.writeHead(statusCode, headers).end(body); // Express's send would add a charset, which JSON has not
 }
 
@@ -73,14 +73,14 @@ export function sendTooMany(response: NodeResponse, decision: Decision): void {
  * Returns the response of `tooMany` as a Lambda handler returns it to API Gateway (REST or HTTP API), a Function URL or a
  * load balancer. AppSync takes no such result: use `guarded`, whose LimitedError has the message for the user.
  */
-export function tooManyResult(decision: Decision): TooManyResult {
+export function tooManyForLambda(decision: Decision): LambdaResult {
   const { status, headers, body } = refusal(decision);
   return { statusCode: status, headers: { ...headers, ...rateLimitHeaders(decision) }, body, isBase64Encoded: false };
 }
 
 /** Lambda's runtime hides the message of what it throws, so it is also logged. */
 function noJSON(): never {
-  const message = "A Response can't be sent as JSON. In a Lambda handler, return tooManyResult(decision), and elsewhere see sendTooMany.";
+  const message = "A Response can't be sent as JSON. In a Lambda handler, return tooManyForLambda(decision), and elsewhere see sendTooMany.";
   console.error(message);
   throw new ConfigurationError(message);
 }

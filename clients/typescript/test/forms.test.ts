@@ -80,8 +80,8 @@ assert.equal(rows.length, 3);
 
 /** Returns a handler that checks, and answers a refusal with a line of code, as an app's author writes it. */
 function handlerWith(guards: client.Guards, line: string): Handler {
-  const { sendTooMany, tooMany, tooManyResult } = client;
-  const forms = { sendTooMany, tooMany, tooManyResult };
+  const { sendTooMany, tooMany, tooManyForLambda } = client;
+  const forms = { sendTooMany, tooMany, tooManyForLambda };
   const code = `const decision = await guards.check({ guard: "posts-guard", activity: "create_post" }, { userId: "u1" });
     if (!decision.allowed) ${line}
     return save();`;
@@ -154,7 +154,7 @@ test("a Response never becomes the 200 of a Lambda function", async (t) => {
   const lambda = await Lambda.start(t, { answer: limited });
   const handler = handlerWith(lambda.guards(), "return tooMany(decision);");
   for (const framework of ["REST API", "HTTP API", "Function URL"]) {
-    await assert.rejects(frameworks[framework]!(t, handler), (error) => error instanceof client.ConfigurationError && /return tooManyResult\(decision\)/.test(error.message));
+    await assert.rejects(frameworks[framework]!(t, handler), (error) => error instanceof client.ConfigurationError && /return tooManyForLambda\(decision\)/.test(error.message));
   }
   assert.equal(logged.mock.callCount(), 3);
 });

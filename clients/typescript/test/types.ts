@@ -1,7 +1,7 @@
 // The compiler checks this file: each line after @ts-expect-error must be an error.
 import type { ALBHandler, APIGatewayProxyHandler, APIGatewayProxyHandlerV2, LambdaFunctionURLHandler } from "aws-lambda";
 import type { RequestHandler, Response } from "express";
-import { type Activities, type Activity, type Decision, Guards, type Reason, sendTooMany, tooMany, tooManyResult } from "@cric-talk/guards";
+import { type Activities, type Activity, type Decision, Guards, type Reason, sendTooMany, tooMany, tooManyForLambda } from "@cric-talk/guards";
 import { limit } from "@cric-talk/guards/express";
 import { GuardsStore } from "@cric-talk/guards/express-rate-limit";
 import { limit as fastifyLimit } from "@cric-talk/guards/fastify";
@@ -114,10 +114,10 @@ export async function parts(guards: Guards<typeof activities>): Promise<void> {
 /** A refusal has the form that calls the handler. */
 export function forms(decision: Decision): unknown[] {
   const send: RequestHandler = async (_, response) => sendTooMany(response, decision);
-  const rest: APIGatewayProxyHandler = async () => tooManyResult(decision);
-  const http: APIGatewayProxyHandlerV2 = async () => tooManyResult(decision);
-  const url: LambdaFunctionURLHandler = async () => tooManyResult(decision);
-  const balancer: ALBHandler = async () => tooManyResult(decision);
+  const rest: APIGatewayProxyHandler = async () => tooManyForLambda(decision);
+  const http: APIGatewayProxyHandlerV2 = async () => tooManyForLambda(decision);
+  const url: LambdaFunctionURLHandler = async () => tooManyForLambda(decision);
+  const balancer: ALBHandler = async () => tooManyForLambda(decision);
   // @ts-expect-error A Lambda function can't return a Response.
   const restResponse: APIGatewayProxyHandler = async () => tooMany(decision);
   // @ts-expect-error A Lambda function can't return a Response.
@@ -126,7 +126,7 @@ export function forms(decision: Decision): unknown[] {
   const urlResponse: LambdaFunctionURLHandler = async () => tooMany(decision);
   const next = async (): Promise<globalThis.Response> => tooMany(decision);
   // @ts-expect-error A route handler returns a Response.
-  const nextResult = async (): Promise<globalThis.Response> => tooManyResult(decision);
+  const nextResult = async (): Promise<globalThis.Response> => tooManyForLambda(decision);
   // @ts-expect-error A Response of the Fetch API can't send.
   sendTooMany(new globalThis.Response(), decision);
   return [send, rest, http, url, balancer, restResponse, httpResponse, urlResponse, next, nextResult];
