@@ -60,11 +60,11 @@ def flask_get() -> Iterator[Callable[..., httpx.Response]]:
         server.server_close()
 
 
-def send(app: Any, user: str | None) -> httpx.Response:
+def send(app: Any, user: str | None, path: str = "/post") -> httpx.Response:
     async def main() -> httpx.Response:
         transport = httpx.ASGITransport(app, raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://app") as client:
-            return await client.post("/post", headers={"X-Test-User": user} if user else {})
+            return await client.post(path, headers={"X-Test-User": user} if user else {})
 
     return asyncio.run(main())
 

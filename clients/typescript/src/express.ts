@@ -1,6 +1,6 @@
 import type { NextFunction, Request, RequestHandler, Response } from "express";
 import type { Decision } from "./decision.js";
-import { refusal } from "./http.js";
+import { sendTooMany } from "./http.js";
 import { type ActivityOf, checker, type Checks, type LimitOptions, ownError } from "./middleware.js";
 
 export type { LimitOptions } from "./middleware.js";
@@ -32,7 +32,6 @@ export function limit<G extends Checks>(
     if (checked) response.set(checked.headers);
     if (!checked || checked.decision.allowed) return next();
     if (options.refused) return options.refused(checked.decision, request, response, next);
-    const { status, headers, body } = refusal(checked.decision);
-    response.writeHead(status, headers).end(body); // response.send would add a charset, which JSON has not
+    sendTooMany(response, checked.decision);
   }
 }

@@ -1,5 +1,7 @@
 import { madeAt } from "./answered.js";
+import { kindOf } from "./args.js";
 import type { Decision, Figures } from "./decision.js";
+import { ConfigurationError } from "./errors.js";
 
 /** A refusal as an HTTP response. */
 export interface Refusal {
@@ -31,10 +33,57 @@ export function refusal(decision: Decision): Refusal {
   });
 }
 
-/** Returns `refusal` as a Response of the Fetch API, with the headers of `rateLimitHeaders`. */
+/** A refusal as a Lambda handler returns it. */
+export interface LambdaResult {
+  statusCode: number;
+  headers: Record<string, string>;
+  body: string;
+  isBase64Encoded: false;
+}
+
+/** What `sendTooMany` needs of a response. That of Express and of node:http has it. */
+export interface NodeResponse {
+  writeHead(status: number, headers: Record<string, string>): { end(body: string): unknown };
+}
+
+/**
+ * Returns the Response of the Fetch API for a decision that refused: `refusal`, with the headers of `rateLimitHeaders`.
+ * Handlers of Next.js, Hono, Fastify 5 and others return it.
+ *
+ * Express ignores what a handler returns, so call `sendTooMany` there. A Lambda handler returns `tooManyForLambda`. JSON
+ * would turn a Response into {}, and API Gateway that into a 200, so a Response of `tooMany` throws if it becomes JSON.
+ */
 export function tooMany(decision: Decision): Response {
+  const { statusCode: status, headers, body } = tooManyForLambda(decision);
+  return Object.defineProperty(new Response(body, { status, headers }), "toJSON", { value: noJSON });
+}
+
+/**
+ * Sends the response of `tooMany` in Express, node:http, or an API route of Next.js. Return after it:
+ * `if (!decision.allowed) return sendTooMany(response, decision);`
+ */
+export function sendTooMany(response: NodeResponse, decision: Decision): void {
+  if (typeof response?.writeHead !== "function") {
+    throw new ConfigurationError(`sendTooMany got ${kindOf(response)}, want the response of Express or node:http, and then the decision.`);
+  }
+  const { statusCode, headers, body } = tooManyForLambda(decision);
+  response.writeHead(statusCode, headers).end(body); // Express's send would add a charset, which JSON has not
+}
+
+/**
+ * Returns the response of `tooMany` as a Lambda handler returns it to API Gateway (REST or HTTP API), a Function URL or a
+ * load balancer. AppSync takes no such result: use `guarded`, whose LimitedError has the message for the user.
+ */
+export function tooManyForLambda(decision: Decision): LambdaResult {
   const { status, headers, body } = refusal(decision);
-  return new Response(body, { status, headers: { ...headers, ...rateLimitHeaders(decision) } });
+  return { statusCode: status, headers: { ...headers, ...rateLimitHeaders(decision) }, body, isBase64Encoded: false };
+}
+
+/** Lambda's runtime hides the message of what it throws, so it is also logged. */
+function noJSON(): never {
+  const message = "A Response can't be sent as JSON. In a Lambda handler, return tooManyForLambda(decision), and elsewhere see sendTooMany.";
+  console.error(message);
+  throw new ConfigurationError(message);
 }
 
 /**

@@ -14,7 +14,16 @@ export type {
 } from "./decision.js";
 export { AnswerError, ConfigurationError, GuardsError, LimitedError, OutageError, ValidationError } from "./errors.js";
 export { Guards } from "./guards.js";
-export { rateLimitHeaders, refusal, type Refusal, tooMany } from "./http.js";
+export {
+  type LambdaResult,
+  type NodeResponse,
+  rateLimitHeaders,
+  refusal,
+  type Refusal,
+  sendTooMany,
+  tooMany,
+  tooManyForLambda,
+} from "./http.js";
 export type { Options } from "./options.js";
 export type { Slot } from "./slot.js";
 export type { Subjects } from "./subjects.js";

@@ -1,6 +1,7 @@
 // The compiler checks this file: each line after @ts-expect-error must be an error.
-import type { Response } from "express";
-import { type Activities, type Activity, type Decision, Guards, type Reason } from "@cric-talk/guards";
+import type { ALBHandler, APIGatewayProxyHandler, APIGatewayProxyHandlerV2, LambdaFunctionURLHandler } from "aws-lambda";
+import type { RequestHandler, Response } from "express";
+import { type Activities, type Activity, type Decision, Guards, type Reason, sendTooMany, tooMany, tooManyForLambda } from "@cric-talk/guards";
 import { limit } from "@cric-talk/guards/express";
 import { GuardsStore } from "@cric-talk/guards/express-rate-limit";
 import { limit as fastifyLimit } from "@cric-talk/guards/fastify";
@@ -108,4 +109,25 @@ export async function parts(guards: Guards<typeof activities>): Promise<void> {
   await post(none);
   const unlisted = (some: Guards) => some.check(photo, user);
   await unlisted(guards);
+}
+
+/** A refusal has the form that calls the handler. */
+export function forms(decision: Decision): unknown[] {
+  const send: RequestHandler = async (_, response) => sendTooMany(response, decision);
+  const rest: APIGatewayProxyHandler = async () => tooManyForLambda(decision);
+  const http: APIGatewayProxyHandlerV2 = async () => tooManyForLambda(decision);
+  const url: LambdaFunctionURLHandler = async () => tooManyForLambda(decision);
+  const balancer: ALBHandler = async () => tooManyForLambda(decision);
+  // @ts-expect-error A Lambda function can't return a Response.
+  const restResponse: APIGatewayProxyHandler = async () => tooMany(decision);
+  // @ts-expect-error A Lambda function can't return a Response.
+  const httpResponse: APIGatewayProxyHandlerV2 = async () => tooMany(decision);
+  // @ts-expect-error A Lambda function can't return a Response.
+  const urlResponse: LambdaFunctionURLHandler = async () => tooMany(decision);
+  const next = async (): Promise<globalThis.Response> => tooMany(decision);
+  // @ts-expect-error A route handler returns a Response.
+  const nextResult = async (): Promise<globalThis.Response> => tooManyForLambda(decision);
+  // @ts-expect-error A Response of the Fetch API can't send.
+  sendTooMany(new globalThis.Response(), decision);
+  return [send, rest, http, url, balancer, restResponse, httpResponse, urlResponse, next, nextResult];
 }

@@ -6,7 +6,7 @@ from guards import Guards
 guards = Guards(activities=ACTIVITIES)
 decision = guards.check("create_post", user_id=user.id)
 if not decision.allowed:
-    return too_many_requests(decision.message)
+    return too_many(decision)  # of guards.flask, guards.fastapi, guards.asgi or guards.http
 """
 
 from guards._async import AsyncGuards

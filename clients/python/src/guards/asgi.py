@@ -18,6 +18,22 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
+def too_many(decision: Decision) -> App:
+    """Return an ASGI app that answers a refused decision. See guards.http.refusal.
+
+    An endpoint of Starlette returns it. Another app calls it: await
+    too_many(decision)(scope, receive, send).
+    """
+    status, headers, body = http.refusal(decision)
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG001
+        encoded = [*_encoded(headers), (b"content-length", str(len(body)).encode())]
+        await send({"type": "http.response.start", "status": status, "headers": encoded})
+        await send({"type": "http.response.body", "body": body})
+
+    return app
+
+
 class LimitMiddleware:
     """Checks one activity for each HTTP request, before the app sees the request.
 
@@ -55,7 +71,7 @@ class LimitMiddleware:
         options: Callable[[Scope], CheckOptions | Awaitable[CheckOptions]] = lambda scope: {},  # noqa: ARG005
         refused: Callable[[Decision], App | Awaitable[App]] | None = None,
     ) -> None:
-        refused = refused or _problem
+        refused = refused or too_many
         http.check_client(guards, AsyncGuards)
         http.check_functions(user_id=user_id, skip=skip, subjects=subjects, options=options, refused=refused)
         self.app = app
@@ -94,18 +110,6 @@ def _adding(headers: Mapping[str, str], send: Send) -> Send:
         await send(message)
 
     return add
-
-
-def _problem(decision: Decision) -> App:
-    """Return an app that answers with the problem document."""
-    refusal = http.refusal(decision)
-
-    async def app(scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG001
-        headers = [*_encoded(refusal.headers), (b"content-length", str(len(refusal.body)).encode())]
-        await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
-        await send({"type": "http.response.body", "body": refusal.body})
-
-    return app
 
 
 def _encoded(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:

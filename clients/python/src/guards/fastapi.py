@@ -1,4 +1,4 @@
-"""A dependency for FastAPI."""
+"""A dependency and a response for FastAPI."""
 
 # Annotations are not postponed here: FastAPI reads those of the inner function.
 import inspect
@@ -14,6 +14,12 @@ from guards._callbacks import result_of
 from guards._decision import Decision
 from guards._errors import ConfigurationError
 from guards._request import A, CheckOptions, GuardActivity
+
+
+def too_many(decision: Decision) -> Response:
+    """Return the response for a refused decision, from an endpoint that calls guards.check itself. See guards.http.refusal."""
+    status, headers, body = http.refusal(decision)
+    return Response(body, status, headers)
 
 
 class Refused(HTTPException):
@@ -37,8 +43,7 @@ def install(app: FastAPI) -> None:
 
     async def answer(request: Request, error: Exception) -> Response:  # noqa: ARG001
         assert isinstance(error, Refused)  # noqa: S101
-        refusal = http.refusal(error.decision)
-        return Response(refusal.body, refusal.status, refusal.headers)
+        return too_many(error.decision)
 
     app.add_exception_handler(Refused, answer)
 

@@ -1,4 +1,4 @@
-"""A decorator for Flask."""
+"""A decorator and a response for Flask."""
 
 from __future__ import annotations
 
@@ -15,6 +15,12 @@ from guards._decision import Decision
 from guards._request import A, CheckOptions, GuardActivity, Subjects
 
 View = Callable[..., Any]
+
+
+def too_many(decision: Decision) -> flask.Response:
+    """Return the response for a refused decision, from a view that calls guards.check itself. See guards.http.refusal."""
+    status, headers, body = http.refusal(decision)
+    return flask.Response(body, status, headers)
 
 
 def limit(
@@ -42,7 +48,7 @@ def limit(
     The view finds the decision in flask.g.guards_decision. If the view fails,
     the action stays counted: Guards.guarded gives it back.
     """
-    answer = refused or _problem
+    answer = refused or too_many
     http.check_client(guards, Guards)
     functions: dict[str, Any] = {"user_id": user_id, "skip": skip, "subjects": subjects, "options": options, "refused": answer}
     http.check_functions(**functions)
@@ -74,8 +80,3 @@ def limit(
         return checked
 
     return decorate
-
-
-def _problem(decision: Decision) -> flask.Response:
-    refusal = http.refusal(decision)
-    return flask.Response(refusal.body, refusal.status, refusal.headers)

@@ -49,6 +49,17 @@ def refusal(decision: Decision) -> Refusal:
     return Refusal(status, headers, json.dumps(problem, separators=(",", ":")).encode())
 
 
+def too_many_for_lambda(decision: Decision) -> dict[str, Any]:
+    """Return refusal as a Lambda handler returns it to API Gateway, a Function URL or a load balancer.
+
+    Web frameworks would send it as the body of a 200: use too_many of
+    guards.flask, guards.fastapi or guards.asgi there. AppSync takes no such
+    result: use guarded, whose LimitedError has the message for the user.
+    """
+    status, headers, body = refusal(decision)
+    return {"statusCode": status, "headers": headers, "body": body.decode(), "isBase64Encoded": False}
+
+
 def rate_limit_headers(decision: Decision) -> dict[str, str]:
     """Return RateLimit and RateLimit-Policy as the guard itself sends them over HTTP.
 
