@@ -3,6 +3,7 @@ package live
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/cric-talk/guards/internal/input"
@@ -31,6 +32,9 @@ type Blocks struct {
 	// Damaged are the entries that can't be read, for example after an edit by hand. They
 	// block nobody, and the others hold.
 	Damaged []json.RawMessage
+
+	// Problems tells what is wrong with each. It can contain user ids, so it is not for a log.
+	Problems []string
 }
 
 // blockDocument is the form in which Blocks are stored.
@@ -48,12 +52,14 @@ func (s Stored) Blocks() (b Blocks, err error) {
 	if err := strictjson.Unmarshal(s.Document, &d, strictjson.KnownMembers); err != nil {
 		return b, &DocumentError{err}
 	}
-	for _, entry := range d.Blocks {
-		if one, err := parseBlock(entry); err == nil {
-			b.All = append(b.All, one)
-		} else {
+	for i, entry := range d.Blocks {
+		one, err := parseBlock(entry)
+		if err != nil {
 			b.Damaged = append(b.Damaged, entry)
+			b.Problems = append(b.Problems, fmt.Sprintf("block %d: %s", i+1, strictjson.Problem(err)))
+			continue
 		}
+		b.All = append(b.All, one)
 	}
 	return b, nil
 }

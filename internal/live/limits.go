@@ -221,6 +221,9 @@ type change struct {
 // activity returns an activity of the code with the settings applied.
 func (c *change) activity(code limits.Activity) activity {
 	was, mode := c.last.Activity(code)
+	if last, ok := c.kept(code); ok {
+		return last
+	}
 	now := activity{Activity: code, mode: c.Activities[code.Name].Mode, before: map[string]limits.Tiers{}}
 	if !slices.Contains([]string{"", "enforce", shadow, off}, now.mode) {
 		c.problems = append(c.problems, fmt.Errorf("%s: %w", code.Name, input.Invalid("mode", input.Show(now.mode), "enforce, shadow or off")))
@@ -231,6 +234,22 @@ func (c *change) activity(code limits.Activity) activity {
 		now.Activity, now.before[part.Name] = now.With(part), c.Trials.before(code, part)
 	}
 	return now
+}
+
+// kept returns an activity as it was, if an entry about it is damaged. A kill switch must not
+// end because of a mistake beside it.
+func (c *change) kept(code limits.Activity) (was activity, ok bool) {
+	if c.last == nil {
+		return was, false
+	}
+	for name := range c.Damaged.Activities {
+		of, _, _ := strings.Cut(name, "/")
+		if of == code.Name || code.Group != "" && strings.HasPrefix(name, code.Group+".") {
+			was, ok = c.last.activities[code.Name]
+			return was, ok
+		}
+	}
+	return was, false
 }
 
 // part returns a part of an activity with the numbers that its group has now, and with

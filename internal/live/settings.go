@@ -13,11 +13,7 @@
 //	}}
 package live
 
-import (
-	"time"
-
-	"github.com/cric-talk/guards/internal/strictjson"
-)
+import "time"
 
 // Settings are the content of the document. The zero Settings change nothing.
 type Settings struct {
@@ -25,6 +21,10 @@ type Settings struct {
 	Grants     []Grant             `json:"grants,omitempty"`
 
 	Trials Trials `json:"-"` // beside the document, see Stored
+
+	// Damaged are the entries that can't be read, for example after an edit by hand. They
+	// change nothing, the others apply, and an edit leaves them as they are.
+	Damaged Damaged `json:"-"`
 }
 
 // Stored is the form in which a table keeps the settings. The zero Stored means that there
@@ -77,14 +77,6 @@ type Stamp struct {
 	Why   string    `json:"why,omitzero"`
 }
 
-// Parse reads a document that the code may be unable to apply. Its error has the type
-// *DocumentError.
-func Parse(document []byte) (s Settings, err error) {
-	if err := strictjson.Unmarshal(document, &s, strictjson.KnownMembers); err != nil {
-		return Settings{}, &DocumentError{err}
-	}
-	return s, nil
-}
 
 // A DocumentError reports a document of live limits that Parse can't read, or a
 // table whose item has an attribute of another type.
@@ -96,6 +88,3 @@ type DocumentError struct {
 func (e *DocumentError) Error() string {
 	return "the document of the live limits has a wrong type or an unknown name"
 }
-
-// Document returns the settings as JSON, the form in which they are stored.
-func (s Settings) Document() ([]byte, error) { return strictjson.Marshal(s, strictjson.Sorted) }

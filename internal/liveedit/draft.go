@@ -69,7 +69,8 @@ func (d Draft) Unset(name, tier string) (Draft, error) {
 
 // with returns the draft with another override under this name.
 func (d Draft) with(name string, o live.Override) Draft {
-	d.Activities = clone(d.Activities)
+	d.Activities, d.Damaged.Activities = clone(d.Activities), clone(d.Damaged.Activities)
+	delete(d.Damaged.Activities, name)
 	d.Activities[name] = o
 	if empty(o) {
 		delete(d.Activities, name)

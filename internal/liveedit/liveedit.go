@@ -42,7 +42,7 @@ type Change struct {
 	What    string    `json:"what"` // in words, of a change that has no Op, because older code made it
 	Why     string    `json:"why,omitzero"`
 
-	Op       string    `json:"op,omitzero"`       // set, unset, grant, revoke, forget, block or unblock
+	Op       string    `json:"op,omitzero"`       // set, unset, grant, revoke, forget, block, unblock, repair or import
 	Activity string    `json:"activity,omitzero"` // set, unset: also write/room or content.writes; grant, revoke: the name of a subject, such as tenant; block, unblock: empty means all
 	Tier     string    `json:"tier,omitzero"`     // set, unset: the only tier that is changed; grant: the tier that a user gets
 	Limit    string    `json:"limit,omitzero"`    // set
@@ -50,6 +50,8 @@ type Change struct {
 	Role     string    `json:"role,omitzero"`     // grant
 	Until    time.Time `json:"until,omitzero"`    // grant, block
 	Subject  string    `json:"subject,omitzero"`  // block, unblock: the name of a subject; empty: a user
+	Dropped  int       `json:"dropped,omitzero"`  // repair: entries that could not be read
+	Kept     int       `json:"kept,omitzero"`     // repair, import: entries
 }
 
 // With 200 grants that have the longest texts, the document takes about 150 KB.

@@ -7,7 +7,10 @@
 package strictjson
 
 import (
+	"errors"
+	"fmt"
 	"io"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -49,6 +52,21 @@ func Marshal(v any, options ...Option) ([]byte, error) { return json.Marshal(v, 
 
 // Unmarshal reads one JSON value into v.
 func Unmarshal(b []byte, v any, options ...Option) error { return json.Unmarshal(b, v, options...) }
+
+// Problem tells in words what is wrong with a text that Unmarshal could not read, and where:
+// "/limit is a number" or "/limt is unknown".
+func Problem(err error) string {
+	e, ok := errors.AsType[*json.SemanticError](err)
+	switch {
+	case !ok:
+		return strings.TrimPrefix(err.Error(), "jsontext: ")
+	case errors.Is(e.Err, json.ErrUnknownName):
+		return string(e.JSONPointer) + " is unknown"
+	case e.Err != nil:
+		return fmt.Sprintf("%s: %v", e.JSONPointer, e.Err)
+	}
+	return strings.TrimSpace(fmt.Sprintf("%s is a %s, which does not fit", e.JSONPointer, e.JSONKind))
+}
 
 // AppendQuote appends a JSON string with this text. Its error is about bytes that are not
 // UTF-8; it has replaced them.

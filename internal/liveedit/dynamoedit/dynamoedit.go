@@ -73,6 +73,11 @@ func (t *Table) change(ctx context.Context, item string, before int64, after liv
 		current.ConditionExpression = aws.String(dynamolive.Version + " = :before")
 		current.ExpressionAttributeValues[":before"] = dynamostore.Number(before)
 	}
+	return t.record(ctx, item, current, c)
+}
+
+// record performs an update of an item of the settings, and adds c to the history.
+func (t *Table) record(ctx context.Context, item string, current types.Update, c liveedit.Change) error {
 	changed, err := strictjson.Marshal(c)
 	if err != nil {
 		return err

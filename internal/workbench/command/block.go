@@ -75,8 +75,8 @@ func (c *blockCommand) list(ctx context.Context, con session) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	blocks, _, err := liveedit.ReadBlocks(ctx, store.live)
-	if err != nil {
-		return reached(err)
+	if err := con.readOn("blocks", err); err != nil {
+		return err
 	}
 	con.noteDamaged(blocks)
 	list := blocksOf(blocks, con.now())
@@ -209,8 +209,33 @@ func (t *textTable) blocks(list []blocked) {
 // noteDamaged tells how many entries of the document of blocks can't be read.
 func (c session) noteDamaged(b live.Blocks) {
 	if n := len(b.Damaged); n > 0 {
-		c.note(several(int64(n), "entry") + " of the blocks can't be read and block nobody: see guards limits repair")
+		c.note(entries(n) + " of the blocks can't be read and block nobody: see guards limits repair --dry-run")
 	}
+}
+
+// noteDamagedLimits tells how many entries of the document of live limits can't be read.
+func (c session) noteDamagedLimits(s live.Settings) {
+	if n := s.Damaged.Len(); n > 0 {
+		c.note(entries(n) + " of the live limits and grants can't be read, so guards skip them: see guards limits repair --dry-run")
+	}
+}
+
+// entries returns a number of entries in words.
+func entries(n int) string {
+	if n == 1 {
+		return "1 entry"
+	}
+	return grouped(int64(n)) + " entries"
+}
+
+// readOn tells that a document is damaged. Then commands that only read go on. It returns
+// other errors.
+func (c session) readOn(what string, err error) error {
+	if err == nil || !isDamaged(err) {
+		return reached(err)
+	}
+	c.note("the document of the " + what + " is damaged. Instances keep what they know of it, and new ones know nothing: see guards limits repair --dry-run")
+	return nil
 }
 
 // A blockReport is what block and unblock print as JSON.

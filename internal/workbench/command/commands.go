@@ -57,6 +57,9 @@ type limitsCommand struct {
 	Unset   unsetCommand   `cmd:"" help:"Undo the changes of an activity."`
 	Diff    diffCommand    `cmd:"" help:"Show what differs from the code, and what is granted."`
 	History historyCommand `cmd:"" help:"Show who changed what, when and why."`
+	Repair  repairCommand  `cmd:"" help:"Drop what can't be read in the live limits, the grants and the blocks."`
+	Export  exportCommand  `cmd:"" help:"Print the live limits, modes and grants as JSON."`
+	Import  importCommand  `cmd:"" help:"Replace the live limits, modes and grants by exported ones."`
 }
 
 func (limitsCommand) Help() string {

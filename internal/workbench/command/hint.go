@@ -14,6 +14,7 @@ import (
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/strictjson"
 )
 
 // zones lists the names of all time zones, which Go can look up but not list.
@@ -51,7 +52,7 @@ func adviceOn(err error) string {
 		return "see " + command + " --help"
 	}
 	if e, ok := errors.AsType[*live.DocumentError](err); ok {
-		return e.Cause.Error() // names the place; it can quote a user id, so no log has it
+		return strictjson.Problem(e.Cause) + ". guards limits repair keeps what can be read" // it can quote a user id, so no log has it
 	}
 	if e, ok := errors.AsType[*input.Unavailable](err); ok && e.Cause != nil {
 		return e.Cause.Error() // hidden from a function's callers, but useful to the person at this terminal

@@ -99,14 +99,15 @@ func (f *tableFlags) view(ctx context.Context, con session) (view, int64, error)
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	settings, version, err := liveedit.Read(ctx, store.live)
-	if err != nil {
-		return view{}, 0, reached(err)
+	if err := con.readOn("live limits", err); err != nil {
+		return view{}, 0, err
 	}
+	con.noteDamagedLimits(settings)
 	v := con.viewOf(settings)
 	blocks, _, err := liveedit.ReadBlocks(ctx, store.live)
 	con.noteDamaged(blocks)
 	v.blocks = blocksOf(blocks, v.at)
-	return v, version, reached(err)
+	return v, version, con.readOn("blocks", err)
 }
 
 // inForce returns the limit in force of an activity or, if subject is not empty, of that

@@ -169,20 +169,49 @@ func decide(ctx context.Context, h *guard.Handler, r guard.Request) (guard.Answe
 	return h.Decide(ctx, r)
 }
 
-// follow reads the live limits. Without a table it returns nil, which follows
-// nothing.
+// follow reads the live limits and the blocks. Without a table it returns nil, which follows
+// nothing. What is damaged is noted, and left out.
 func (c session) follow(ctx context.Context, settings live.Source) (*live.Follower, error) {
 	if settings == nil {
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	f := &live.Follower{Source: settings, Guards: c.guards}
-	if err := f.Read(ctx); err != nil {
-		return nil, reached(err)
+	var found fixed
+	s, err := settings.Settings(ctx, true)
+	if err == nil {
+		var readable live.Settings
+		if readable, err = s.Settings(); err == nil {
+			found.settings = s
+		}
+		c.noteDamagedLimits(readable)
 	}
-	return f, nil
+	if err := c.readOn("live limits", err); err != nil {
+		return nil, err
+	}
+	b, err := settings.Blocks(ctx, true)
+	if err == nil {
+		var readable live.Blocks
+		if readable, err = b.Blocks(); err == nil {
+			found.blocks = b
+		}
+		c.noteDamaged(readable)
+	}
+	if err := c.readOn("blocks", err); err != nil {
+		return nil, err
+	}
+	f := &live.Follower{Source: found, Guards: c.guards}
+	return f, f.Read(ctx)
 }
+
+// A fixed source has what a command has read once.
+type fixed struct{ settings, blocks live.Stored }
+
+// Settings implements [live.Source].
+func (f fixed) Settings(context.Context, bool) (live.Stored, error) { return f.settings, nil }
+
+// Blocks implements [live.Source].
+func (f fixed) Blocks(context.Context, bool) (live.Stored, error) { return f.blocks, nil }
 
 // reached turns a failure to reach the table into [input.Unavailable], which
 // ends the command with its own exit status. It returns other errors unchanged.

@@ -74,6 +74,10 @@ func sentence(c liveedit.Change) string {
 		return "forget the grants of an erased user or subject"
 	case "block":
 		return fmt.Sprintf("block a %s from %s until %s", cmp.Or(c.Subject, "user"), cmp.Or(c.Activity, "all activities"), c.Until.Format(time.RFC3339))
+	case "repair":
+		return fmt.Sprintf("repair: %d kept, %d dropped", c.Kept, c.Dropped)
+	case "import":
+		return fmt.Sprintf("import %d live limits and grants", c.Kept)
 	case "unblock":
 		return strings.TrimSpace("unblock a " + cmp.Or(c.Subject, "user") + " " + fromOne(c.Activity))
 	}

@@ -1,0 +1,162 @@
+package command
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+	"github.com/cric-talk/guards/internal/testkit/dynamotest"
+)
+
+// byHand writes an item of the settings, as somebody does in the AWS console.
+func (p *project) byHand(name string, attributes map[string]types.AttributeValue) {
+	p.t.Helper()
+	item := map[string]types.AttributeValue{"userId": dynamostore.Text(" config"), "activityWindow": dynamostore.Text(name)}
+	for attr, v := range attributes {
+		item[attr] = v
+	}
+	_, err := dynamotest.Client(p.t, p.where[3]).PutItem(p.t.Context(), &dynamodb.PutItemInput{TableName: &p.where[5], Item: item})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+const (
+	rightLimits = `{"activities":{"create_post":{"limit":"20/1m"},"add_comment":{"mode":"off"}},"grants":[` + rightGrants + `]}`
+	rightGrants = `{"userId":"u1","tier":"premium","until":"2030-01-01T00:00:00Z","reason":"trial"},{"userId":"u2","role":"admin","until":"2030-01-01T00:00:00Z","reason":"ops"}`
+)
+
+// What a person can do to the documents by hand. Each command that reads goes on, and says
+// what it can't read. The repair keeps each entry that is right, and the old item in a file
+// that nobody else can read.
+func TestADamagedDocumentIsRepaired(t *testing.T) {
+	text, number := dynamostore.Text, dynamostore.Number
+	for name, tt := range map[string]struct {
+		item       string
+		attributes map[string]types.AttributeValue
+		says       string // in repair --dry-run
+		kept       string
+		after      []string // in limits diff
+	}{
+		"a wrong type in an override": {"limits", map[string]types.AttributeValue{"version": number(3), "document": text(strings.Replace(rightLimits, `"20/1m"`, `20`, 1))},
+			"limits: create_post: /limit is a number, which does not fit", "limits: 3 kept, 1 dropped", []string{"add_comment", "u1 ", "u2 "}},
+		"an unknown member of a grant": {"limits", map[string]types.AttributeValue{"version": number(3), "document": text(strings.Replace(rightLimits, `"tier"`, `"tear"`, 1))},
+			"limits: grant 1: /tear is unknown", "limits: 3 kept, 1 dropped", []string{"create_post", "add_comment", "u2 "}},
+		"a document that is cut off": {"limits", map[string]types.AttributeValue{"version": number(3), "document": text(rightLimits[:len(rightLimits)-9])},
+			"limits: the document: unexpected EOF", "limits: 3 kept, 1 dropped", []string{"create_post", "add_comment", "u1 "}},
+		"a comma too many": {"limits", map[string]types.AttributeValue{"version": number(3), "document": text(strings.Replace(rightLimits, `"u1",`, `"u1",,`, 1))},
+			"limits: the document: ", "limits: 2 kept, 1 dropped", []string{"create_post", "add_comment"}},
+		"an unknown member of the document": {"limits", map[string]types.AttributeValue{"version": number(3), "document": text(strings.Replace(rightLimits, `"grants"`, `"grant"`, 1))},
+			`limits: the document: the document has the unknown member "grant"`, "limits: 2 kept, 1 dropped", []string{"create_post", "add_comment"}},
+		"a name twice": {"limits", map[string]types.AttributeValue{"version": number(3), "document": text(strings.Replace(rightLimits, `"add_comment"`, `"create_post"`, 1))},
+			"limits: the document: duplicate object member name", "limits: 3 kept, 1 dropped", []string{"u1 ", "u2 "}},
+		"no JSON": {"limits", map[string]types.AttributeValue{"version": number(3), "document": text("create_post = 20/1m")},
+			"limits: the document: ", "limits: 0 kept, 1 dropped", nil},
+		"a version that is a text": {"limits", map[string]types.AttributeValue{"version": text("three"), "document": text(rightLimits)},
+			"limits: the attribute version is not a number", "limits: 4 kept, 0 dropped", []string{"create_post", "add_comment", "u1 ", "u2 "}},
+		"no version": {"limits", map[string]types.AttributeValue{"document": text(rightLimits)},
+			"limits: the attribute version is not a number", "limits: 4 kept, 0 dropped", []string{"create_post", "add_comment", "u1 ", "u2 "}},
+		"a document that is a map": {"limits", map[string]types.AttributeValue{"version": number(3), "document": &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{"activities": text("x")}}},
+			"limits: the document: ", "limits: 0 kept, 1 dropped", nil},
+		"an empty item": {"limits", nil, "limits: the attribute version is not a number", "limits: 0 kept, 1 dropped", nil},
+		"a damaged block": {"blocks", map[string]types.AttributeValue{"version": number(1), "document": text(`{"blocks":[{"userId":"u8","until":"2030-01-01T00:00:00Z","reason":"spam"},{"userId":"u9","until":7}]}`)},
+			"blocks: block 2: /until is a number, which does not fit", "blocks: 1 kept, 1 dropped", []string{"u8 "}},
+		"blocks that are no list": {"blocks", map[string]types.AttributeValue{"version": number(1), "document": text(`{"blocks":{}}`)},
+			"blocks: the document: ", "blocks: 0 kept, 1 dropped", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			p := ofApp(t)
+			p.byHand(tt.item, tt.attributes)
+			for _, reads := range []string{"status --user u1", "top --yes", "stats", "check create_post --user u5 --store dynamodb", "limits diff", "limits --live", "limits history", "block --list"} {
+				status, out, log := p.run(reads)
+				if status != 0 {
+					t.Errorf("guards %s: status %d, %s%s", reads, status, out, log)
+				}
+				unread := strings.Contains(log, "can't be read") || strings.Contains(log, "is damaged")
+				if about := reads != "stats" && reads != "limits history" && (reads != "block --list" || tt.item == "blocks"); unread != about {
+					t.Errorf("guards %s: it says %q, want something about the damage: %v", reads, log, about)
+				}
+			}
+			if status, out, log := p.run("limits repair --dry-run"); status != 0 || !strings.Contains(out, tt.says) || !strings.Contains(out, "nothing was changed") {
+				t.Errorf("repair --dry-run: status %d, %s%s, want %s", status, out, log, tt.says)
+			}
+			if files, _ := filepath.Glob("guards-*"); len(files) > 0 {
+				t.Errorf("a dry run writes %v", files)
+			}
+			status, out, log := p.run("limits repair --by op --why test")
+			if status != 0 || !strings.Contains(out, tt.kept) {
+				t.Errorf("repair: status %d, %s%s, want %s", status, out, log, tt.kept)
+			}
+			files, _ := filepath.Glob("guards-" + tt.item + "-*.json")
+			if len(files) != 1 || !strings.Contains(log, files[0]) {
+				t.Fatalf("files %v, and the command says %s", files, log)
+			}
+			if info, err := os.Stat(files[0]); err != nil || info.Mode().Perm() != 0o600 {
+				t.Errorf("%v, %v, want a file that only its owner can read", info.Mode(), err)
+			}
+			if _, out, log := p.run("limits diff"); strings.Contains(log, "can't be read") || strings.Contains(log, "damaged") {
+				t.Errorf("after the repair: %s%s", out, log)
+			} else {
+				for _, entry := range tt.after {
+					if !strings.Contains(out, entry) {
+						t.Errorf("after the repair, limits diff lacks %s:\n%s", entry, out)
+					}
+				}
+			}
+			_, history, _ := p.run("limits history")
+			if !strings.Contains(history, "repair: ") || strings.Contains(history, "u1") || strings.Contains(history, "u9") {
+				t.Errorf("history: %s", history)
+			}
+			p.contains("limits repair", "nothing to repair in the table")
+			p.does("limits set create_post 30/1m --by op", "block --user u7 --until 1h --reason spam --by op")
+		})
+	}
+}
+
+// An entry that can't be read stays as it is when another one is changed, until it is set
+// itself or repaired.
+func TestADamagedEntryOutlivesAnEdit(t *testing.T) {
+	p := ofApp(t)
+	p.byHand("limits", map[string]types.AttributeValue{"version": dynamostore.Number(3), "document": dynamostore.Text(strings.Replace(rightLimits, `"20/1m"`, `20`, 1))})
+	p.does("limits set pin \"log 50/12h\" --by op", "revoke --user u2 --by op")
+	p.contains("limits repair --dry-run", "limits: create_post: /limit is a number, which does not fit")
+	p.does("limits set create_post 30/1m --by op")
+	p.contains("limits repair --dry-run", "nothing to repair in the table")
+}
+
+// All live limits and grants move from one table to another.
+func TestLimitsAreMoved(t *testing.T) {
+	t.Chdir(t.TempDir())
+	from, to := ofApp(t), ofApp(t)
+	from.does("limits set create_post 20/1m --by ann --why launch", "limits set add_comment --mode shadow --by ann", "grant --user u1 --tier premium --until 2030-01-01 --reason trial --by ann")
+	_, exported, _ := from.run("limits export")
+	if err := os.WriteFile("moved.json", []byte(exported), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	to.does("limits set pin \"log 50/12h\" --by bob")
+	to.contains("limits import moved.json --by bob", "2 changes and 1 grant instead of 1 change and 0 grants\n")
+	_, want, _ := from.run("limits --live")
+	if _, got, _ := to.run("limits --live"); got != want {
+		t.Errorf("after the move:\n%s\nwant\n%s", got, want)
+	}
+	for content, message := range map[string]string{
+		`{`: "guards limits repair", `{"activities": {"create_post": {"limit": "20/1h"}}}`: "window", `{"activities": {"pst": {"limit": "20/1h"}}}`: "pst",
+		`{"activities": {"create_post": {"limit": 5}}}`: "create_post: /limit is a number", `{"grants": [{"userId": "u1"}]}`: "a grant needs",
+	} {
+		if err := os.WriteFile("wrong.json", []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if status, out, log := to.run("limits import wrong.json"); status != wrongUse || !strings.Contains(log, message) {
+			t.Errorf("%s: status %d, %s%s, want %s", content, status, out, log, message)
+		}
+	}
+	if _, got, _ := to.run("limits --live"); got != want {
+		t.Errorf("after wrong files:\n%s\nwant\n%s", got, want)
+	}
+}
