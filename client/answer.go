@@ -74,7 +74,7 @@ func (d *Decision) wire() *answer {
 	if d.Limit != 0 {
 		a.ActivityCount, a.Remaining = &d.ActivityCount, &d.Remaining
 	}
-	if d.Limit != 0 || !d.ReadyAt.IsZero() {
+	if d.Limit != 0 || !d.ReadyAt.IsZero() || !d.ResetAt.IsZero() {
 		a.WaitTime = &wait
 	}
 	if d.Op == "check" || d.Op == "renew" {

@@ -21,6 +21,7 @@ const (
 	Duplicate   Reason = "duplicate"   // a repeat of a check that was counted before
 	Unavailable Reason = "unavailable" // decided without the table; with Decision.Outage, without the guard
 	Expired     Reason = "expired"     // renew: the slot does not count any more
+	Blocked     Reason = "blocked"     // an operator has blocked the user or a subject, until ResetAt
 )
 
 // A Decision is a guard's answer. Fields that an answer does not have are zero.
@@ -49,7 +50,7 @@ type Decision struct {
 
 	ReadyAt   time.Time // Delayed: when the job's place comes up
 	Enqueued  int64     // Delayed: places given in later windows, up to and including this one
-	LimitedBy string    // the limit or subject that refused, if there are several, such as "room" or "room.minute"
+	LimitedBy string    // the limit or subject that refused, if there are several, such as "room" or "room.minute"; Blocked: the subject
 	Limits    []Limit   // each limit, if there are several
 
 	// Crossed is 80 or 100 if this check raised the count of a fixed window to 80 % or
@@ -111,7 +112,8 @@ func (d *Decision) asked() string {
 // many waiting callers don't come back together. Then it returns true. It
 // returns at once if there is no wait: true if the decision allows the request,
 // and otherwise false, for example in an outage. It also returns false at once if
-// the wait would be longer than most, and when ctx ends. Zero for most means 60 s.
+// the wait would be longer than most, if an operator's block refused, and when ctx ends.
+// Zero for most means 60 s.
 func (d Decision) Wait(ctx context.Context, most time.Duration) bool {
 	if most == 0 {
 		most = time.Minute
@@ -119,7 +121,7 @@ func (d Decision) Wait(ctx context.Context, most time.Duration) bool {
 	switch {
 	case d.WaitTime <= 0:
 		return d.Allowed
-	case d.WaitTime > most:
+	case d.WaitTime > most, d.Reason == Blocked:
 		return false
 	}
 	jitter := max(d.WaitTime/10, 50*time.Millisecond)

@@ -223,6 +223,21 @@ func TestWait(t *testing.T) {
 	}
 }
 
+// Nobody waits for the end of a block, and a block stays as it is if an app stores it.
+func TestABlockIsNotWaitedFor(t *testing.T) {
+	const answer = `{"allowed":false,"reason":"blocked","userId":"u1","activity":"create_post","op":"check","waitTime":5,"resetAt":1700006400000,"granted":0,"message":"m"}`
+	var d client.Decision
+	if err := json.Unmarshal([]byte(answer), &d); err != nil {
+		t.Fatal(err)
+	}
+	if d.Reason != client.Blocked || d.Wait(t.Context(), 0) || d.ResetAt.UnixMilli() != 1700006400000 {
+		t.Errorf("%+v, want one that can't be waited for", d)
+	}
+	if again, err := json.Marshal(d); err != nil || string(again) != answer {
+		t.Errorf("%s, %v, want %s", again, err, answer)
+	}
+}
+
 // Many callers that wait for the same moment don't come back together.
 func TestWaitsAreSpread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

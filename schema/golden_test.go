@@ -23,6 +23,7 @@ import (
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/lambdafn"
 	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
@@ -41,6 +42,7 @@ type golden struct {
 	Subjects    []subject         `json:"subjects,omitempty"`
 	Environment map[string]string `json:"environment,omitempty"`
 	Table       string            `json:"table,omitzero"`
+	Blocked     []live.Block      `json:"blocks,omitempty"`
 	Now         int64             `json:"now"`
 	Before      []json.RawMessage `json:"before"`
 	Event       json.RawMessage   `json:"event"`
@@ -191,6 +193,12 @@ func (g *golden) handler(t *testing.T) func(event []byte) ([]byte, error) {
 	h := settings.Handler(g.limits(t), store)
 	h.Limiter.Now = func() time.Time { return time.UnixMilli(g.Now) }
 	h.Delay = func(context.Context, guard.Job) error { return nil }
+	if len(g.Blocked) > 0 {
+		h.Live = &live.Follower{Source: g, Guards: limits.Guards{h.Guard}, Now: h.Limiter.Now}
+		if err := h.Live.Read(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
 	number := 0
 	ask := func(event []byte) ([]byte, error) {
 		number++
@@ -203,6 +211,14 @@ func (g *golden) handler(t *testing.T) func(event []byte) ([]byte, error) {
 		}
 	}
 	return ask
+}
+
+// Settings implements [live.Source].
+func (g *golden) Settings(context.Context, bool) (live.Stored, error) { return live.Stored{}, nil }
+
+// Blocks implements [live.Source].
+func (g *golden) Blocks(context.Context, bool) (live.Stored, error) {
+	return live.Blocks{All: g.Blocked}.Stored(1)
 }
 
 // limits returns the guard, with the file's limit in place of its first one, and

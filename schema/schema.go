@@ -17,6 +17,7 @@
 //	subjects     the subjects of that activity, each with its limit, the narrowest first
 //	environment  the guard's variables; all others have their defaults
 //	table        "away": the table answers no request
+//	blocks       who is blocked, and from what
 //	now          the time of all events, in Unix milliseconds
 //	before       events that the guard gets first
 //	event        the event

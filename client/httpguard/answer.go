@@ -70,17 +70,21 @@ func unavailable(w http.ResponseWriter) {
 // refuse answers 429 with the guard's answer as a problem.
 func refuse(w http.ResponseWriter, d client.Decision) {
 	w.Header().Set("Retry-After", strconv.FormatInt(max(1, ceilSeconds(d.WaitTime.Milliseconds())), 10))
-	problem(w, http.StatusTooManyRequests, quotaExceeded(d))
+	problem(w, http.StatusTooManyRequests, refusal(d))
 }
 
-// quotaExceeded returns the problem of a refusal. It has all fields of the
-// guard's answer.
-func quotaExceeded(d client.Decision) []byte {
+// refusal returns the problem of a refusal. It has all fields of the guard's answer. A
+// block violates no policy.
+func refusal(d client.Decision) []byte {
 	d.Guard, d.Subjects = "", nil                                // the guard's own answer does not have them
 	violated, _ := json.Marshal(cmp.Or(d.LimitedBy, d.Activity)) //nolint:errchkjson // a text can't fail
 	answer, _ := d.MarshalJSON()                                 // texts and numbers can't fail
+	answer = bytes.TrimPrefix(answer, []byte("{"))
+	if d.Reason == client.Blocked {
+		return fmt.Appendf(nil, `{"title":"Too Many Requests","status":429,%s`, answer)
+	}
 	return fmt.Appendf(nil, `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded",`+
-		`"title":"Too Many Requests","status":429,"violated-policies":[%s],%s`, violated, bytes.TrimPrefix(answer, []byte("{")))
+		`"title":"Too Many Requests","status":429,"violated-policies":[%s],%s`, violated, answer)
 }
 
 // problem writes an RFC 9457 problem.

@@ -29,8 +29,9 @@ type Cleanup struct {
 
 	Metrics metrics.Writer // gets a line for each sweep that deletes
 
-	// Live holds what operators have granted to users and subjects. An erasure
-	// forgets their grants after their items are deleted. Nil if there are none.
+	// Live holds what operators have granted to users and subjects, and who is blocked. An
+	// erasure forgets their grants and lifts their blocks after their items are deleted. Nil
+	// if there are none.
 	Live   liveedit.Table
 	Guards limits.Guards // those that the settings in Live are about
 
@@ -51,6 +52,8 @@ type Table interface {
 type Request struct {
 	DryRun bool   // count, but delete nothing
 	UserID string // the user to erase, or the key of the subject; empty to sweep out what has expired
+
+	KeepBlocks bool // leave the user or the subject blocked
 }
 
 // An event is a request as its sender writes it.
@@ -63,6 +66,7 @@ type event struct {
 var fields = []input.Field[event]{
 	{Name: "dryRun", Read: func(e *event, f string, v strictjson.Value) error { return input.Bool(&e.DryRun, f, v) }},
 	{Name: "userId", Read: func(e *event, f string, v strictjson.Value) error { return input.ID(&e.UserID, f, v) }},
+	{Name: "keepBlocks", Read: func(e *event, f string, v strictjson.Value) error { return input.Bool(&e.KeepBlocks, f, v) }},
 	{Name: "subject", Read: func(e *event, f string, v strictjson.Value) error {
 		return input.TextsByName(&e.subject, f, v, `an object with a name and an id, such as {"room": "r42"}`)
 	}},
@@ -102,6 +106,8 @@ func decode(payload []byte) (Request, error) {
 		err = e.resolve()
 	case e.UserID != "":
 		err = input.CheckUserID(e.UserID)
+	case e.KeepBlocks:
+		err = &input.ValidationError{Field: "keepBlocks", Problem: "goes only with userId or subject"}
 	}
 	return e.Request, err
 }
@@ -157,7 +163,8 @@ func (c *Cleanup) Run(ctx context.Context, r Request) (Answer, error) {
 	return a, nil
 }
 
-// sweep sweeps the table, or erases a user or a subject and then their grants.
+// sweep sweeps the table, or erases a user or a subject, then their grants, and then their
+// blocks.
 func (c *Cleanup) sweep(ctx context.Context, r Request, s table.Sweep) (table.Swept, error) {
 	if r.UserID == "" {
 		return c.Table.Sweep(ctx, s)
@@ -167,13 +174,19 @@ func (c *Cleanup) sweep(ctx context.Context, r Request, s table.Sweep) (table.Sw
 		return swept, err
 	}
 	if _, err := liveedit.Forget(ctx, c.Live, c.Guards, r.UserID, c.now()); err != nil {
-		return swept, r.grantsKept(err)
+		return swept, r.kept("grants", err)
+	}
+	if r.KeepBlocks {
+		return swept, nil
+	}
+	if _, err := liveedit.Unblock(ctx, c.Live, liveedit.Change{At: c.now(), By: "erase"}, r.UserID, ""); err != nil {
+		return swept, r.kept("blocks", err)
 	}
 	return swept, nil
 }
 
-// grantsKept returns the error of an erasure that deleted all but the grants.
-func (r Request) grantsKept(err error) *input.Unavailable {
+// kept returns the error of an erasure that deleted all but the grants or the blocks.
+func (r Request) kept(what string, err error) *input.Unavailable {
 	why := err.Error()
 	if e, ok := errors.AsType[*ratelimit.StoreError](err); ok {
 		why = e.What // the rest is only for the log
@@ -182,7 +195,7 @@ func (r Request) grantsKept(err error) *input.Unavailable {
 	if r.ofSubject() {
 		whose = "the subject's"
 	}
-	return &input.Unavailable{What: whose + " items are deleted, but " + whose + " grants are not: " + why, Cause: err}
+	return &input.Unavailable{What: whose + " items are deleted, but " + whose + " " + what + " are not: " + why, Cause: err}
 }
 
 // ofSubject reports whether r erases a subject.

@@ -241,6 +241,8 @@ func (d document) Settings(context.Context, bool) (live.Stored, error) {
 	return live.Stored{Version: 1, Document: []byte(d.content)}, d.err
 }
 
+func (document) Blocks(context.Context, bool) (live.Stored, error) { return live.Stored{}, nil }
+
 func (d document) ChangeSettings(context.Context, int64, live.Stored, liveedit.Change) error {
 	return d.changed
 }

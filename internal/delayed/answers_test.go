@@ -79,6 +79,8 @@ func (d document) Settings(context.Context, bool) (live.Stored, error) {
 	return live.Stored{Version: 1, Document: d}, nil
 }
 
+func (document) Blocks(context.Context, bool) (live.Stored, error) { return live.Stored{}, nil }
+
 // Operators can let jobs through before their places: with a mode off or shadow, of the
 // function or a live one, or with a granted role that is not limited.
 func TestWhatLetsEachJobThrough(t *testing.T) {
@@ -113,4 +115,29 @@ func TestWhatLetsEachJobThrough(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A blocks is a table that has only blocks.
+type blocks live.Blocks
+
+func (blocks) Settings(context.Context, bool) (live.Stored, error) { return live.Stored{}, nil }
+
+func (b blocks) Blocks(context.Context, bool) (live.Stored, error) { return live.Blocks(b).Stored(1) }
+
+// A job whose place was given before its user was blocked is passed on at its time, and not
+// before. A new job is refused.
+func TestABlockStopsOnlyNewJobs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.fill(30)
+		spam := live.Block{UserID: canary, Until: time.UnixMilli(start).Add(time.Hour), Reason: "spam"}
+		b.Guard.Live = &live.Follower{Source: blocks{All: []live.Block{spam}}, Guards: limits.All, Now: b.Guard.Limiter.Now}
+		b.Guard.Live.Refresh(t.Context(), 0)()
+		if failed := b.work(t.Context(), body(start, 1), body(start+window, 3)); failed != "" || len(b.ready.sent) != 1 || len(b.delayed.sent) != 1 {
+			t.Errorf("failed %q, ready %v, delayed %v, want one on time and one early", failed, b.ready.sent, b.delayed.sent)
+		}
+		if a := b.decide(b.asks("new")); a.Allowed || a.Reason != ratelimit.Blocked || len(b.delayed.sent) != 1 {
+			t.Errorf("a new job: %+v, and %d are on the queue, want it blocked and 1", a, len(b.delayed.sent))
+		}
+	})
 }

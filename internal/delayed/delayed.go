@@ -114,7 +114,7 @@ func unavailable(err error) bool {
 // Only after pass does SQS delete the received message, so for a moment the job is there
 // twice. So a job may arrive twice, but is never lost.
 func (w *Worker) pass(ctx context.Context, job guard.Job) error {
-	a, err := w.Guard.Decide(ctx, guard.Request{UserID: job.UserID, Activity: job.Activity, ReadyAt: job.ReadyAt, RequestID: job.RequestID})
+	a, err := w.Guard.Decide(ctx, guard.Request{UserID: job.UserID, Activity: job.Activity, ReadyAt: job.ReadyAt, RequestID: job.RequestID, Queued: true})
 	if err != nil {
 		return err
 	}

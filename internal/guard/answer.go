@@ -28,6 +28,9 @@ func (a *Answer) Refused() bool { return a.Op == Check && !a.Allowed }
 // short reports whether fewer actions were granted than asked for.
 func (a *Answer) short() bool { return a.Granted < a.Count && a.Reason != ratelimit.Duplicate }
 
+// blocked reports whether an operator's block decided, also in shadow mode.
+func (a *Answer) blocked() bool { return a.Decision != nil && a.Decision.Reason == ratelimit.Blocked }
+
 // delayed reports whether the request was refused now and has a place for
 // later. It looks at the place and not at the reason, because the reason is
 // "unavailable" if memory gave the place in an outage.
@@ -75,13 +78,17 @@ func (a *Answer) appendFields(o *object) {
 	appendLimits(o, d.Each)
 }
 
-// appendFigures adds the figures of the count. A job that presents its place
+// appendFigures adds the figures of the count. A block counts nothing, and has only its
+// end. A job that presents its place
 // early or on time is decided without the table. Such an answer has no figures,
 // except the wait if the job is early.
 func appendFigures(o *object, d *ratelimit.Decision) {
 	switch {
 	case d.Limit != 0:
 		o.reading(d.Reading)
+	case d.Reason == ratelimit.Blocked:
+		o.int("waitTime", d.Wait.Milliseconds())
+		o.int("resetAt", d.ResetAt)
 	case d.ReadyAt != 0:
 		o.int("waitTime", d.Wait.Milliseconds())
 	}

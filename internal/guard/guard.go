@@ -5,22 +5,24 @@
 //
 //  1. An event that breaks the contract is a *[input.ValidationError]. Nothing
 //     is counted.
-//  2. If the activity has no limit, or its mode is off, the caller is allowed
+//  2. If an operator has blocked the caller or a subject, the request is refused
+//     and not counted: "blocked". A release, a renewal and a reset still work.
+//  3. If the activity has no limit, or its mode is off, the caller is allowed
 //     and not counted: "unlimited".
-//  3. If the caller has a bypass role, the caller is allowed and not counted:
+//  4. If the caller has a bypass role, the caller is allowed and not counted:
 //     "bypassed". The role comes from the event or from a grant by an operator.
-//  4. Otherwise the [ratelimit.Limiter] decides, by the limit of the caller's
+//  5. Otherwise the [ratelimit.Limiter] decides, by the limit of the caller's
 //     tier. A count that can never fit in that limit is a ValidationError.
-//  5. If the table does not answer, the limiter's memory decides a check or a
+//  6. If the table does not answer, the limiter's memory decides a check or a
 //     status: "unavailable". A release or a reset fails with an
 //     *[input.Unavailable]. With DenyOutage, so does a check or a status,
 //     except in shadow mode.
-//  6. In shadow mode, a refusal becomes an admission that is marked "shadow".
+//  7. In shadow mode, a refusal becomes an admission that is marked "shadow".
 //
 // For example, a user has used up 10/1m (userId and activity are left out):
 //
 //	event                              answer
-//	{"count": 0,  "roles": ["admin"]}  ValidationError: rule 1 wins over rule 3
+//	{"count": 0,  "roles": ["admin"]}  ValidationError: rule 1 wins over rule 4
 //	{"count": 50, "roles": ["admin"]}  bypassed: a limit does not matter here
 //	{"count": 50}                      ValidationError: 50 can never fit
 //	{}                                 limited, or shadow in shadow mode
@@ -127,9 +129,12 @@ func (h *Handler) Decide(ctx context.Context, r Request) (Answer, error) {
 		h.logInvalid(ctx, err)
 		return Answer{}, err
 	}
-	defer h.refresh(ctx, t)()
+	blocked := r.blocked(t)
+	defer h.refresh(ctx, blocked || t.Exempt())()
 	a := Answer{Allowed: true, Reason: ratelimit.Bypassed, Request: r, Granted: r.Count}
 	switch {
+	case blocked:
+		a = h.block(t, r)
 	case t.Unlimited:
 		a.Reason = ratelimit.Unlimited
 	case !t.Exempt():
@@ -154,6 +159,9 @@ func (h *Handler) terms(r *Request) (live.Terms, error) {
 		Activity: activity, UserID: r.UserID, Subjects: r.Subjects, Tier: r.Tier, Roles: r.Roles, At: h.Limiter.Clock(),
 		BypassRoles: h.BypassRoles, Mode: string(h.Mode),
 	})
+	if r.blocked(t) {
+		return t, nil
+	}
 	if err := r.validPlace(t.Limit, h.Delay != nil); err != nil || t.Exempt() {
 		return t, err
 	}
@@ -180,15 +188,15 @@ func (h *Handler) terms(r *Request) (live.Terms, error) {
 // the decision. A handler whose own mode is off never reads live limits.
 //
 // While the limiter's circuit breaker is open, a decision that needs the table
-// does not read live limits either, so that an outage costs it no time. An
-// exempt request still reads them, and waits up to a second for them. It never
-// asks the table otherwise, so without that a live mode "off" could stay forever. An
-// activity that is unlimited in the code does not wait: no setting can limit it.
-func (h *Handler) refresh(ctx context.Context, t live.Terms) (wait func()) {
-	if h.Mode == Off || !t.Exempt() && h.Limiter.CircuitOpen() {
+// does not read live limits either, so that an outage costs it no time. A request
+// that is decided without the table still reads them, and waits up to a second for them. It
+// never asks the table otherwise, so without that a live mode "off" or a block could stay
+// forever, or a new block go unnoticed.
+func (h *Handler) refresh(ctx context.Context, withoutTable bool) (wait func()) {
+	if h.Mode == Off || !withoutTable && h.Limiter.CircuitOpen() {
 		return func() {}
 	}
-	if !t.Exempt() || t.Limit.IsZero() {
+	if !withoutTable {
 		return h.Live.Refresh(ctx, 0)
 	}
 	ctx, release := retry.Before(ctx, retry.Margin)
@@ -244,6 +252,17 @@ func (h *Handler) ask(ctx context.Context, t live.Terms, r Request) (Answer, err
 		}
 	}
 	return h.answer(t, r, d), nil
+}
+
+// block returns the answer to a request that is blocked. In shadow mode it is let through.
+func (h *Handler) block(t live.Terms, r Request) Answer {
+	d := &ratelimit.Decision{Reason: ratelimit.Blocked}
+	d.Wait, d.ResetAt, d.LimitedBy = t.Block.Until.Sub(h.Limiter.Clock().Truncate(time.Millisecond)), t.Block.Until.UnixMilli(), t.Block.Subject()
+	a := Answer{Request: r, Reason: d.Reason, Decision: d, Message: cmp.Or(h.Guard.BlockedMessage, "You can't do this at the moment.")}
+	if Mode(t.Mode) == Shadow {
+		a.Allowed, a.Reason, a.Message = true, ratelimit.Shadow, ""
+	}
+	return a
 }
 
 // lowest returns the index of the limit with the lowest number; -1: there is none.

@@ -66,7 +66,7 @@ func (h *Handler) answerCall(ctx context.Context, payload []byte, c call) []byte
 		return reply(http.StatusOK, "application/json", a.AppendJSON(nil), headers...)
 	}
 	after := max(1, ceilSeconds(a.Decision.Wait.Milliseconds()))
-	return quotaExceeded(a).reply(append(headers, "Retry-After", strconv.FormatInt(after, 10))...)
+	return refusal(a).reply(append(headers, "Retry-After", strconv.FormatInt(after, 10))...)
 }
 
 // rateLimitHeaders returns the header fields of
@@ -126,12 +126,18 @@ func newProblem(status int, kind string) *problem {
 	return p
 }
 
-// quotaExceeded returns a refusal as a problem, with all fields of the answer.
-// The violated policy has the same name as in the RateLimit-Policy header.
-func quotaExceeded(a Answer) *problem {
-	p := newProblem(http.StatusTooManyRequests, "https://iana.org/assignments/http-problem-types#quota-exceeded")
-	violated, _ := strictjson.AppendQuote(nil, cmp.Or(a.Decision.LimitedBy, a.Activity))
-	p.rawArray("violated-policies", violated)
+// refusal returns a refusal as a problem, with all fields of the answer. The violated
+// policy has the same name as in the RateLimit-Policy header. A block violates none.
+func refusal(a Answer) *problem {
+	kind := "https://iana.org/assignments/http-problem-types#quota-exceeded"
+	if a.blocked() {
+		kind = ""
+	}
+	p := newProblem(http.StatusTooManyRequests, kind)
+	if kind != "" {
+		violated, _ := strictjson.AppendQuote(nil, cmp.Or(a.Decision.LimitedBy, a.Activity))
+		p.rawArray("violated-policies", violated)
+	}
 	a.appendFields(&p.object)
 	return p
 }

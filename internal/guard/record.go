@@ -20,7 +20,7 @@ func (h *Handler) record(ctx context.Context, a Answer) {
 	if a.Decision != nil && a.Decision.Outage != nil {
 		h.logOutage(ctx, a.Request, a.Decision.Outage)
 	}
-	if a.Decision != nil && a.short() && a.Op == Check {
+	if a.Decision != nil && a.short() && a.Op == Check && !a.blocked() {
 		h.logRefusal(ctx, a)
 	}
 	h.measure(a.Activity, figures(a))
@@ -169,7 +169,7 @@ func figures(a Answer) []metrics.Value {
 	}
 	check, d := a.Op == Check, a.Decision
 	mark(outcome(a), check)
-	if d == nil {
+	if d == nil || a.blocked() { // decided without the limiter
 		return values
 	}
 	values = append(values, metrics.Value{Name: "Requests", Count: int64(d.Requests)}) // also none
@@ -215,6 +215,8 @@ func refusing(a Answer) (names []string) {
 // outcome returns the name of the metric that counts a check.
 func outcome(a Answer) string {
 	switch {
+	case a.blocked():
+		return "Blocked"
 	case a.Reason == ratelimit.Bypassed:
 		return "Bypassed"
 	case a.Reason == ratelimit.Shadow:

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/strictjson"
@@ -28,6 +29,16 @@ type Request struct {
 	ReadyAt   int64             // check, if the policy gives places: the place given earlier, in Unix milliseconds; zero for none
 	Subjects  map[string]string // the ids of the others in whose items the action counts, by the names that the activity has
 	Job       []byte            // check, if the policy gives places: JSON for the delayed queue; nil for none
+
+	// Queued is set for a job from the delayed queue. It has its place already, so no block
+	// refuses it. No event can set it.
+	Queued bool
+}
+
+// blocked reports whether a block in t refuses r. What was counted before it can still be
+// given back.
+func (r *Request) blocked(t live.Terms) bool {
+	return !t.Block.Until.IsZero() && (r.Op == Check || r.Op == Status) && !r.Queued
 }
 
 // An Op is an operation of a guard. Empty means Check.

@@ -15,9 +15,14 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 )
 
-// ChangeSettings and SettingsHistory make a settings a table that operators can change.
+// ChangeSettings, ChangeBlocks and SettingsHistory make a settings a table that operators can change.
 func (s *settings) ChangeSettings(_ context.Context, _ int64, after live.Stored, _ liveedit.Change) error {
 	s.Stored = after
+	return nil
+}
+
+func (s *settings) ChangeBlocks(_ context.Context, _ int64, after live.Stored, _ liveedit.Change) error {
+	s.blocks = after
 	return nil
 }
 

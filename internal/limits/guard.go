@@ -60,6 +60,10 @@ type Guard struct {
 	Message    string // the text for a refused user
 	Activities []Activity
 
+	// BlockedMessage is the text for a user whom an operator has blocked; empty: You can't
+	// do this at the moment.
+	BlockedMessage string
+
 	// These describe the function in template.yaml. No decision depends on them.
 	Description  string // one sentence; empty: it names the first activity
 	MemorySize   int    // MB, 128 to 10,240; 0: as in Globals

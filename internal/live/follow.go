@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -22,17 +23,20 @@ const (
 	grace    = 20 * time.Millisecond // how long a finished answer waits for a read, which Lambda would freeze after the response
 )
 
-// A Source holds the settings document.
+// A Source holds two documents: the settings, and who is blocked.
 type Source interface {
-	// Settings returns the document and what is beside it. It returns the zero Stored
-	// only if there is no document. A read that is not consistent may return an older
-	// document.
+	// Settings returns the document of the settings and what is beside it. It returns the
+	// zero Stored only if there is no document. A read that is not consistent may return
+	// an older document.
 	Settings(ctx context.Context, consistent bool) (Stored, error)
+
+	// Blocks does the same for the document of blocks, beside which there is nothing.
+	Blocks(ctx context.Context, consistent bool) (Stored, error)
 }
 
 // A Follower keeps an instance's limits up to date. At most every 30 s it reads
-// the settings while a decision is made, and the limits apply from the next one on. If a
-// read fails, the last good limits stay in force, and the next read is due 5 s later.
+// both documents while a decision is made, and they apply from the next one on. If a read
+// fails, the last good document stays in force, and the next read is due 5 s later.
 //
 // Lambda freezes an instance after it responds, also in the middle of a read. The read
 // goes on when the instance does:
@@ -53,8 +57,29 @@ type Follower struct {
 	rest   time.Duration // how long after that the next one is due
 	reads  int           // how many have begun
 	latest *read         // in the background; nil: none has begun
-	used   int           // the number of the latest read that was followed
-	seen   Stored        // from which last was made
+
+	settings, blocks followed
+}
+
+// A followed is what a follower knows about one of the documents.
+type followed struct {
+	used int    // the number of the latest read that was followed
+	seen Stored // what it found
+}
+
+// A document is one that a follower reads, and how.
+type document struct {
+	*followed
+	read  func(ctx context.Context, consistent bool) (Stored, error)
+	apply func(context.Context, Stored) error
+}
+
+// documents returns the two documents.
+func (f *Follower) documents() [2]document {
+	return [2]document{
+		{&f.settings, f.Source.Settings, f.apply},
+		{&f.blocks, f.Source.Blocks, f.applyBlocks},
+	}
 }
 
 // A read is one read in the background.
@@ -162,59 +187,76 @@ func (f *Follower) now() time.Time {
 	return time.Now()
 }
 
-// Read reads the settings at once, with a consistent read, and follows them.
+// Read reads the documents at once, with consistent reads, and follows them.
 func (f *Follower) Read(ctx context.Context) error {
 	f.mu.Lock()
 	f.reads++
 	number := f.reads
 	f.mu.Unlock()
-	found, err := f.Source.Settings(ctx, true)
-	if err != nil {
-		return err
-	}
-	return f.follow(ctx, found, number)
+	return f.both(func(d document) error {
+		found, err := d.read(ctx, true)
+		if err != nil {
+			return err
+		}
+		return f.follow(ctx, d, found, number)
+	})
 }
 
-// refresh reads the settings with eventual consistency, which costs half as much. If it
+// refresh reads the documents with eventual consistency, which costs half as much. If it
 // finds an older document than the last one, or none, the read may be stale, or an
 // operator has restored or deleted the document. A consistent read tells which.
 func (f *Follower) refresh(ctx context.Context, number int) error {
-	found, err := f.Source.Settings(ctx, false)
-	if err != nil {
-		return err
-	}
-	f.mu.Lock()
-	seen := f.seen
-	f.mu.Unlock()
-	if found.Version <= seen.Version && !found.equal(seen) {
-		if found, err = f.Source.Settings(ctx, true); err != nil {
+	err := f.both(func(d document) error {
+		found, err := d.read(ctx, false)
+		if err != nil {
 			return err
 		}
+		f.mu.Lock()
+		seen := d.seen
+		f.mu.Unlock()
+		if found.Version <= seen.Version && !found.equal(seen) {
+			if found, err = d.read(ctx, true); err != nil {
+				return err
+			}
+		}
+		return f.follow(ctx, d, found, number)
+	})
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err == nil && number == f.reads {
+		f.rest = every
 	}
-	return f.follow(ctx, found, number)
+	return err
+}
+
+// both calls do for the two documents at the same time.
+func (f *Follower) both(do func(document) error) error {
+	all := f.documents()
+	blocks := make(chan error, 1)
+	go func() { blocks <- do(all[1]) }()
+	settings := do(all[0])
+	return errors.Join(settings, <-blocks)
 }
 
 // follow applies the document that the read with this number found, unless it is applied
 // already, or a later read ended before this one.
-func (f *Follower) follow(ctx context.Context, found Stored, number int) error {
+func (f *Follower) follow(ctx context.Context, d document, found Stored, number int) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if number < f.used {
+	if number < d.used {
 		return nil
 	}
-	if !found.equal(f.seen) {
-		if err := f.apply(ctx, found); err != nil {
+	if !found.equal(d.seen) {
+		if err := d.apply(ctx, found); err != nil {
 			return err
 		}
+		d.seen = found
 	}
-	f.used = number
-	if number == f.reads {
-		f.rest = every
-	}
+	d.used = number
 	return nil
 }
 
-// apply applies a document. The caller holds f.mu.
+// apply applies the document of the settings. The caller holds f.mu.
 func (f *Follower) apply(ctx context.Context, found Stored) error {
 	s, err := found.Settings()
 	if err != nil {
@@ -222,7 +264,6 @@ func (f *Follower) apply(ctx context.Context, found Stored) error {
 	}
 	l, problems := s.Limits(f.Guards, f.last.Load())
 	f.last.Store(l)
-	f.seen = found
 	for i, err := range problems {
 		if e, ok := errors.AsType[*input.ValidationError](err); ok && (e.Field == "activity" || e.Field == "group") { // its name may be a user id
 			problems[i] = errors.New("an override is of an activity or a group without a limit in the code")
@@ -230,6 +271,19 @@ func (f *Follower) apply(ctx context.Context, found Stored) error {
 	}
 	if len(problems) > 0 {
 		f.warn(ctx, "applied", errors.Join(problems...))
+	}
+	return nil
+}
+
+// applyBlocks applies the document of blocks. The caller holds f.mu.
+func (f *Follower) applyBlocks(ctx context.Context, found Stored) error {
+	b, err := found.Blocks()
+	if err != nil {
+		return err
+	}
+	f.last.Store(f.last.Load().With(b))
+	if n := len(b.Damaged); n > 0 {
+		f.warn(ctx, "applied", fmt.Errorf("%d of the entries in the document of blocks can't be read", n))
 	}
 	return nil
 }

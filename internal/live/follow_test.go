@@ -219,6 +219,9 @@ type table struct {
 	failFrom int           // reads from this one on fail; 0: none
 	slow     time.Duration // for each read
 	reads    int
+
+	blocks    Stored
+	blocksErr error
 }
 
 func (t *table) Settings(_ context.Context, consistent bool) (Stored, error) {
@@ -232,6 +235,8 @@ func (t *table) Settings(_ context.Context, consistent bool) (Stored, error) {
 	}
 	return t.Stored, t.err
 }
+
+func (t *table) Blocks(context.Context, bool) (Stored, error) { return t.blocks, t.blocksErr }
 
 // put changes the document to these overrides, a JSON object.
 func (t *table) put(overrides string) {

@@ -55,6 +55,8 @@ func (i *frozenInstance) Settings(ctx context.Context, _ bool) (Stored, error) {
 	return found, nil
 }
 
+func (*frozenInstance) Blocks(context.Context, bool) (Stored, error) { return Stored{}, nil }
+
 // decide makes a decision of 10 ms, freezes the instance, and returns the mode and the
 // limit that the decision used.
 func (i *frozenInstance) decide(freeze time.Duration) string {

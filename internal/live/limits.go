@@ -18,6 +18,7 @@ import (
 type Limits struct {
 	activities map[string]activity
 	grants     map[string][]Grant
+	blocks     map[string][]Block // by user or by the key of a subject
 }
 
 type activity struct {
@@ -54,6 +55,8 @@ type Terms struct {
 	Unlimited bool   // there is no limit, or the mode is off: nothing is counted
 	Role      string // a bypass role, granted or the caller's, with which nothing is counted; empty: none
 	Tier      string // a granted tier that the activity has; it replaces the tier of the caller
+
+	Block Block // that keeps the user or a subject from the activity, whatever the rest says; zero: none
 }
 
 // A Subject is one of the case, with its limit as Terms has it.
@@ -104,6 +107,9 @@ func (l *Limits) Terms(c Case) (t Terms) {
 		t.Subjects = append(t.Subjects, one)
 	}
 	t.Unlimited = t.Limit.IsZero() || t.Mode == off
+	if c.Mode != off {
+		t.Block = l.blocked(c)
+	}
 	return t
 }
 
@@ -152,7 +158,7 @@ func (l *Limits) Activity(a limits.Activity) (now limits.Activity, mode string) 
 // Limits applies the settings to the code's guards. What the code can't follow,
 // for example after a deploy or an edit by hand, must not stop the rest. It keeps
 // the value that it had in last, which may be nil, or else the code's. The
-// problems name it. They can contain user ids, so they are not for a log.
+// blocks stay as they are in last. The problems name what the code can't follow. They can contain user ids, so they are not for a log.
 func (s Settings) Limits(guards limits.Guards, last *Limits) (l *Limits, problems []error) {
 	l = &Limits{activities: make(map[string]activity), grants: make(map[string][]Grant)}
 	c := change{Settings: s, last: last, known: make(map[[2]string]bool)}
@@ -170,6 +176,9 @@ func (s Settings) Limits(guards limits.Guards, last *Limits) (l *Limits, problem
 	}
 	for _, g := range s.Grants {
 		l.grants[g.UserID] = append(l.grants[g.UserID], g)
+	}
+	if last != nil {
+		l.blocks = last.blocks
 	}
 	return l, c.problems
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/cric-talk/guards/internal/live"
 )
 
-// A Table stores the settings document and its history.
+// A Table stores the settings, the blocks and their history.
 type Table interface {
 	live.Source
 
@@ -24,7 +24,10 @@ type Table interface {
 	// document), the error is ErrConflict.
 	ChangeSettings(ctx context.Context, before int64, after live.Stored, c Change) error
 
-	// SettingsHistory returns all changes, the newest first.
+	// ChangeBlocks does the same with the document of blocks.
+	ChangeBlocks(ctx context.Context, before int64, after live.Stored, c Change) error
+
+	// SettingsHistory returns all changes of both documents, the newest first.
 	SettingsHistory(ctx context.Context) ([]Change, error)
 }
 
@@ -33,19 +36,20 @@ var ErrConflict = errors.New("somebody else changed the live limits at the same 
 
 // A Change records who changed what, when and why. It never names a user.
 type Change struct {
-	Version int64     `json:"version"`
+	Version int64     `json:"version"` // of the settings; block, unblock: of the blocks
 	At      time.Time `json:"at"`
 	By      string    `json:"by"`
 	What    string    `json:"what"` // in words, of a change that has no Op, because older code made it
 	Why     string    `json:"why,omitzero"`
 
-	Op       string    `json:"op,omitzero"`       // set, unset, grant, revoke or forget
-	Activity string    `json:"activity,omitzero"` // set, unset: also write/room or content.writes; grant, revoke: the name of a subject, such as tenant
+	Op       string    `json:"op,omitzero"`       // set, unset, grant, revoke, forget, block or unblock
+	Activity string    `json:"activity,omitzero"` // set, unset: also write/room or content.writes; grant, revoke: the name of a subject, such as tenant; block, unblock: empty means all
 	Tier     string    `json:"tier,omitzero"`     // set, unset: the only tier that is changed; grant: the tier that a user gets
 	Limit    string    `json:"limit,omitzero"`    // set
 	Mode     string    `json:"mode,omitzero"`     // set
 	Role     string    `json:"role,omitzero"`     // grant
-	Until    time.Time `json:"until,omitzero"`    // grant
+	Until    time.Time `json:"until,omitzero"`    // grant, block
+	Subject  string    `json:"subject,omitzero"`  // block, unblock: the name of a subject; empty: a user
 }
 
 // With 200 grants that have the longest texts, the document takes about 150 KB.
@@ -69,18 +73,15 @@ func Read(ctx context.Context, from live.Source) (s live.Settings, version int64
 // stores the settings that edit returned. It fills in the version of c, and stamps
 // what was changed with its name, time and reason. Without a time there is no stamp.
 func Edit(ctx context.Context, t Table, guards limits.Guards, c Change, edit func(Draft) (Draft, error)) error {
-	if len(c.By) > mostBy || len(c.Why) > mostWhy {
-		return fmt.Errorf("who makes the change has %d bytes, and why %d, want at most %d and %d", len(c.By), len(c.Why), mostBy, mostWhy)
+	by, err := c.stamp()
+	if err != nil {
+		return err
 	}
 	before, version, err := Read(ctx, t)
 	if err != nil {
 		return err
 	}
-	c.At = c.At.UTC().Truncate(time.Millisecond)
-	draft := Draft{Settings: before}
-	if !c.At.IsZero() {
-		draft.by = live.Stamp{Since: c.At, By: c.By, Why: c.Why}
-	}
+	draft := Draft{Settings: before, by: by}
 	after, err := edit(draft)
 	if err != nil {
 		return err
@@ -96,25 +97,43 @@ func Edit(ctx context.Context, t Table, guards limits.Guards, c Change, edit fun
 	return t.ChangeSettings(ctx, version, stored, c)
 }
 
+// stamp checks who makes the change and why, and returns the stamp for what it changes.
+// Without a time, the stamp is zero.
+func (c *Change) stamp() (by live.Stamp, err error) {
+	if len(c.By) > mostBy || len(c.Why) > mostWhy {
+		return by, fmt.Errorf("who makes the change has %d bytes, and why %d, want at most %d and %d", len(c.By), len(c.Why), mostBy, mostWhy)
+	}
+	if c.At = c.At.UTC().Truncate(time.Millisecond); !c.At.IsZero() {
+		by = live.Stamp{Since: c.At, By: c.By, Why: c.Why}
+	}
+	return by, nil
+}
+
 // errNothing stops an edit that would change nothing.
 var errNothing = errors.New("nothing to change")
+
+// untilStored calls edit again if somebody else changed the document at the same time.
+func untilStored(edit func() error) (err error) {
+	for range 5 {
+		if err = edit(); !errors.Is(err, ErrConflict) {
+			break
+		}
+	}
+	if errors.Is(err, errNothing) {
+		return nil
+	}
+	return err
+}
 
 // Forget drops all grants of a user from the table, and returns how many there
 // were. If somebody else changes the settings at the same time, it tries again.
 func Forget(ctx context.Context, t Table, guards limits.Guards, userID string, now time.Time) (forgotten int, err error) {
-	for range 5 {
-		err = Edit(ctx, t, guards, Change{At: now, By: "erase", Op: "forget"}, func(d Draft) (Draft, error) {
+	return forgotten, untilStored(func() error {
+		return Edit(ctx, t, guards, Change{At: now, By: "erase", Op: "forget"}, func(d Draft) (Draft, error) {
 			if d, forgotten = d.Revoke(userID); forgotten == 0 {
 				return d, errNothing
 			}
 			return d, nil
 		})
-		switch {
-		case errors.Is(err, errNothing):
-			return 0, nil
-		case !errors.Is(err, ErrConflict):
-			return forgotten, err
-		}
-	}
-	return forgotten, err
+	})
 }

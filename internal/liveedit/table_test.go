@@ -13,21 +13,32 @@ import (
 // A table keeps settings in memory.
 type table struct {
 	live.Stored
+	blocks  live.Stored
 	history []Change
 	race    func() // runs once, before a change
 }
 
 func (t *table) Settings(context.Context, bool) (live.Stored, error) { return t.Stored, nil }
 
+func (t *table) Blocks(context.Context, bool) (live.Stored, error) { return t.blocks, nil }
+
 func (t *table) ChangeSettings(_ context.Context, before int64, after live.Stored, c Change) error {
+	return t.change(&t.Stored, before, after, c)
+}
+
+func (t *table) ChangeBlocks(_ context.Context, before int64, after live.Stored, c Change) error {
+	return t.change(&t.blocks, before, after, c)
+}
+
+func (t *table) change(now *live.Stored, before int64, after live.Stored, c Change) error {
 	if race := t.race; race != nil {
 		t.race = nil
 		race()
 	}
-	if before != t.Version {
+	if before != now.Version {
 		return ErrConflict
 	}
-	t.Stored = after
+	*now = after
 	t.history = slices.Insert(t.history, 0, c)
 	return nil
 }

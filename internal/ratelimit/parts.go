@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -24,7 +25,7 @@ func (p *Part) ask(op Op, now int64) question {
 }
 
 const (
-	minGiveBack = 100 * time.Millisecond // of a decision's time is kept, or a fifth, to give back what the parts before a refusal have counted
+	minGiveBack = 100 * time.Millisecond // of a decision's time is kept, or a fifth, to give back what it has counted
 	mostParts   = 4                      // of an action, so that their questions stay on the stack
 )
 
@@ -32,12 +33,13 @@ const (
 type action struct {
 	limiter   *Limiter
 	parts     []Part
-	now       time.Time // of all parts
-	end       time.Time // when giving back ends; zero: it has no end
+	now       time.Time     // of all parts
+	end       time.Time     // of the decision's time; zero: it has no end
+	kept      time.Duration // before the end, to give back what the parts have counted
 	questions []question
 	known     []Known
 	decisions []Decision
-	reached   bool // the store has answered
+	reached   bool // the store has answered, or this decision has less than its whole time for it
 }
 
 // DecideAll decides an action that several parts count: all of them count it, or none.
@@ -64,7 +66,7 @@ func (l *Limiter) DecideAll(ctx context.Context, op Op, parts []Part, readOn boo
 		a.questions = append(a.questions, parts[i].ask(op, a.now.UnixMilli()))
 		a.known = append(a.known, l.recall(&a.questions[i]))
 	}
-	ctx, stop := a.divide(ctx)
+	ctx, stop := a.begin(ctx)
 	defer stop()
 	var err error
 	switch op {
@@ -82,28 +84,30 @@ func (l *Limiter) DecideAll(ctx context.Context, op Op, parts []Part, readOn boo
 	return all, err
 }
 
-// divide returns the context of the parts' decisions. Giving back has what is left of the
-// time then: at least a fifth, and not less than minGiveBack. A single part has all of the
-// time. The caller must call stop.
-func (a *action) divide(ctx context.Context) (parts context.Context, stop func()) {
+// begin starts the time of the decision, for all its requests together. If the caller's time
+// ends earlier, giving back goes on after it. The caller must call stop.
+func (a *action) begin(ctx context.Context) (whole context.Context, stop func()) {
 	timeout := a.limiter.Timeout
 	if timeout == 0 {
 		return ctx, func() {}
 	}
-	kept := min(max(minGiveBack, timeout/5), timeout/2)
+	a.kept = min(max(minGiveBack, timeout/5), timeout/2)
 	a.end = time.Now().Add(timeout)
-	if other, ok := ctx.Deadline(); ok && other.Add(kept).Before(a.end) {
-		a.end = other.Add(kept)
+	if other, ok := ctx.Deadline(); ok && other.Add(a.kept).Before(a.end) {
+		a.end = other.Add(a.kept)
 	}
-	if len(a.parts) == 1 {
-		kept = 0
-	}
-	return context.WithTimeout(ctx, timeout-kept)
+	return context.WithDeadline(ctx, a.end)
 }
 
-// decide decides part i.
+// decide decides part i. As long as nothing is counted that may have to be given back, it has
+// all of the time.
 func (a *action) decide(ctx context.Context, i int) error {
 	q := &a.questions[i]
+	if a.kept > 0 && a.reached && i > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithDeadline(ctx, a.end.Add(-a.kept))
+		defer stop()
+	}
 	q.reached = a.reached
 	d, err := a.limiter.decide(ctx, q, a.known[i], a.now)
 	a.reached = a.reached || err == nil && d.Outage == nil && d.Requests > 0
@@ -166,7 +170,7 @@ func (a *action) probe(ctx context.Context, i int) error {
 	if err != nil { // perhaps it was answered, and too late
 		a.questions[i].barred = asStoreError(err)
 	}
-	a.reached = a.reached || err == nil
+	a.reached = a.reached || err == nil || errors.Is(err, errProbe)
 	a.decisions[i].Requests += t.requests
 	return err
 }

@@ -134,4 +134,5 @@ const (
 	Unlimited   Reason = "unlimited"   // the activity has no limit
 	Bypassed    Reason = "bypassed"    // the caller has a role that is never limited
 	Shadow      Reason = "shadow"      // over the limit, and let through
+	Blocked     Reason = "blocked"     // an operator has blocked the user or a subject
 )

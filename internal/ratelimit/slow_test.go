@@ -79,6 +79,53 @@ func TestASlowTableDecides(t *testing.T) {
 	}
 }
 
+// A decision of two requests, one after the other, has one time for both: with a room, or on an
+// instance that doesn't know the item yet. As long as both answers come within it, the table
+// decides. After that, memory does, and the table still decides what takes one request.
+func TestASlowTableDecidesTwoRequestsInOneTime(t *testing.T) {
+	for _, timeout := range []int{1000, 250} { // milliseconds
+		for _, percent := range []int{2, 9, 20, 34, 45, 49, 55, 60, 90} {
+			answers := time.Duration(timeout*percent) * time.Millisecond / 100
+			fit := 2*percent < 100
+			withRoom := 2*int(answers.Milliseconds()) < timeout-max(100, timeout/5) // this is kept for giving back
+			t.Run(fmt.Sprintf("%v of %d ms", answers, timeout), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					time.Sleep(time.Minute - time.Duration(time.Now().UnixNano())%time.Minute) // one window
+					store := new(memstore.Store)
+					instance := func() *Limiter {
+						f := &faulty{Store: store, faults: []fault{slowly(answers)}}
+						return &Limiter{Store: f, Timeout: time.Duration(timeout) * time.Millisecond, Memory: NewMemory(mib)}
+					}
+					expect := func(what string, d Decision, table bool) {
+						t.Helper()
+						if got := d.Reason == OK || d.Reason == Limited; got != table || d.Requests > 5 {
+							t.Errorf("%s: %s after %d requests, want it from the table: %v, after at most 5", what, inWords(d), d.Requests, table)
+						}
+					}
+					l := instance()
+					for n := range 8 {
+						d, err := l.DecideAll(t.Context(), Check, say(fmt.Sprint("r", n), "lounge", true, true), false)
+						if err != nil {
+							t.Fatal(err)
+						}
+						expect(fmt.Sprint("with a room, request ", n), d, withRoom || n >= 5)
+						one := request(policy.Must("10/1m"), fmt.Sprint("one", n), 1)
+						one.UserID = fmt.Sprint("other", n)
+						expect(fmt.Sprint("another user, request ", n), mustCheck(t, l, one), true)
+					}
+					for n := range 4 {
+						r := request(policy.Must("bucket 10/1m"), fmt.Sprint("cold", n), 1)
+						r.Activity = "cold"
+						d := mustCheck(t, instance(), r)
+						expect(fmt.Sprint("cold, request ", n), d, fit || n == 0)
+					}
+					settle()
+				})
+			})
+		}
+	}
+}
+
 // One connection is dead: the requests on it get no answer and are not performed. A probe on a
 // new connection shows that, and then the write goes there.
 func TestADeadConnectionCostsTwoRequests(t *testing.T) {

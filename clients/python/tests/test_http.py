@@ -153,6 +153,18 @@ def test_a_refused_request(server: Server, get: Get) -> None:
     assert int(response.headers["Content-Length"]) == len(response.content)
 
 
+def test_a_blocked_request(server: Server, get: Get) -> None:
+    server.does(refuse(reason="blocked", limit=None, activityCount=None, remaining=None))
+    response = get({}, {})
+    assert response.status_code == 429
+    assert response.headers["Retry-After"] == "2"
+    assert "RateLimit" not in response.headers
+    problem = response.json()
+    assert (problem["title"], problem["reason"]) == ("Too Many Requests", "blocked")
+    assert "type" not in problem
+    assert "violated-policies" not in problem
+
+
 def test_a_handler_that_fails_gives_nothing_back(server: Server, get: Get) -> None:
     assert get({}, {}, BROKEN).status_code == 500
     assert [received.event["op"] for received in server.received] == ["check"]

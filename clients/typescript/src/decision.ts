@@ -11,7 +11,9 @@ export type Reason =
   | "shadow"
   | "duplicate"
   | "unavailable"
-  | "expired";
+  | "expired"
+  /** An operator has blocked the user or a subject, until `resetAt`. */
+  | "blocked";
 
 /** The figures of one limit. */
 export interface Figures {
@@ -78,7 +80,7 @@ export interface Decision extends Partial<Figures> {
   readyAt?: number;
   /** For `delayed`: places given in later windows, up to and including this one. */
   enqueued?: number;
-  /** With several limits or subjects: the name of the one that refused, such as `room` or `room.minute`. */
+  /** With several limits or subjects: the name of the one that refused, such as `room` or `room.minute`. For `blocked`: the subject. */
   limitedBy?: string;
   /** With several limits or subjects: the figures of each. */
   limits?: NamedFigures[];

@@ -23,11 +23,12 @@ export function refusal(decision: Decision): Refusal {
       detail: decision.message,
     });
   }
+  const [type, violated] = ["https://iana.org/assignments/http-problem-types#quota-exceeded", [decision.limitedBy ?? decision.activity]];
   return problem(429, Math.max(1, seconds(decision.waitTime ?? 0)), {
-    type: "https://iana.org/assignments/http-problem-types#quota-exceeded",
+    ...(decision.reason !== "blocked" && { type }),
     title: "Too Many Requests",
     status: 429,
-    "violated-policies": [decision.limitedBy ?? decision.activity],
+    ...(decision.reason !== "blocked" && { "violated-policies": violated }),
     ...answer,
   });
 }

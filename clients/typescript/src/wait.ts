@@ -13,18 +13,18 @@ export interface WaitOptions {
 }
 
 /** What `wait` reads of a decision. */
-export type Waiting = Pick<Decision, "waitTime"> & Partial<Pick<Decision, "allowed">>;
+export type Waiting = Pick<Decision, "waitTime"> & Partial<Pick<Decision, "allowed" | "reason">>;
 
 /** See Guards.wait. */
 export async function wait(decision: Waiting, options: WaitOptions = {}): Promise<boolean> {
   if (!isPlain(decision)) throw new ValidationError(`the decision is ${kindOf(decision)}, want that of a check`);
   const { most = 60_000, signal } = readWaitOptions(options);
-  const { allowed, waitTime } = decision;
+  const { allowed, reason, waitTime } = decision;
   if (waitTime !== undefined && !(Number.isFinite(waitTime) && waitTime >= 0)) {
     throw new ValidationError(`waitTime is ${typeof waitTime === "number" ? waitTime : kindOf(waitTime)}, want milliseconds`);
   }
   if (!waitTime) return allowed === true || waitTime === 0;
-  if (waitTime > most) return false;
+  if (waitTime > most || reason === "blocked") return false;
   // Without a random part, everybody who was refused would come back in the same millisecond.
   const end = performance.now() + waitTime + Math.random() * Math.max(50, waitTime / 10);
   for (let left = end - performance.now(); left > 0; left = end - performance.now()) {

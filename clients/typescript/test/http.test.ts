@@ -31,6 +31,13 @@ test("the violated policy is the limit that refused", () => {
   assert.deepEqual(body["violated-policies"], ["day"]);
 });
 
+test("a block is a 429 without a policy", () => {
+  const { limit, activityCount, remaining, ...blocked } = { ...refused, reason: "blocked" } as Decision;
+  const { type, title, "violated-policies": violated, reason } = JSON.parse(refusal(blocked).body);
+  assert.deepEqual([type, title, violated, reason], [undefined, "Too Many Requests", undefined, "blocked"]);
+  assert.equal(tooMany(blocked).headers.get("RateLimit"), null);
+});
+
 test("an outage that denied is a 503", () => {
   const outage = new OutageError("posts-guard did not answer: timeout after 3000 ms");
   const { status, headers, body } = refusal({ ...refused, message: "Please try again later.", outage });

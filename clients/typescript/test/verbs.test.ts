@@ -204,6 +204,7 @@ test("wait does not sleep if there is nothing to wait for, or too much", async (
   assert.equal(await guards.wait({}), false);
   assert.equal(await guards.wait({ allowed: false }), false);
   assert.equal(await guards.wait({ waitTime: 60_001 }), false);
+  assert.equal(await guards.wait({ waitTime: 5, reason: "blocked" }), false);
   assert.equal(await guards.wait({ waitTime: 101 }, { most: 100 }), false);
   assert.deepEqual(sleeps, []);
 });

@@ -48,7 +48,7 @@ func TestEachWidgetShowsWhatItsTitleNames(t *testing.T) {
 		"Allowed, by guard and activity": byActivity(`\"Allowed\"`),
 		"Refused, by guard and activity; with subjects, by whose limit": append(byActivity(`\"Refused\"`),
 			`SEARCH('{\"NamePrefixGuards\",Guard,Activity,LimitedBy} MetricName=\"RefusedBy\"', 'Sum'`),
-		"Bypassed and shadowed; renewals of expired slots":                     byActivity(`(\"Bypassed\" OR \"Shadowed\" OR \"Expired\")`),
+		"Bypassed, shadowed and blocked; renewals of expired slots":            byActivity(`(\"Bypassed\" OR \"Shadowed\" OR \"Blocked\" OR \"Expired\")`),
 		"Degraded: decided without the table":                                  byActivity(`\"Degraded\"`),
 		"Near the limit: allowed, 80 % used; users who crossed 80 % and 100 %": byActivity(`(\"NearLimit\" OR \"Crossed80\" OR \"Crossed100\")`),
 		"Prepaid: checks from a lease, and writes that took one":               byActivity(`(\"Leased\" OR \"Visits\")`),

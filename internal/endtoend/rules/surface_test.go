@@ -20,7 +20,7 @@ import (
 // reaches it. Of policy.Policy, projects are promised String only.
 var surface = []string{
 	"guards.Activity: For Group Has Hold Label Limit Name Part Parts Subjects Tiers Unlimited With",
-	"guards.Guard: Activities Activity DelayedQueue Description MemorySize Message Name Validate",
+	"guards.Guard: Activities Activity BlockedMessage DelayedQueue Description MemorySize Message Name Validate",
 	"guards.Limit(text string) policy.Policy",
 	"guards.Subject: For Limit Name Optional Tiers",
 	"guards.Tiers:",

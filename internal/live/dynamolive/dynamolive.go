@@ -1,6 +1,7 @@
 // Package dynamolive reads the live settings in DynamoDB, in the table of counts. The
 // items of the settings use the partition key " config". No user has it, because user
-// ids contain no space. One item, "limits", is the current document.
+// ids contain no space. One item, "limits", is the current document, and another one,
+// "blocks", tells who is blocked.
 package dynamolive
 
 import (
@@ -14,10 +15,11 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 )
 
-// The keys and attributes of the document's item.
+// The keys and attributes of the documents' items.
 const (
 	User     = " config"
 	Item     = "limits"
+	Blocks   = "blocks"
 	Version  = "version"
 	Document = "document"
 	Trials   = "trials" // older code changes the document and leaves it as it is
@@ -37,7 +39,16 @@ func New(client *dynamodb.Client, name string) *Table { return &Table{client: cl
 // Settings implements [live.Source] with one GetItem. Without the item there is no
 // document. An attribute of another type is a *[live.DocumentError].
 func (t *Table) Settings(ctx context.Context, consistent bool) (live.Stored, error) {
-	out, err := t.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &t.table, Key: Key(Item), ConsistentRead: &consistent})
+	return t.document(ctx, Item, consistent)
+}
+
+// Blocks implements [live.Source] in the same way.
+func (t *Table) Blocks(ctx context.Context, consistent bool) (live.Stored, error) {
+	return t.document(ctx, Blocks, consistent)
+}
+
+func (t *Table) document(ctx context.Context, item string, consistent bool) (live.Stored, error) {
+	out, err := t.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &t.table, Key: Key(item), ConsistentRead: &consistent})
 	if err != nil {
 		return live.Stored{}, dynamostore.Classify(err)
 	}

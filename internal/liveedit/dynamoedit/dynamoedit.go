@@ -47,9 +47,18 @@ func New(client *dynamodb.Client, name string) *Table {
 // ChangeSettings implements [liveedit.Table] with one transaction. The transaction
 // consists of updates only, so a role needs no other action than a guard's.
 func (t *Table) ChangeSettings(ctx context.Context, before int64, after live.Stored, c liveedit.Change) error {
+	return t.change(ctx, dynamolive.Item, before, after, c)
+}
+
+// ChangeBlocks implements [liveedit.Table] in the same way.
+func (t *Table) ChangeBlocks(ctx context.Context, before int64, after live.Stored, c liveedit.Change) error {
+	return t.change(ctx, dynamolive.Blocks, before, after, c)
+}
+
+func (t *Table) change(ctx context.Context, item string, before int64, after live.Stored, c liveedit.Change) error {
 	current := types.Update{
 		TableName:           &t.table,
-		Key:                 dynamolive.Key(dynamolive.Item),
+		Key:                 dynamolive.Key(item),
 		ConditionExpression: aws.String("attribute_not_exists(" + dynamostore.UserID + ")"),
 		UpdateExpression:    aws.String("SET " + dynamolive.Version + " = :next, " + dynamolive.Document + " = :document REMOVE " + dynamolive.Trials),
 		ExpressionAttributeValues: map[string]types.AttributeValue{
@@ -68,9 +77,14 @@ func (t *Table) ChangeSettings(ctx context.Context, before int64, after live.Sto
 	if err != nil {
 		return err
 	}
+	// The numbers are padded, so that keys sort. Both documents can have the same version.
+	name := fmt.Sprintf("%s%015d#%012d", historyPrefix, c.At.UnixMilli(), c.Version)
+	if item != dynamolive.Item {
+		name += "#" + item
+	}
 	history := types.Update{
 		TableName:                 &t.table,
-		Key:                       dynamolive.Key(fmt.Sprintf("%s%015d#%012d", historyPrefix, c.At.UnixMilli(), c.Version)), // padded, so that keys sort
+		Key:                       dynamolive.Key(name),
 		UpdateExpression:          aws.String("SET " + change + " = :change"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{":change": dynamostore.Text(string(changed))},
 	}

@@ -118,6 +118,14 @@ func (t *settings) Settings(context.Context, bool) (live.Stored, error) {
 	return t.inForce(t.sim.now).Stored, nil
 }
 
+// Blocks implements [live.Source].
+func (*settings) Blocks(context.Context, bool) (live.Stored, error) { return live.Stored{}, nil }
+
+// ChangeBlocks implements [liveedit.Table].
+func (*settings) ChangeBlocks(context.Context, int64, live.Stored, liveedit.Change) error {
+	return errors.ErrUnsupported
+}
+
 // ChangeSettings implements [liveedit.Table].
 func (t *settings) ChangeSettings(_ context.Context, before int64, after live.Stored, _ liveedit.Change) error {
 	if before != t.inForce(t.sim.now).Version {
@@ -248,6 +256,9 @@ func (in *instance) Settings(_ context.Context, consistent bool) (live.Stored, e
 	s.line("instance %d reads version %d of the live limits (consistent: %v)", in.number, d.Version, consistent)
 	return d.Stored, nil
 }
+
+// Blocks implements [live.Source].
+func (*instance) Blocks(context.Context, bool) (live.Stored, error) { return live.Stored{}, nil }
 
 // terms returns what applies to a call on this instance, as the guard finds it. It judges
 // that, and looks at the live limits if that is due.

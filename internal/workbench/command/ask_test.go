@@ -31,7 +31,7 @@ func TestConfirm(t *testing.T) {
 // typed, the table and the table's region and address. No server listens at
 // that address.
 var questions = map[string]string{
-	"erase --user u1":                   "Delete everything about u1, with the places that update_member_role gave, which are then given again, in " + atTable + "?",
+	"erase --user u1":                   "Delete everything about u1: items, grants and blocks, with the places that update_member_role gave, which are then given again, in " + atTable + "?",
 	"cleanup":                           "Delete everything that has expired in " + atTable + "?",
 	"reset --user u1 create_post":       "Clear create_post of u1 in " + atTable + "?",
 	"limits set create_post --mode off": "Switch create_post off in " + atTable + "? Nobody is limited then, and nothing is counted.",
@@ -61,7 +61,7 @@ func TestTheTableIsRateLimit(t *testing.T) {
 	t.Setenv("TABLE_NAME", "")
 	var log stream
 	run(t.Context(), strings.Fields("erase --user u1 --region eu-west-1"), session{guards: limits.All, in: strings.NewReader("n\n"), err: &log})
-	if !strings.HasPrefix(log.String(), "Delete everything about u1, with the places that update_member_role gave, which are then given again, in the table rateLimit in eu-west-1") {
+	if !strings.HasPrefix(log.String(), "Delete everything about u1: items, grants and blocks, with the places that update_member_role gave, which are then given again, in the table rateLimit in eu-west-1") {
 		t.Errorf("%s", &log)
 	}
 }

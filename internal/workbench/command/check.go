@@ -126,6 +126,9 @@ func (c *checkCommand) line(con session, n int, a *guard.Answer) string {
 	if d == nil {
 		return fmt.Sprintf("%*d  %s  %s", width, n, con.paint(green, "allowed"), a.Reason)
 	}
+	if d.Reason == ratelimit.Blocked {
+		return fmt.Sprintf("%*d  %s  %s", width, n, con.verdict(a.Allowed, string(a.Reason)), blockedLine(a))
+	}
 	var b strings.Builder
 	digits := len(fmt.Sprint(d.Limit))
 	fmt.Fprintf(&b, "%*d  %s  %*d/%d used", width, n, con.verdict(a.Allowed, string(a.Reason)), digits, d.Used, d.Limit)
@@ -148,4 +151,16 @@ func (c *checkCommand) line(con session, n int, a *guard.Answer) string {
 		fmt.Fprintf(&b, "  %s (wait %s)", a.Message, wait(d.Wait))
 	}
 	return b.String()
+}
+
+// blockedLine returns what a block decided, for people.
+func blockedLine(a *guard.Answer) string {
+	until := "blocked until " + time.UnixMilli(a.Decision.ResetAt).UTC().Format(time.RFC3339)
+	if a.Decision.LimitedBy != "" {
+		until = a.Decision.LimitedBy + " " + until
+	}
+	if a.Allowed {
+		return until + ", but the mode is shadow"
+	}
+	return until + "  " + a.Message
 }

@@ -12,5 +12,5 @@ func (cleanupCommand) Help() string {
 
 // Run sweeps the table as the function cleanup does.
 func (c *cleanupCommand) Run(ctx context.Context, con session) error {
-	return c.clean(ctx, con, "everything that has expired", "")
+	return c.clean(ctx, con, "everything that has expired", "", false)
 }

@@ -39,6 +39,8 @@ type commands struct {
 	Limits  limitsCommand  `cmd:"" help:"List the limits of all guards, or change them without a deploy."`
 	Grant   grantCommand   `cmd:"" help:"Give a user a role or a tier until a date, without a deploy."`
 	Revoke  revokeCommand  `cmd:"" help:"Take back everything that was granted to a user."`
+	Block   blockCommand   `cmd:"" help:"Refuse a user or a subject everything, or one activity, until a date."`
+	Unblock unblockCommand `cmd:"" help:"Lift the blocks of a user or a subject."`
 
 	Init       initCommand       `cmd:"" help:"Make a project of your own, with your limits."`
 	New        newCommand        `cmd:"" help:"Add a guard or an activity to a project."`

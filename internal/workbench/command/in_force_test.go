@@ -26,6 +26,8 @@ func (d document) Settings(context.Context, bool) (live.Stored, error) {
 	return live.Stored{Version: 1, Document: d.content}, nil
 }
 
+func (document) Blocks(context.Context, bool) (live.Stored, error) { return live.Stored{}, nil }
+
 // anySettings draws live limits of activities and tiers, modes and grants. Some
 // can't be applied, because their window is not the code's, and some have ended.
 func anySettings(t *rapid.T) (s liveedit.Draft) {

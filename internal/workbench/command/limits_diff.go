@@ -41,9 +41,9 @@ func (c *diffCommand) Run(ctx context.Context, con session) error {
 		grants = append(grants, grantOf(g))
 	}
 	if c.JSON {
-		return con.printLine(map[string]any{"version": version, "limits": list, "grants": grants})
+		return con.printLine(map[string]any{"version": version, "limits": list, "grants": grants, "blocks": v.blocks})
 	}
-	if len(list) == 0 && len(grants) == 0 {
+	if len(list) == 0 && len(grants) == 0 && len(v.blocks) == 0 {
 		_, err := fmt.Fprintln(con.out, "nothing differs from the code")
 		return err
 	}
@@ -60,6 +60,7 @@ func (c *diffCommand) Run(ctx context.Context, con session) error {
 	for _, g := range grants {
 		t.row(shown(g.key()), g.Role, g.Tier, g.Until.Format(time.RFC3339), g.Reason)
 	}
+	t.blocks(v.blocks)
 	return t.write(con.out, con.width)
 }
 
@@ -105,7 +106,11 @@ func (c *historyCommand) Run(ctx context.Context, con session) error {
 	t.row("VERSION", "AT", "BY", "WHAT", "WHY")
 	for i, h := range changes {
 		changes[i].What = sentence(h)
-		t.row(fmt.Sprint(h.Version), h.At.UTC().Format(time.RFC3339), h.By, changes[i].What, h.Why)
+		version := fmt.Sprint(h.Version)
+		if h.Op == "block" || h.Op == "unblock" { // another document, with versions of its own
+			version = ""
+		}
+		t.row(version, h.At.UTC().Format(time.RFC3339), h.By, changes[i].What, h.Why)
 	}
 	if c.JSON {
 		return con.printJSON(append([]liveedit.Change{}, changes...))

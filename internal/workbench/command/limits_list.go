@@ -145,9 +145,14 @@ func (c *listCommand) live(ctx context.Context, con session) error {
 		grants = append(grants, to)
 	}
 	if c.JSON {
-		return con.printLine(map[string]any{"table": c.opened.Table, "region": c.opened.Region, "limits": v.list(), "grants": grants})
+		return con.printLine(map[string]any{"table": c.opened.Table, "region": c.opened.Region, "limits": v.list(), "grants": grants, "blocks": v.blocks})
 	}
-	return tableOf(v.list(), grants).below(con, "in force in "+c.where()+":")
+	t := tableOf(v.list(), grants)
+	if len(v.blocks) > 0 {
+		t.row()
+		t.blocks(v.blocks)
+	}
+	return t.below(con, "in force in "+c.where()+":")
 }
 
 // list returns the limits of all activities, of their subjects and of all tiers.

@@ -37,12 +37,14 @@ type ruling struct {
 	Tier  string `json:"tier,omitzero"`  // a granted tier
 	Role  string `json:"role,omitzero"`  // a granted role, which bypasses the limit
 
+	Blocked time.Time `json:"blocked,omitzero"` // until when
+
 	code string // the code's limit, if Limit is set
 }
 
 // rulingOf returns the ruling in a user's terms, or nil if nothing was changed.
 func rulingOf(t live.Terms) *ruling {
-	r := ruling{Mode: t.Mode, Tier: t.Tier, Role: t.Role}
+	r := ruling{Mode: t.Mode, Tier: t.Tier, Role: t.Role, Blocked: t.Block.Until}
 	if !t.Limit.Equal(t.Code) {
 		r.Limit, r.code = t.Limit.String(), t.Code.String()
 	}
@@ -58,6 +60,9 @@ func (r *ruling) String() string {
 		return ""
 	}
 	var all []string
+	if !r.Blocked.IsZero() {
+		all = append(all, "blocked until "+r.Blocked.Format(time.RFC3339))
+	}
 	for _, part := range [][2]string{{"granted role ", r.Role}, {"live mode ", r.Mode}, {"granted tier ", r.Tier}, {"live limit ", r.Limit}} {
 		if part[1] != "" {
 			all = append(all, part[0]+part[1])
@@ -76,12 +81,13 @@ type view struct {
 	at       time.Time
 	limits   *live.Limits
 	problems []error // what the code can't follow
+	blocks   []blocked
 }
 
 // viewOf returns the view of settings at this time.
 func (c session) viewOf(s live.Settings) view {
 	changed, problems := s.Limits(c.guards, nil)
-	return view{s, c.guards, c.now(), changed, problems}
+	return view{s, c.guards, c.now(), changed, problems, nil}
 }
 
 // view opens the table and reads its settings. It also returns their version.
@@ -93,7 +99,14 @@ func (f *tableFlags) view(ctx context.Context, con session) (view, int64, error)
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	settings, version, err := liveedit.Read(ctx, store.live)
-	return con.viewOf(settings), version, reached(err)
+	if err != nil {
+		return view{}, 0, reached(err)
+	}
+	v := con.viewOf(settings)
+	blocks, _, err := liveedit.ReadBlocks(ctx, store.live)
+	con.noteDamaged(blocks)
+	v.blocks = blocksOf(blocks, v.at)
+	return v, version, reached(err)
 }
 
 // inForce returns the limit in force of an activity or, if subject is not empty, of that
@@ -284,17 +297,24 @@ type report struct {
 	before, after live.Settings
 }
 
+// by returns who makes the change: by default the user who runs the command.
+func (f *changeFlags) by() string {
+	if f.By != "" {
+		return f.By
+	}
+	u, err := user.Current()
+	if err != nil {
+		return ""
+	}
+	return u.Username
+}
+
 // edit changes the settings and records c, whose time and names it fills in.
 func (f *changeFlags) edit(ctx context.Context, con session, s store, c liveedit.Change, edit func(liveedit.Draft) (liveedit.Draft, error)) (r report, err error) {
-	if f.By == "" {
-		if u, err := user.Current(); err == nil {
-			f.By = u.Username
-		}
-	}
 	within, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	c.At, c.By, c.Why = con.now(), f.By, f.Why
-	r = report{What: sentence(c), At: c.At.UTC(), By: f.By, Why: f.Why, tableName: f.opened}
+	c.At, c.By, c.Why = con.now(), f.by(), f.Why
+	r = report{What: sentence(c), At: c.At.UTC(), By: c.By, Why: f.Why, tableName: f.opened}
 	asked := false // whether the table was asked to make the change
 	err = liveedit.Edit(within, s.live, con.guards, c, func(now liveedit.Draft) (liveedit.Draft, error) {
 		r.before = now.Settings

@@ -120,12 +120,13 @@ func (c *resetCommand) print(con session, a *guard.Answer) (err error) {
 
 type eraseCommand struct {
 	whoseFlags
+	KeepBlocks bool `help:"Leave the user or the subject blocked. The id stays in the table until the blocks end."`
 	sweepFlags
 }
 
 func (eraseCommand) Help() string {
-	return `This deletes all items of the user or the subject, expired or not, and takes back their
-grants. An erasure of a user leaves the items of subjects. If a person's own id is also
+	return `This deletes all items of the user or the subject, expired or not, takes back their
+grants and lifts their blocks. An erasure of a user leaves the items of subjects. If a person's own id is also
 a subject, such as a phone number that gets messages, erase both. Examples:
   guards erase --user u1 --dry-run
   guards erase --user u1 --yes
@@ -138,11 +139,14 @@ func (c *eraseCommand) Run(ctx context.Context, con session) error {
 	if err != nil {
 		return err
 	}
-	what := "everything about " + shown(key)
+	what := "everything about " + shown(key) + ": items, grants and blocks"
+	if c.KeepBlocks {
+		what = "the items and the grants of " + shown(key)
+	}
 	if places := reservoirs(con.guards, subjectOf(key)); len(places) > 0 {
 		what += ", with the places that " + strings.Join(places, " and ") + " gave, which are then given again,"
 	}
-	return c.clean(ctx, con, what, key)
+	return c.clean(ctx, con, what, key, c.KeepBlocks)
 }
 
 // reservoirs returns the activities that give places to users. No subject has places.

@@ -69,14 +69,21 @@ func (c *statusCommand) Run(ctx context.Context, con session) error {
 		con.note(line)
 	}
 	list := standings(con.guards, key, c.Tier, items, changed.Limits(), con.now())
+	blocks := blocksOf(live.Blocks{All: changed.Limits().BlocksOf(key)}, con.now())
 	if c.JSON {
 		return con.printJSON(struct {
 			tableName
 			whose
 			Activities []standing `json:"activities"`
-		}{c.opened, whoseOf(key), list})
+			Blocks     []blocked  `json:"blocks,omitempty"`
+		}{c.opened, whoseOf(key), list, blocks})
 	}
-	return statusTable(list).below(con, shown(key)+" in "+c.where()+":")
+	t := statusTable(list)
+	if len(blocks) > 0 {
+		t.row()
+		t.blocks(blocks)
+	}
+	return t.below(con, shown(key)+" in "+c.where()+":")
 }
 
 // statusTable returns the table for people. It has a column about live limits

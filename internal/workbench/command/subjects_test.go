@@ -111,7 +111,7 @@ note, minute  0/15  15
 `)
 	p.prints("erase --subject room=r43 --yes", "1 item of room=r43 found, 1 deleted, in the table\n")
 	p.prints("erase --subject house=h1 --dry-run", "0 items of house=h1 found, none deleted because of --dry-run, in the table\n")
-	p.notes("erase --subject tenant=acme", "Delete everything about tenant=acme in the table? [y/N] ")
+	p.notes("erase --subject tenant=acme", "Delete everything about tenant=acme: items, grants and blocks in the table? [y/N] ")
 	for command, message := range map[string]string{
 		"status": "missing flags: --user=ID or --subject=NAME=ID",
 		"status --subject room=r1 --subject tenant=t1": "guards: --subject is given twice, want one subject\n",
@@ -203,4 +203,23 @@ write, day     0/400  400         granted tier pro
 	p.does("grant --subject tenant=acme --tier pro --until 7d --reason trial")
 	p.prints("erase --subject tenant=acme --yes", "1 item and 1 grant of tenant=acme found, 2 deleted, in the table\n")
 	p.prints("limits diff", "nothing differs from the code\n")
+}
+
+// Operators block a subject, and the error for an activity that does not name it lists
+// those that do.
+func TestASubjectIsBlocked(t *testing.T) {
+	p := ofRooms(t)
+	p.prints("block --subject room=r42 --activity write --until 1h --reason spam --by op",
+		"room=r42 is blocked from write until 2023-11-14T23:14:18Z\nin the table; instances follow within 30 s of use\n")
+	p.refuses("check write --user u1 --subject room=r42 --store dynamodb",
+		"1  refused  room blocked until 2023-11-14T23:14:18Z  You can't do this at the moment.\n")
+	p.does("check export --user u1 --subject room=r42 --store dynamodb")
+	p.does("check write --user u1 --subject room=r1 --store dynamodb")
+	p.contains("status --subject room=r42", "room=r42  write     2023-11-14T23:14:18Z")
+	p.contains("limits history", "block a room from write until 2023-11-14T23:14:18Z")
+	p.fails("block --subject room=r42 --activity plain --until 1h --reason spam", wrongUse,
+		"guards: --activity is \"plain\", want one that names a room: write, export, post, note\n")
+	p.fails("block --subject planet=p1 --until 1h --reason spam", wrongUse, "--subject is \"planet\"")
+	p.prints("unblock --subject room=r42 --by op", "room=r42 is no longer blocked from write\nin the table; instances follow within 30 s of use\n")
+	p.does("check write --user u2 --subject room=r42 --store dynamodb")
 }

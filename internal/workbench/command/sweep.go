@@ -22,9 +22,10 @@ type sweepFlags struct {
 
 // clean asks for confirmation and runs cleanup. The question contains the text
 // of what. A terminal shows the progress of a sweep. If key is not empty, clean
-// deletes the user or the subject with this key; otherwise it deletes what has expired. If ctx ends or
-// cleanup fails, clean prints what was done until then.
-func (f *sweepFlags) clean(ctx context.Context, con session, what, key string) error {
+// deletes the user or the subject with this key, and lifts its blocks unless keepBlocks is
+// set; otherwise it deletes what has expired. If ctx ends or cleanup fails, clean prints what
+// was done until then.
+func (f *sweepFlags) clean(ctx context.Context, con session, what, key string, keepBlocks bool) error {
 	store, err := f.open(ctx)
 	if err != nil {
 		return err
@@ -35,9 +36,12 @@ func (f *sweepFlags) clean(ctx context.Context, con session, what, key string) e
 			return err
 		}
 	}
-	granted, err := grantsOf(ctx, store, key)
+	grants, blocks, err := ownedBy(ctx, con, store, key)
 	if err != nil {
 		return err
+	}
+	if keepBlocks {
+		blocks = 0
 	}
 	parts := 0
 	run := &cleanup.Cleanup{
@@ -47,12 +51,12 @@ func (f *sweepFlags) clean(ctx context.Context, con session, what, key string) e
 			con.bar(parts, table.Parts, fmt.Sprintf("%s items, %s to delete, %s deleted", grouped(s.Scanned), grouped(s.Stale), grouped(s.Deleted)))
 		},
 	}
-	a, err := run.Run(ctx, cleanup.Request{UserID: key, DryRun: f.DryRun})
+	a, err := run.Run(ctx, cleanup.Request{UserID: key, DryRun: f.DryRun, KeepBlocks: keepBlocks})
 	con.clearLine()
 	if err != nil && ctx.Err() == nil && a.Scanned == 0 { // nothing was done
 		return err
 	}
-	e := erased{a, granted}
+	e := erased{a, grants, blocks}
 	var unprinted error
 	if f.JSON {
 		unprinted = con.printLine(e)
@@ -65,25 +69,42 @@ func (f *sweepFlags) clean(ctx context.Context, con session, what, key string) e
 	return cmp.Or(err, unprinted)
 }
 
-// An erased is an answer and how many grants the user or the subject had. If the answer is
-// finished, they are deleted too, except in a dry run.
+// An erased is an answer and how many grants and blocks the user or the subject had. If the
+// answer is finished, they are gone too, except in a dry run.
 type erased struct {
 	cleanup.Answer
 	Grants int64 `json:"grants,omitzero"`
+	Blocks int64 `json:"blocks,omitzero"`
 }
 
-// grantsOf returns how many grants a user or a subject has, and 0 for an empty key. It also
-// returns 0 if the live limits are unreadable. The erasure reports that.
-func grantsOf(ctx context.Context, s store, key string) (int64, error) {
+// ownedBy returns how many grants and blocks a user or a subject has; none for an empty key.
+// A document that is unreadable has none. The erasure reports that.
+func ownedBy(ctx context.Context, con session, s store, key string) (grants, blocks int64, err error) {
 	if key == "" {
-		return 0, nil
+		return 0, 0, nil
 	}
 	settings, _, err := liveedit.Read(ctx, s.live)
-	if _, unreadable := errors.AsType[*live.DocumentError](err); err != nil && !unreadable {
-		return 0, reached(err)
+	if err == nil || isDamaged(err) {
+		_, n := liveedit.Draft{Settings: settings}.Revoke(key)
+		grants = int64(n)
+		var all live.Blocks
+		all, _, err = liveedit.ReadBlocks(ctx, s.live)
+		for _, b := range liveedit.BlocksAt(all, con.now()) {
+			if b.UserID == key {
+				blocks++
+			}
+		}
 	}
-	_, n := liveedit.Draft{Settings: settings}.Revoke(key)
-	return int64(n), nil
+	if isDamaged(err) {
+		err = nil
+	}
+	return grants, blocks, reached(err)
+}
+
+// isDamaged reports whether a document of the live settings can't be read.
+func isDamaged(err error) bool {
+	_, damaged := errors.AsType[*live.DocumentError](err)
+	return damaged
 }
 
 // result returns for people what was done.
@@ -91,9 +112,12 @@ func (f *sweepFlags) result(a erased, key string, stopped bool) string {
 	found := several(a.Scanned, "item")
 	if a.Grants > 0 {
 		found += " and " + several(a.Grants, "grant")
-		if a.Finished && !f.DryRun {
-			a.Deleted += a.Grants
-		}
+	}
+	if a.Blocks > 0 {
+		found += " and " + several(a.Blocks, "block")
+	}
+	if a.Finished && !f.DryRun {
+		a.Deleted += a.Grants + a.Blocks
 	}
 	result := grouped(a.Deleted) + " deleted"
 	switch {

@@ -178,6 +178,7 @@ type ranked struct {
 	Percent       int64  `json:"percent"`
 	WaitTime      int64  `json:"waitTime"` // milliseconds until one more action can pass
 	ResetAt       int64  `json:"resetAt"`  // Unix milliseconds
+	Blocked       bool   `json:"blocked,omitzero"`
 }
 
 // A ranking holds the users and subjects that have used most of their limits. Its memory does
@@ -241,7 +242,7 @@ func (r *ranking) rank(k ratelimit.Key, a limits.Activity, item ratelimit.Item) 
 		return ranked{}, false
 	}
 	f := mostUsed(t.Limit.Read(now, 1, item.State))
-	return ranked{whoseOf(k.UserID), a.Name, a.Group, false, f.Name, f.Limit, f.Used, share(f), f.Wait.Milliseconds(), f.ResetAt}, true
+	return ranked{whoseOf(k.UserID), a.Name, a.Group, false, f.Name, f.Limit, f.Used, share(f), f.Wait.Milliseconds(), f.ResetAt, !t.Block.Until.IsZero()}, true
 }
 
 // mostUsed returns the figures of the limit of which most is used, if there are
@@ -278,7 +279,11 @@ func (r *ranking) print(con session, c *topCommand) error {
 	}
 	for _, u := range r.Users {
 		t.row(shown(u.key()), limitOf(u.Activity, u.Name), used(u.ActivityCount, u.Limit, u.Prepaid), waitMs(u.WaitTime))
-		t.painted(con.barOf(u.Percent))
+		bar := con.barOf(u.Percent)
+		if u.Blocked {
+			bar += " blocked"
+		}
+		t.painted(bar)
 	}
 	if rest := r.Found - int64(len(r.Users)); rest > 0 {
 		t.row(fmt.Sprintf("and %d more: see --rows", rest))

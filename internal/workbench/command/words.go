@@ -29,8 +29,10 @@ func wait(d time.Duration) string {
 		return fmt.Sprintf("%d s", s)
 	case s < 2*3600:
 		return fmt.Sprintf("%d min", (s+59)/60)
+	case s < 3*24*3600:
+		return fmt.Sprintf("%d h %d min", (s+59)/3600, (s+59)%3600/60)
 	}
-	return fmt.Sprintf("%d h %d min", (s+59)/3600, (s+59)%3600/60)
+	return fmt.Sprintf("%d d %d h", (s+3599)/86400, (s+3599)%86400/3600)
 }
 
 // waitMs returns a time to wait in words, or an empty text for 0.
@@ -70,6 +72,10 @@ func sentence(c liveedit.Change) string {
 		return "revoke a " + cmp.Or(c.Activity, "user") + "'s grants"
 	case "forget":
 		return "forget the grants of an erased user or subject"
+	case "block":
+		return fmt.Sprintf("block a %s from %s until %s", cmp.Or(c.Subject, "user"), cmp.Or(c.Activity, "all activities"), c.Until.Format(time.RFC3339))
+	case "unblock":
+		return strings.TrimSpace("unblock a " + cmp.Or(c.Subject, "user") + " " + fromOne(c.Activity))
 	}
 	text := []string{c.Op, c.Activity}
 	for _, part := range [][2]string{{"", c.Limit}, {"for tier ", c.Tier}, {"to mode ", c.Mode}} {

@@ -253,7 +253,7 @@ class Guards(Base[A]):
     def wait(self, decision: Decision, *, most: float = 60.0) -> bool:
         """Sleep until the same request can pass, and return True.
 
-        If that takes more than most seconds, it returns False at once. A
+        If that takes more than most seconds, or if the user is blocked, it returns False at once. A
         decision without a wait_time, or with 0, returns at once, too: True if
         it is allowed, and False if not, for example in an outage.
         """

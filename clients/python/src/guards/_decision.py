@@ -37,7 +37,7 @@ class Decision:
     allowed: bool
     """Whether the user may go on."""
     reason: str = ""
-    """ok, limited, delayed, unlimited, bypassed, shadow, duplicate or unavailable; of a renewal also expired."""
+    """ok, limited, delayed, unlimited, bypassed, shadow, duplicate, unavailable or blocked; of a renewal also expired."""
     user_id: str = field(default="", repr=False)
     activity: str = ""
     op: str = ""
@@ -75,7 +75,7 @@ class Decision:
     the limit whose figures the decision has.
     """
     limited_by: str | None = None
-    """The limit or subject that refused, if there are several, such as "room" or "room.minute"."""
+    """The limit or subject that refused, if there are several, such as "room" or "room.minute"; of a block the subject."""
     limits: tuple[LimitState, ...] = ()
 
     outage: OutageError | None = None

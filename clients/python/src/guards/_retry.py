@@ -54,7 +54,7 @@ def time_to_wait(decision: Decision, most: float) -> float | None:
     must_be_seconds("most", most)
     if not decision.wait_time:
         return 0.0 if decision.allowed else None
-    if decision.wait_time > most * 1000:
+    if decision.wait_time > most * 1000 or decision.reason == "blocked":
         return None
     wait = decision.wait_time / 1000
     return wait + random.uniform(0, max(wait / 10, 0.05))

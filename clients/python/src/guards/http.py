@@ -40,13 +40,11 @@ def refusal(decision: Decision) -> Refusal:
         }
     else:
         status, after = 429, max(1, _seconds(decision.wait_time or 0))
-        problem = {
-            "type": _TYPES + "quota-exceeded",
-            "title": "Too Many Requests",
-            "status": status,
-            "violated-policies": [decision.limited_by or decision.activity],
-            **decision.answer,
-        }
+        problem = {"title": "Too Many Requests", "status": status}
+        if decision.reason != "blocked":  # a block violates no policy
+            violated = [decision.limited_by or decision.activity]
+            problem = {"type": _TYPES + "quota-exceeded", **problem, "violated-policies": violated}
+        problem |= decision.answer
     headers = {"Content-Type": "application/problem+json", "Retry-After": str(after), **rate_limit_headers(decision)}
     return Refusal(status, headers, json.dumps(problem, separators=(",", ":")).encode())
 

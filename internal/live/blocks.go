@@ -1,0 +1,148 @@
+package live
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/strictjson"
+)
+
+// A Block keeps a user or a subject from one activity, or from all, until a time. It holds
+// whatever their limit, tier or role is.
+type Block struct {
+	UserID   string    `json:"userId"`            // or the key of a subject, see [limits.SubjectID]
+	Activity string    `json:"activity,omitzero"` // empty: all
+	Until    time.Time `json:"until"`
+	Reason   string    `json:"reason"` // for operators; users never see it
+	Set      Stamp     `json:"set,omitzero"`
+}
+
+// InForce reports whether a block holds at now. The zero Block never does.
+func (b Block) InForce(now time.Time) bool { return now.Before(b.Until) }
+
+// Blocks are the content of the document of blocks. It is an item of its own, which code
+// from before there were blocks does not read.
+type Blocks struct {
+	All []Block
+
+	// Damaged are the entries that can't be read, for example after an edit by hand. They
+	// block nobody, and the others hold.
+	Damaged []json.RawMessage
+}
+
+// blockDocument is the form in which Blocks are stored.
+type blockDocument struct {
+	Blocks []json.RawMessage `json:"blocks"`
+}
+
+// Blocks returns the blocks that a table keeps in this form. The error has the type
+// *DocumentError.
+func (s Stored) Blocks() (b Blocks, err error) {
+	if s.Version == 0 {
+		return b, nil
+	}
+	var d blockDocument
+	if err := strictjson.Unmarshal(s.Document, &d, strictjson.KnownMembers); err != nil {
+		return b, &DocumentError{err}
+	}
+	for _, entry := range d.Blocks {
+		if one, err := parseBlock(entry); err == nil {
+			b.All = append(b.All, one)
+		} else {
+			b.Damaged = append(b.Damaged, entry)
+		}
+	}
+	return b, nil
+}
+
+// parseBlock reads one entry. It ignores members that it does not know, because a newer
+// version may have written them.
+func parseBlock(entry []byte) (b Block, err error) {
+	if err := strictjson.Unmarshal(entry, &b); err != nil {
+		return b, err
+	}
+	id := b.UserID
+	if _, of, ok := limits.SubjectOf(id); ok {
+		id = of
+	}
+	if b.Until.IsZero() {
+		return b, errors.New("a block has no end")
+	}
+	return b, input.CheckUserID(id)
+}
+
+// Stored returns the blocks as a table keeps them under this version.
+func (b Blocks) Stored(version int64) (Stored, error) {
+	d := blockDocument{Blocks: []json.RawMessage{}}
+	for _, one := range b.All {
+		entry, err := strictjson.Marshal(one)
+		if err != nil {
+			return Stored{}, err
+		}
+		d.Blocks = append(d.Blocks, entry)
+	}
+	d.Blocks = append(d.Blocks, b.Damaged...)
+	text, err := strictjson.Marshal(d)
+	return Stored{Version: version, Document: text}, err
+}
+
+// byKey returns the blocks of each user and each subject.
+func (b Blocks) byKey() map[string][]Block {
+	by := make(map[string][]Block, len(b.All))
+	for _, one := range b.All {
+		by[one.UserID] = append(by[one.UserID], one)
+	}
+	return by
+}
+
+// With returns the limits with these blocks instead of the ones that l has. L may be nil.
+func (l *Limits) With(b Blocks) *Limits {
+	with := new(Limits)
+	if l != nil {
+		*with = *l
+	}
+	with.blocks = b.byKey()
+	return with
+}
+
+// BlocksOf returns the blocks of a user or a subject, also those that have ended.
+func (l *Limits) BlocksOf(key string) []Block {
+	if l == nil {
+		return nil
+	}
+	return l.blocks[key]
+}
+
+// blocked returns the block of the case's user or subjects that ends last. If none holds,
+// it is zero.
+func (l *Limits) blocked(c Case) (last Block) {
+	if l == nil || len(l.blocks) == 0 {
+		return last
+	}
+	look := func(key string) {
+		for _, b := range l.blocks[key] {
+			if b.InForce(c.At) && (b.Activity == "" || b.Activity == c.Activity.Name) && b.Until.After(last.Until) {
+				last = b
+			}
+		}
+	}
+	look(c.UserID)
+	for _, s := range c.Activity.Subjects {
+		if id, ok := c.Subjects[s.Name]; ok {
+			look(limits.SubjectID(s.Name, id))
+		}
+	}
+	return last
+}
+
+// Subject returns the name of the subject that is blocked; empty: it is a user.
+func (b Block) Subject() string {
+	name, _, ok := limits.SubjectOf(b.UserID)
+	if !ok {
+		return ""
+	}
+	return name
+}

@@ -1,0 +1,113 @@
+package liveedit_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cric-talk/guards/internal/live"
+	. "github.com/cric-talk/guards/internal/liveedit"
+)
+
+var blockTime = time.UnixMilli(1_700_000_000_000).UTC()
+
+// block blocks a user for a day.
+func (t *table) block(tb testing.TB, b live.Block) error {
+	tb.Helper()
+	if b.Reason == "" {
+		b.Reason = "spam"
+	}
+	if b.Until.IsZero() {
+		b.Until = blockTime.AddDate(0, 0, 1)
+	}
+	return Block(tb.Context(), t, Change{At: blockTime, By: "op"}, b)
+}
+
+// inForce returns who is blocked from what after a time.
+func (t *table) inForce(tb testing.TB, after time.Duration) string {
+	tb.Helper()
+	all, _, err := ReadBlocks(tb.Context(), t)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var who []string
+	for _, b := range BlocksAt(all, blockTime.Add(after)) {
+		who = append(who, strings.TrimSpace(b.UserID+" "+b.Activity))
+	}
+	return strings.Join(who, ", ")
+}
+
+func TestBlocksAreEdited(t *testing.T) {
+	table := &table{}
+	for _, b := range []live.Block{{UserID: "u1"}, {UserID: "u1", Activity: "pin"}, {UserID: " room r1", Until: blockTime.Add(time.Hour)}, {UserID: "u1", Activity: "pin", Reason: "again"}} {
+		if err := table.block(t, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := table.inForce(t, 0); got != "room r1, u1, u1 pin" {
+		t.Errorf("blocked: %s", got)
+	}
+	if got := table.inForce(t, time.Hour); got != "u1, u1 pin" {
+		t.Errorf("blocked after an hour: %s", got)
+	}
+	// Two operators change the blocks at the same time: both changes count.
+	table.race = func() {
+		if err := table.block(t, live.Block{UserID: "u2"}); err != nil {
+			t.Error(err)
+		}
+	}
+	lifted, err := Unblock(t.Context(), table, Change{At: blockTime, By: "op"}, "u1", "pin")
+	if err != nil || len(lifted) != 1 || lifted[0].Reason != "again" || lifted[0].Set.By != "op" {
+		t.Errorf("lifted %+v, %v", lifted, err)
+	}
+	if got := table.inForce(t, 0); got != "room r1, u1, u2" {
+		t.Errorf("blocked: %s", got)
+	}
+	changes := len(table.history)
+	if lifted, err := Unblock(t.Context(), table, Change{At: blockTime, By: "op"}, "u1", "pin"); err != nil || len(lifted) > 0 || len(table.history) != changes {
+		t.Errorf("again: %+v, %v, want nothing", lifted, err)
+	}
+	for _, c := range table.history {
+		if strings.Contains(fmt.Sprint(c), "u1") || strings.Contains(fmt.Sprint(c), "r1") {
+			t.Errorf("the history names somebody: %+v", c)
+		}
+	}
+	for says, b := range map[string]live.Block{
+		"userId": {UserID: "u 1"}, "userId is missing": {UserID: " room "}, "U+0020": {UserID: " config"},
+		"61 bytes, want 1 to 60": {UserID: "u1", Reason: strings.Repeat("x", 61)},
+	} {
+		if err := table.block(t, b); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%+v: %v, want an error that says %s", b, err, says)
+		}
+	}
+}
+
+// There is room for 1,000 blocks with short texts, and for 200 KB of long ones. Those that
+// have ended make room, and one can always be lifted.
+func TestBlocksHaveBounds(t *testing.T) {
+	for says, id := range map[string]string{"1001 blocks, want at most 1000": "u%d", "KB, want at most 200": strings.Repeat("u", 120) + "%d"} {
+		table, all, n := &table{}, live.Blocks{}, 0
+		for stored := 0; n < 990 && stored < 198_000; n++ { // the first ones by hand
+			all.All = append(all.All, live.Block{UserID: fmt.Sprintf(id, n), Until: blockTime.Add(time.Hour), Reason: "spam", Set: live.Stamp{Since: blockTime, By: "op"}})
+			if n%100 < 10 {
+				table.blocks, _ = all.Stored(1)
+				stored = len(table.blocks.Document)
+			}
+		}
+		err := error(nil)
+		for ; err == nil; n++ {
+			err = table.block(t, live.Block{UserID: fmt.Sprintf(id, n), Until: blockTime.Add(time.Hour)})
+		}
+		if !strings.Contains(err.Error(), says) {
+			t.Errorf("block %d: %v, want an error that says %s", n, err, says)
+		}
+		if lifted, err := Unblock(t.Context(), table, Change{At: blockTime, By: "op"}, fmt.Sprintf(id, 5), ""); err != nil || len(lifted) != 1 {
+			t.Errorf("lifted %+v, %v", lifted, err)
+		}
+		late := Change{At: blockTime.Add(time.Hour), By: "op"}
+		if err := Block(t.Context(), table, late, live.Block{UserID: "late", Until: blockTime.AddDate(0, 0, 1), Reason: "spam"}); err != nil || table.inForce(t, time.Hour) != "late" {
+			t.Errorf("after an hour: %v, %s", err, table.inForce(t, time.Hour))
+		}
+	}
+}

@@ -1,0 +1,255 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/liveedit"
+)
+
+type blockCommand struct {
+	whoseFlags
+	List     bool   `required:"" xor:"whose" help:"Show who is blocked, and change nothing."`
+	Activity string `placeholder:"A" help:"Block this activity only. Default: all activities."`
+	Until    string `placeholder:"WHEN" help:"The last day (UTC), such as 2026-12-31, the time it ends, such as 2026-12-31T12:00:00Z, or how long it lasts, such as 7d or 12h."`
+	Reason   string `placeholder:"TEXT" help:"Why, in at most 60 bytes. The user does not see it."`
+	changeFlags
+}
+
+func (blockCommand) Help() string {
+	return `Guards refuse a blocked user or subject at once, without a request to the table: whatever
+the limit, the tier or the role is, also if the activity has no limit. A new block of the
+same user and activity replaces the old one. It ends by itself. Guards of a version that
+has no blocks ignore them. Examples:
+  guards block --user u1 --until 7d --reason spam
+  guards block --user u1 --activity {activity} --until 12h --reason "too many reports"
+  guards block --subject {subject}={subject}1 --until 1h --reason "an attack"
+  guards block --list`
+}
+
+func (c *blockCommand) Run(ctx context.Context, con session) error {
+	if c.List {
+		return c.list(ctx, con)
+	}
+	if c.Until == "" || c.Reason == "" {
+		return errors.New("a block needs --until and --reason")
+	}
+	until, err := parseUntil(c.Until, con.now())
+	if err != nil {
+		return err
+	}
+	if !until.After(con.now()) {
+		return input.Invalid("--until", input.Show(c.Until), "a time in the future")
+	}
+	key, err := c.keyInOne(con.guards)
+	if err == nil {
+		err = sends(con, c.Activity, subjectOf(key))
+	}
+	b := live.Block{UserID: key, Activity: c.Activity, Until: until, Reason: c.Reason}
+	if err == nil {
+		err = liveedit.ValidateBlock(b)
+	}
+	if err != nil {
+		return err
+	}
+	return c.change(ctx, con, func(ctx context.Context, s store, by liveedit.Change) (blockReport, []string, error) {
+		one := blockOf(b)
+		return blockReport{whose: one.whose, Blocked: &one}, []string{one.String()}, liveedit.Block(ctx, s.live, by, b)
+	})
+}
+
+// list prints who is blocked.
+func (c *blockCommand) list(ctx context.Context, con session) error {
+	if c.Activity != "" || c.Until != "" || c.Reason != "" {
+		return errors.New("--list goes alone")
+	}
+	store, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	blocks, _, err := liveedit.ReadBlocks(ctx, store.live)
+	if err != nil {
+		return reached(err)
+	}
+	con.noteDamaged(blocks)
+	list := blocksOf(blocks, con.now())
+	if c.JSON {
+		return con.printLine(struct {
+			tableName
+			Blocks  []blocked `json:"blocks"`
+			Damaged int       `json:"damaged,omitzero"`
+		}{c.opened, list, len(blocks.Damaged)})
+	}
+	if len(list) == 0 {
+		_, err := fmt.Fprintln(con.out, "nobody is blocked in "+c.where())
+		return err
+	}
+	var t textTable
+	t.blocks(list)
+	return t.below(con, "blocked in "+c.where()+":")
+}
+
+// sends returns an error if the code has no such activity, or if the activity does not have
+// the subject. Empty names mean all activities, and a user.
+func sends(con session, activity, subject string) error {
+	if activity == "" {
+		return nil
+	}
+	_, a, err := con.find(activity)
+	if err != nil || a.Has(subject) || subject == "" {
+		return err
+	}
+	var with []string
+	for _, g := range con.guards {
+		for _, other := range g.Activities {
+			if other.Has(subject) {
+				with = append(with, other.Name)
+			}
+		}
+	}
+	return input.Invalid("--activity", input.Show(activity), "one that names a "+subject+": "+strings.Join(with, ", "))
+}
+
+type unblockCommand struct {
+	whoseFlags
+	Activity string `placeholder:"A" help:"Lift only the block of this activity. Default: all blocks of the user."`
+	changeFlags
+}
+
+func (unblockCommand) Help() string {
+	return `Examples:
+  guards unblock --user u1 --why "it was a mistake"
+  guards unblock --subject {subject}={subject}1`
+}
+
+// Run lifts blocks, also of a subject or an activity that the code no longer has.
+func (c *unblockCommand) Run(ctx context.Context, con session) error {
+	key, err := c.key()
+	if err != nil {
+		return err
+	}
+	return c.change(ctx, con, func(ctx context.Context, s store, by liveedit.Change) (r blockReport, lines []string, err error) {
+		lifted, err := liveedit.Unblock(ctx, s.live, by, key, c.Activity)
+		if err == nil && len(lifted) == 0 {
+			err = errors.New(strings.TrimSpace(shown(key)+" is not blocked "+fromOne(c.Activity)) + " in " + c.where())
+		}
+		r.whose = whoseOf(key)
+		for _, b := range lifted {
+			one := blockOf(b)
+			r.Lifted = append(r.Lifted, one)
+			lines = append(lines, shown(key)+" is no longer blocked "+one.from())
+		}
+		return r, lines, err
+	})
+}
+
+// A blocked is a block as commands print it.
+type blocked struct {
+	whose
+	Activity string    `json:"activity,omitzero"` // empty: all
+	Until    time.Time `json:"until"`
+	Reason   string    `json:"reason"`
+	stamp
+}
+
+// blockOf returns a block as commands print it.
+func blockOf(b live.Block) blocked {
+	return blocked{whoseOf(b.UserID), b.Activity, b.Until, b.Reason, stampOf(b.Set, "")}
+}
+
+// blocksOf returns the blocks in force, the first one to end first. It never returns nil.
+func blocksOf(b live.Blocks, now time.Time) []blocked {
+	list := []blocked{}
+	for _, one := range liveedit.BlocksAt(b, now) {
+		list = append(list, blockOf(one))
+	}
+	return list
+}
+
+// from names what b blocks, for people.
+func (b blocked) from() string {
+	if b.Activity == "" {
+		return "from all activities"
+	}
+	return fromOne(b.Activity)
+}
+
+func fromOne(activity string) string {
+	if activity == "" {
+		return ""
+	}
+	return "from " + activity
+}
+
+func (b blocked) String() string {
+	return shown(b.key()) + " is blocked " + b.from() + " until " + b.Until.Format(time.RFC3339)
+}
+
+// blocks adds the blocks to a table.
+func (t *textTable) blocks(list []blocked) {
+	if len(list) > 0 {
+		t.row("BLOCKED", "ACTIVITY", "UNTIL", "SINCE", "BY", "REASON")
+	}
+	for _, b := range list {
+		activity := b.Activity
+		if activity == "" {
+			activity = "all"
+		}
+		t.row(append(append([]string{shown(b.key()), activity, b.Until.Format(time.RFC3339)}, b.cells()...), b.Reason)...)
+	}
+}
+
+// noteDamaged tells how many entries of the document of blocks can't be read.
+func (c session) noteDamaged(b live.Blocks) {
+	if n := len(b.Damaged); n > 0 {
+		c.note(several(int64(n), "entry") + " of the blocks can't be read and block nobody: see guards limits repair")
+	}
+}
+
+// A blockReport is what block and unblock print as JSON.
+type blockReport struct {
+	What string `json:"what"`
+	whose
+	Blocked *blocked  `json:"blocked,omitzero"`
+	Lifted  []blocked `json:"lifted,omitempty"`
+	At      time.Time `json:"at"`
+	By      string    `json:"by"`
+	Why     string    `json:"why,omitzero"`
+	tableName
+}
+
+// change opens the table, lets do change the blocks, and prints the report or the lines.
+func (f *changeFlags) change(ctx context.Context, con session, do func(context.Context, store, liveedit.Change) (blockReport, []string, error)) error {
+	s, err := f.open(ctx)
+	if err != nil {
+		return err
+	}
+	within, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	by := liveedit.Change{At: con.now(), By: f.by(), Why: f.Why}
+	r, lines, err := do(within, s, by)
+	if ctx.Err() != nil {
+		con.note("stopped: the change may be made or not; see guards block --list")
+	}
+	if err != nil {
+		return reached(err)
+	}
+	r.At, r.By, r.Why, r.tableName = by.At.UTC(), by.By, by.Why, f.opened
+	r.What = "unblock"
+	if r.Blocked != nil {
+		r.What = "block"
+	}
+	if f.JSON {
+		return con.printLine(r)
+	}
+	lines = append(lines, "in "+f.where()+"; instances follow within 30 s of use")
+	_, err = fmt.Fprintln(con.out, strings.Join(lines, "\n"))
+	return err
+}
