@@ -7,7 +7,7 @@ const guards = new Guards({ activities }); // outside the handler, so that all c
 
 export async function handler(event) {
   const decision = await guards.check("create_post", { userId: userOf(event) });
-  if (!decision.allowed) return tooManyForLambda(decision); // 429 with Retry-After and the message
+  if (!decision.allowed) return tooManyForLambda(event, decision); // 429 with Retry-After and the message
   return { statusCode: 201, headers: rateLimitHeaders(decision), body: "created" }; // write the post
 }
 

@@ -12,7 +12,7 @@ guards = Guards(activities=ACTIVITIES)  # outside the handler, so that all calls
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     decision = guards.check("create_post", user_id=user_of(event))
     if not decision.allowed:
-        return too_many_for_lambda(decision)  # 429 with Retry-After and the message
+        return too_many_for_lambda(event, decision)  # 429 with Retry-After and the message
     return {"statusCode": 201, "headers": rate_limit_headers(decision), "body": "created"}  # write the post
 
 

@@ -22,7 +22,8 @@ from starlette.middleware.authentication import AuthenticationMiddleware
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
-from guards import AsyncGuards, Guards
+from guards import AsyncGuards, ConfigurationError, Decision, Guards
+from guards.http import too_many_for_lambda
 from tests.conftest import PATIENT
 from tests.server import Server, lambda_error, refuse
 from tests.test_http import send
@@ -149,7 +150,7 @@ def aws_lambda(code: str, guards: Guards[Any], otherwise: int) -> Callable[[], A
     handler = run(code, guards=guards)["create_post"]
 
     def post() -> Answer:
-        result = json.loads(json.dumps(handler({}, None)))
+        result = json.loads(json.dumps(handler({"requestContext": {"http": {}}}, None)))
         if not isinstance(result, dict) or "statusCode" not in result:
             return otherwise, {}, json.dumps(result).encode()
         return result["statusCode"], result.get("headers", {}), result["body"].encode()
@@ -206,3 +207,11 @@ def test_each_row_is_tried() -> None:
     assert len(ROWS) == 4
     for names, _, _ in ROWS:
         assert [framework for framework in tried if framework in names], names
+
+
+@pytest.mark.parametrize("event", [None, {}, {"arguments": {}, "identity": {}, "info": {}}, Decision(allowed=False)])
+def test_the_form_for_lambda_wants_the_event_of_an_http_request(event: Any) -> None:
+    with pytest.raises(
+        ConfigurationError, match=r"^too_many_for_lambda got no event of an HTTP request, .* In AppSync, use guarded\.$"
+    ):
+        too_many_for_lambda(event, Decision(allowed=False))

@@ -41,6 +41,11 @@ export interface LambdaResult {
   isBase64Encoded: false;
 }
 
+/** What `tooManyForLambda` needs of an event. Those of API Gateway, Function URLs and load balancers have it. */
+export interface LambdaEvent {
+  requestContext: object;
+}
+
 /** What `sendTooMany` needs of a response. That of Express and of node:http has it. */
 export interface NodeResponse {
   writeHead(status: number, headers: Record<string, string>): { end(body: string): unknown };
@@ -54,7 +59,7 @@ export interface NodeResponse {
  * would turn a Response into {}, and API Gateway that into a 200, so a Response of `tooMany` throws if it becomes JSON.
  */
 export function tooMany(decision: Decision): Response {
-  const { statusCode: status, headers, body } = tooManyForLambda(decision);
+  const { status, headers, body } = withHeaders(decision);
   return Object.defineProperty(new Response(body, { status, headers }), "toJSON", { value: noJSON });
 }
 
@@ -66,22 +71,34 @@ export function sendTooMany(response: NodeResponse, decision: Decision): void {
   if (typeof response?.writeHead !== "function") {
     throw new ConfigurationError(`sendTooMany got ${kindOf(response)}, want the response of Express or node:http, and then the decision.`);
   }
-  const { statusCode, headers, body } = tooManyForLambda(decision);
-  response.writeHead(statusCode, headers).end(body); // Express's send would add a charset, which JSON has not
+  const { status, headers, body } = withHeaders(decision);
+  response.writeHead(status, headers).end(body); // Express's send would add a charset, which JSON has not
 }
 
 /**
  * Returns the response of `tooMany` as a Lambda handler returns it to API Gateway (REST or HTTP API), a Function URL or a
- * load balancer. AppSync takes no such result: use `guarded`, whose LimitedError has the message for the user.
+ * load balancer. Anything else would take it for a success, so it needs the handler's event. In AppSync, use `guarded`: its
+ * LimitedError has the message for the user.
  */
-export function tooManyForLambda(decision: Decision): LambdaResult {
+export function tooManyForLambda(event: LambdaEvent, decision: Decision): LambdaResult {
+  if (!event?.requestContext) {
+    throw new ConfigurationError(
+      "tooManyForLambda got no event of an HTTP request, want that of API Gateway, a Function URL or a load balancer, and then " +
+        "the decision. In AppSync, use guarded.",
+    );
+  }
+  const { status, headers, body } = withHeaders(decision);
+  return { statusCode: status, headers, body, isBase64Encoded: false };
+}
+
+function withHeaders(decision: Decision): Refusal {
   const { status, headers, body } = refusal(decision);
-  return { statusCode: status, headers: { ...headers, ...rateLimitHeaders(decision) }, body, isBase64Encoded: false };
+  return { status, headers: { ...headers, ...rateLimitHeaders(decision) }, body };
 }
 
 /** Lambda's runtime hides the message of what it throws, so it is also logged. */
 function noJSON(): never {
-  const message = "A Response can't be sent as JSON. In a Lambda handler, return tooManyForLambda(decision), and elsewhere see sendTooMany.";
+  const message = "A Response can't be sent as JSON. In a Lambda handler, return tooManyForLambda(event, decision), and elsewhere see sendTooMany.";
   console.error(message);
   throw new ConfigurationError(message);
 }

@@ -15,6 +15,7 @@ export type {
 export { AnswerError, ConfigurationError, GuardsError, LimitedError, OutageError, ValidationError } from "./errors.js";
 export { Guards } from "./guards.js";
 export {
+  type LambdaEvent,
   type LambdaResult,
   type NodeResponse,
   rateLimitHeaders,

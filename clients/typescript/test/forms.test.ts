@@ -15,7 +15,8 @@ import fastify from "fastify";
 import { Hono } from "hono";
 import { Lambda, limited, ok } from "./lambda.js";
 
-type Handler = (response: unknown, save: () => unknown) => Promise<unknown>;
+/** `called` is what the framework calls the handler with: its response, or the event. */
+type Handler = (called: unknown, save: () => unknown) => Promise<unknown>;
 
 /** Answers one POST request with a handler. */
 type Framework = (t: TestContext, handler: Handler) => Promise<Response>;
@@ -67,7 +68,7 @@ async function posted(t: TestContext, server: Server, path = "/"): Promise<Respo
  * an HTTP API and a Function URL take it for the body, and for a REST API it is malformed.
  */
 async function proxied(otherwise: number, handler: Handler): Promise<Response> {
-  const result = JSON.parse(JSON.stringify((await handler(undefined, () => ({ statusCode: 201, body: "created" }))) ?? null));
+  const result = JSON.parse(JSON.stringify((await handler({ requestContext: {} }, () => ({ statusCode: 201, body: "created" }))) ?? null));
   if (typeof result?.statusCode !== "number") return new Response(JSON.stringify(result), { status: otherwise });
   return new Response(result.body, { status: result.statusCode, headers: result.headers ?? {} });
 }
@@ -85,7 +86,7 @@ function handlerWith(guards: client.Guards, line: string): Handler {
   const code = `const decision = await guards.check({ guard: "posts-guard", activity: "create_post" }, { userId: "u1" });
     if (!decision.allowed) ${line}
     return save();`;
-  const body = Function("guards", ...Object.keys(forms), `return async (response, save) => { ${code} };`);
+  const body = Function("guards", ...Object.keys(forms), `return async (called, save) => { const response = called, event = called; ${code} };`);
   return body(guards, ...Object.values(forms)) as Handler;
 }
 
@@ -154,7 +155,7 @@ test("a Response never becomes the 200 of a Lambda function", async (t) => {
   const lambda = await Lambda.start(t, { answer: limited });
   const handler = handlerWith(lambda.guards(), "return tooMany(decision);");
   for (const framework of ["REST API", "HTTP API", "Function URL"]) {
-    await assert.rejects(frameworks[framework]!(t, handler), (error) => error instanceof client.ConfigurationError && /return tooManyForLambda\(decision\)/.test(error.message));
+    await assert.rejects(frameworks[framework]!(t, handler), (error) => error instanceof client.ConfigurationError && /return tooManyForLambda\(event, decision\)/.test(error.message));
   }
   assert.equal(logged.mock.callCount(), 3);
 });
@@ -165,6 +166,17 @@ test("sendTooMany names what it got instead of a response", () => {
     assert.throws(() => client.sendTooMany(response as unknown as client.NodeResponse, refused), {
       name: "ConfigurationError",
       message: `sendTooMany got ${kind}, want the response of Express or node:http, and then the decision.`,
+    });
+  }
+});
+
+// AppSync and frameworks that send what a handler returns as JSON would take it for a success.
+test("tooManyForLambda wants the event of an HTTP request", () => {
+  const refused = { ...limited, guard: "posts-guard" } as client.Decision;
+  for (const event of [undefined, refused, { arguments: {}, identity: {}, info: {} }, new Request("http://localhost")]) {
+    assert.throws(() => client.tooManyForLambda(event as unknown as client.LambdaEvent, refused), {
+      name: "ConfigurationError",
+      message: /^tooManyForLambda got no event of an HTTP request, .* In AppSync, use guarded\.$/,
     });
   }
 });

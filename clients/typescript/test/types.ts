@@ -1,5 +1,5 @@
 // The compiler checks this file: each line after @ts-expect-error must be an error.
-import type { ALBHandler, APIGatewayProxyHandler, APIGatewayProxyHandlerV2, LambdaFunctionURLHandler } from "aws-lambda";
+import type { ALBHandler, APIGatewayProxyHandler, APIGatewayProxyHandlerV2, AppSyncResolverHandler, LambdaFunctionURLHandler } from "aws-lambda";
 import type { RequestHandler, Response } from "express";
 import { type Activities, type Activity, type Decision, Guards, type Reason, sendTooMany, tooMany, tooManyForLambda } from "@cric-talk/guards";
 import { limit } from "@cric-talk/guards/express";
@@ -114,10 +114,12 @@ export async function parts(guards: Guards<typeof activities>): Promise<void> {
 /** A refusal has the form that calls the handler. */
 export function forms(decision: Decision): unknown[] {
   const send: RequestHandler = async (_, response) => sendTooMany(response, decision);
-  const rest: APIGatewayProxyHandler = async () => tooManyForLambda(decision);
-  const http: APIGatewayProxyHandlerV2 = async () => tooManyForLambda(decision);
-  const url: LambdaFunctionURLHandler = async () => tooManyForLambda(decision);
-  const balancer: ALBHandler = async () => tooManyForLambda(decision);
+  const rest: APIGatewayProxyHandler = async (event) => tooManyForLambda(event, decision);
+  const http: APIGatewayProxyHandlerV2 = async (event) => tooManyForLambda(event, decision);
+  const url: LambdaFunctionURLHandler = async (event) => tooManyForLambda(event, decision);
+  const balancer: ALBHandler = async (event) => tooManyForLambda(event, decision);
+  // @ts-expect-error AppSync would take the result for a success.
+  const resolver: AppSyncResolverHandler<{ text: string }, unknown> = async (event) => tooManyForLambda(event, decision);
   // @ts-expect-error A Lambda function can't return a Response.
   const restResponse: APIGatewayProxyHandler = async () => tooMany(decision);
   // @ts-expect-error A Lambda function can't return a Response.
@@ -125,9 +127,9 @@ export function forms(decision: Decision): unknown[] {
   // @ts-expect-error A Lambda function can't return a Response.
   const urlResponse: LambdaFunctionURLHandler = async () => tooMany(decision);
   const next = async (): Promise<globalThis.Response> => tooMany(decision);
-  // @ts-expect-error A route handler returns a Response.
-  const nextResult = async (): Promise<globalThis.Response> => tooManyForLambda(decision);
+  // @ts-expect-error A route handler returns a Response, and its request is no event.
+  const nextResult = async (request: Request): Promise<globalThis.Response> => tooManyForLambda(request, decision);
   // @ts-expect-error A Response of the Fetch API can't send.
   sendTooMany(new globalThis.Response(), decision);
-  return [send, rest, http, url, balancer, restResponse, httpResponse, urlResponse, next, nextResult];
+  return [send, rest, http, url, balancer, resolver, restResponse, httpResponse, urlResponse, next, nextResult];
 }

@@ -49,13 +49,19 @@ def refusal(decision: Decision) -> Refusal:
     return Refusal(status, headers, json.dumps(problem, separators=(",", ":")).encode())
 
 
-def too_many_for_lambda(decision: Decision) -> dict[str, Any]:
+def too_many_for_lambda(event: Mapping[str, Any], decision: Decision) -> dict[str, Any]:
     """Return refusal as a Lambda handler returns it to API Gateway, a Function URL or a load balancer.
 
-    Web frameworks would send it as the body of a 200: use too_many of
-    guards.flask, guards.fastapi or guards.asgi there. AppSync takes no such
-    result: use guarded, whose LimitedError has the message for the user.
+    Anything else would take the dict for a success, so it needs the handler's
+    event. In Flask, FastAPI and Starlette, use too_many of guards.flask,
+    guards.fastapi or guards.asgi. In AppSync, use guarded, whose LimitedError
+    has the message for the user.
     """
+    if not isinstance(event, Mapping) or event.get("requestContext") is None:
+        raise ConfigurationError(
+            "too_many_for_lambda got no event of an HTTP request, want that of API Gateway, a Function URL or a load balancer, "
+            "and then the decision. In AppSync, use guarded."
+        )
     status, headers, body = refusal(decision)
     return {"statusCode": status, "headers": headers, "body": body.decode(), "isBase64Encoded": False}
 
