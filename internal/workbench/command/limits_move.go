@@ -70,6 +70,11 @@ func (c *importCommand) Run(ctx context.Context, con session) error {
 	if next.Damaged.Len() > 0 {
 		return errors.New(c.File + ": " + strings.Join(next.Damaged.Problems, "; "))
 	}
+	for _, g := range next.Grants {
+		if err := liveedit.ValidateGrant(g); err != nil {
+			return err
+		}
+	}
 	next.Grants = liveedit.GrantsAt(next, con.now())
 	store, err := c.open(ctx)
 	if err != nil {
