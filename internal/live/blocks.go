@@ -105,12 +105,16 @@ func (b Blocks) byKey() map[string][]Block {
 }
 
 // With returns the limits with these blocks instead of the ones that l has. L may be nil.
-func (l *Limits) With(b Blocks) *Limits {
+func (l *Limits) With(b Blocks) *Limits { return l.with(b.byKey()) }
+
+func (l *Limits) with(blocks map[string][]Block) *Limits {
 	with := new(Limits)
 	if l != nil {
 		*with = *l
 	}
-	with.blocks = b.byKey()
+	if with.blocks = blocks; with.after != nil {
+		with.after = with.after.with(blocks)
+	}
 	return with
 }
 

@@ -97,7 +97,7 @@ func (e *entries) read(document []byte, options ...strictjson.Option) error {
 	if err != nil {
 		return err
 	}
-	if _, err := d.ReadToken(); err != io.EOF {
+	if _, err := d.ReadToken(); !errors.Is(err, io.EOF) {
 		return errors.New("something follows the document")
 	}
 	return nil

@@ -100,7 +100,7 @@ func (r *read) wait(ctx context.Context, longest time.Duration) {
 }
 
 func (s Stored) equal(o Stored) bool {
-	return s.Version == o.Version && bytes.Equal(s.Document, o.Document) && bytes.Equal(s.Trials, o.Trials)
+	return s.Version == o.Version && bytes.Equal(s.Document, o.Document) && bytes.Equal(s.Trials, o.Trials) && bytes.Equal(s.Ends, o.Ends)
 }
 
 // Limits returns the limits that the last good read found. Before that, and for
@@ -262,7 +262,7 @@ func (f *Follower) apply(ctx context.Context, found Stored) error {
 	if err != nil {
 		return err
 	}
-	l, problems := s.Limits(f.Guards, f.last.Load())
+	l, problems := s.Limits(f.Guards, f.last.Load().At(f.now()))
 	f.last.Store(l)
 	if n := s.Damaged.Len(); n > 0 {
 		problems = append(problems, fmt.Errorf("%d of the entries in the document of live limits can't be read", n))

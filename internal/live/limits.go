@@ -19,6 +19,9 @@ type Limits struct {
 	activities map[string]activity
 	grants     map[string][]Grant
 	blocks     map[string][]Block // by user or by the key of a subject
+
+	until time.Time // when something of these limits ends
+	after *Limits   // the limits from then on; nil: nothing ends
 }
 
 type activity struct {
@@ -79,6 +82,7 @@ func (t Terms) Exempt() bool { return t.Unlimited || t.Role != "" }
 // Terms returns the terms of a case. Everything that decides or shows what is in
 // force asks this function.
 func (l *Limits) Terms(c Case) (t Terms) {
+	l = l.At(c.At)
 	activity, mode := l.Activity(c.Activity)
 	t.Label, t.Group, t.Hold, t.Shared = activity.Label, activity.Group, activity.Hold, len(activity.Subjects) > 0
 	if t.Mode = mode; mode == "" || c.Mode == off { // a function that is off can't be switched on
@@ -160,6 +164,15 @@ func (l *Limits) Activity(a limits.Activity) (now limits.Activity, mode string) 
 // the value that it had in last, which may be nil, or else the code's. The
 // blocks stay as they are in last. The problems name what the code can't follow. They can contain user ids, so they are not for a log.
 func (s Settings) Limits(guards limits.Guards, last *Limits) (l *Limits, problems []error) {
+	l, problems = s.apply(guards, last)
+	if l.until = s.firstEnd(); !l.until.IsZero() {
+		l.after, _ = s.At(l.until).Limits(guards, l)
+	}
+	return l, problems
+}
+
+// apply is Limits until something ends.
+func (s Settings) apply(guards limits.Guards, last *Limits) (l *Limits, problems []error) {
 	l = &Limits{activities: make(map[string]activity), grants: make(map[string][]Grant)}
 	c := change{Settings: s, last: last, known: make(map[[2]string]bool)}
 	for _, g := range guards {

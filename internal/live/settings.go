@@ -21,6 +21,7 @@ type Settings struct {
 	Grants     []Grant             `json:"grants,omitempty"`
 
 	Trials Trials `json:"-"` // beside the document, see Stored
+	Ends   Ends   `json:"-"` // the same
 
 	// Damaged are the entries that can't be read, for example after an edit by hand. They
 	// change nothing, the others apply, and an edit leaves them as they are.
@@ -33,6 +34,7 @@ type Stored struct {
 	Version  int64  // at least 1
 	Document []byte // JSON
 	Trials   []byte // the JSON of [Trials]; empty: none
+	Ends     []byte // the JSON of [Ends]; empty: none
 }
 
 // Settings returns the settings. The code may be unable to apply them. The error has the
@@ -42,7 +44,7 @@ func (s Stored) Settings() (Settings, error) {
 		return Settings{}, nil
 	}
 	settings, err := Parse(s.Document)
-	settings.Trials = parseTrials(s.Trials)
+	settings.Trials, settings.Ends = parseTrials(s.Trials), parseEnds(s.Ends)
 	return settings, err
 }
 
@@ -51,6 +53,9 @@ func (s Settings) Stored(version int64) (stored Stored, err error) {
 	stored.Version = version
 	if stored.Document, err = s.Document(); err == nil {
 		stored.Trials, err = s.Trials.stored()
+	}
+	if err == nil {
+		stored.Ends, err = s.Ends.stored()
 	}
 	return stored, err
 }
@@ -76,7 +81,6 @@ type Stamp struct {
 	By    string    `json:"by,omitzero"`
 	Why   string    `json:"why,omitzero"`
 }
-
 
 // A DocumentError reports a document of live limits that Parse can't read, or a
 // table whose item has an attribute of another type.

@@ -36,17 +36,57 @@ func (d Draft) Set(name, tier, limit, mode string) Draft {
 	default:
 		o.Tiers[tier] = limit
 	}
-	o.Mode = cmp.Or(mode, o.Mode)
+	if o.Mode = cmp.Or(mode, o.Mode); o.Mode == AsDeployed {
+		o.Mode, o.ModeSet = "", live.Stamp{}
+	}
 	by, known := d.by, !d.by.Since.IsZero()
 	if known && limit != "" && limit != o.Set[tier].Of { // the same limit again is no change
 		by.Of = limit
 		o.Set[tier] = by
 	}
-	if known && mode != "" && mode != o.ModeSet.Of {
+	if known && mode != "" && mode != AsDeployed && mode != o.ModeSet.Of {
 		by.Of = mode
 		o.ModeSet = by
 	}
-	return d.with(name, o)
+	return d.endless(name, tier, limit, mode).with(name, o)
+}
+
+// AsDeployed is the mode with which a function is deployed. To set it undoes a live mode.
+const AsDeployed = "deployed"
+
+// endless drops the ends of what is set anew.
+func (d Draft) endless(name, tier, limit, mode string) Draft {
+	end, ok := d.Ends[name]
+	if !ok {
+		return d
+	}
+	end.Limits = clone(end.Limits)
+	if limit != "" {
+		delete(end.Limits, tier)
+	}
+	if mode != "" {
+		end.Mode = live.Until{}
+	}
+	d.Ends = clone(d.Ends)
+	if d.Ends[name] = end; len(end.Limits) == 0 && end.Mode == (live.Until{}) {
+		delete(d.Ends, name)
+	}
+	return d
+}
+
+// Until lets what Set has set end by itself.
+func (d Draft) Until(name, tier, limit, mode string, until time.Time) Draft {
+	o, end := d.Activities[name], d.Ends[name]
+	end.Limits = clone(end.Limits)
+	if limit != "" {
+		end.Limits[tier] = live.Until{Of: o.Text(tier), Until: until}
+	}
+	if mode != "" {
+		end.Mode = live.Until{Of: o.Mode, Until: until}
+	}
+	d.Ends = clone(d.Ends)
+	d.Ends[name] = end
+	return d
 }
 
 // Unset undoes what Set changed. If tier is not empty, it undoes only the change of
@@ -55,12 +95,14 @@ func (d Draft) Unset(name, tier string) (Draft, error) {
 	o, ok := d.Activities[name]
 	switch _, has := o.Tiers[tier]; {
 	case ok && tier == "":
+		d.Ends = clone(d.Ends)
+		delete(d.Ends, name)
 		return d.with(name, live.Override{}), nil
 	case has:
 		o = cloned(o)
 		delete(o.Tiers, tier)
 		delete(o.Set, tier)
-		return d.with(name, o), nil
+		return d.endless(name, tier, "gone", "").with(name, o), nil
 	case tier != "":
 		name += " for tier " + tier
 	}

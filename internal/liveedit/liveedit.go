@@ -48,7 +48,8 @@ type Change struct {
 	Limit    string    `json:"limit,omitzero"`    // set
 	Mode     string    `json:"mode,omitzero"`     // set
 	Role     string    `json:"role,omitzero"`     // grant
-	Until    time.Time `json:"until,omitzero"`    // grant, block
+	Until    time.Time `json:"until,omitzero"`    // grant, block, set
+	Guard    string    `json:"guard,omitzero"`    // set: each activity of this guard; all means each of all guards
 	Subject  string    `json:"subject,omitzero"`  // block, unblock: the name of a subject; empty: a user
 	Dropped  int       `json:"dropped,omitzero"`  // repair: entries that could not be read
 	Kept     int       `json:"kept,omitzero"`     // repair, import: entries
@@ -82,6 +83,9 @@ func Edit(ctx context.Context, t Table, guards limits.Guards, c Change, edit fun
 	before, version, err := Read(ctx, t)
 	if err != nil {
 		return err
+	}
+	if !c.At.IsZero() {
+		before = before.At(c.At)
 	}
 	draft := Draft{Settings: before, by: by}
 	after, err := edit(draft)

@@ -23,6 +23,7 @@ const (
 	Version  = "version"
 	Document = "document"
 	Trials   = "trials" // older code changes the document and leaves it as it is
+	Ends     = "ends"   // the same
 )
 
 // Table holds the settings. It is safe for concurrent use.
@@ -62,7 +63,8 @@ func (t *Table) document(ctx context.Context, item string, consistent bool) (liv
 	case !isText:
 		return live.Stored{}, &live.DocumentError{Cause: errors.New("the attribute " + Document + " is not a string")}
 	}
-	return live.Stored{Version: found, Document: []byte(text.Value), Trials: []byte(dynamostore.TextOf(out.Item[Trials]))}, nil
+	beside := func(attr string) []byte { return []byte(dynamostore.TextOf(out.Item[attr])) }
+	return live.Stored{Version: found, Document: []byte(text.Value), Trials: beside(Trials), Ends: beside(Ends)}, nil
 }
 
 // Key returns the key of an item of the settings with this sort key.

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -60,20 +61,33 @@ func (t *Table) change(ctx context.Context, item string, before int64, after liv
 		TableName:           &t.table,
 		Key:                 dynamolive.Key(item),
 		ConditionExpression: aws.String("attribute_not_exists(" + dynamostore.UserID + ")"),
-		UpdateExpression:    aws.String("SET " + dynamolive.Version + " = :next, " + dynamolive.Document + " = :document REMOVE " + dynamolive.Trials),
-		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":next": dynamostore.Number(after.Version), ":document": dynamostore.Text(string(after.Document)),
-		},
 	}
-	if len(after.Trials) > 0 {
-		current.UpdateExpression = aws.String("SET " + dynamolive.Version + " = :next, " + dynamolive.Document + " = :document, " + dynamolive.Trials + " = :trials")
-		current.ExpressionAttributeValues[":trials"] = dynamostore.Text(string(after.Trials))
-	}
+	content(&current, after)
 	if before > 0 {
 		current.ConditionExpression = aws.String(dynamolive.Version + " = :before")
 		current.ExpressionAttributeValues[":before"] = dynamostore.Number(before)
 	}
 	return t.record(ctx, item, current, c)
+}
+
+// content lets an update write a document and what is beside it.
+func content(u *types.Update, after live.Stored) {
+	u.ExpressionAttributeValues = map[string]types.AttributeValue{
+		":next": dynamostore.Number(after.Version), ":document": dynamostore.Text(string(after.Document)),
+	}
+	set, remove := "SET "+dynamolive.Version+" = :next, "+dynamolive.Document+" = :document", ""
+	for attr, text := range map[string][]byte{dynamolive.Trials: after.Trials, dynamolive.Ends: after.Ends} {
+		if len(text) == 0 {
+			remove += ", " + attr
+			continue
+		}
+		set += ", " + attr + " = :" + attr
+		u.ExpressionAttributeValues[":"+attr] = dynamostore.Text(string(text))
+	}
+	if remove != "" {
+		set += " REMOVE " + strings.TrimPrefix(remove, ", ")
+	}
+	u.UpdateExpression = aws.String(set)
 }
 
 // record performs an update of an item of the settings, and adds c to the history.

@@ -43,18 +43,8 @@ func (t *Table) Item(ctx context.Context, name string) (Item, error) {
 // Replace makes after the content of an item, and adds c to the history. If the item is not as
 // it was, it does neither, and the error is ErrConflict. Other attributes stay.
 func (t *Table) Replace(ctx context.Context, name string, was Item, after live.Stored, c liveedit.Change) error {
-	update := types.Update{
-		TableName: &t.table, Key: dynamolive.Key(name),
-		UpdateExpression:         aws.String("SET " + dynamolive.Version + " = :next, " + dynamolive.Document + " = :document REMOVE " + dynamolive.Trials),
-		ExpressionAttributeNames: map[string]string{},
-		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":next": dynamostore.Number(after.Version), ":document": dynamostore.Text(string(after.Document)),
-		},
-	}
-	if len(after.Trials) > 0 {
-		update.UpdateExpression = aws.String("SET " + dynamolive.Version + " = :next, " + dynamolive.Document + " = :document, " + dynamolive.Trials + " = :trials")
-		update.ExpressionAttributeValues[":trials"] = dynamostore.Text(string(after.Trials))
-	}
+	update := types.Update{TableName: &t.table, Key: dynamolive.Key(name), ExpressionAttributeNames: map[string]string{}}
+	content(&update, after)
 	conditions := []string{"attribute_exists(" + dynamostore.UserID + ")"}
 	for i, attr := range slices.Sorted(maps.Keys(was)) {
 		name, value := fmt.Sprint("#a", i), fmt.Sprint(":a", i)

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,9 +18,7 @@ import (
 func (p *project) byHand(name string, attributes map[string]types.AttributeValue) {
 	p.t.Helper()
 	item := map[string]types.AttributeValue{"userId": dynamostore.Text(" config"), "activityWindow": dynamostore.Text(name)}
-	for attr, v := range attributes {
-		item[attr] = v
-	}
+	maps.Copy(item, attributes)
 	_, err := dynamotest.Client(p.t, p.where[3]).PutItem(p.t.Context(), &dynamodb.PutItemInput{TableName: &p.where[5], Item: item})
 	if err != nil {
 		p.t.Fatal(err)

@@ -29,6 +29,9 @@ type difference struct {
 	Code     string `json:"code,omitzero"` // empty: the code does not have the activity
 	Live     string `json:"live"`
 	Mode     string `json:"mode,omitzero"`
+
+	Until     time.Time `json:"until,omitzero"`     // when the limit ends by itself
+	ModeUntil time.Time `json:"modeUntil,omitzero"` // when the mode does
 }
 
 func (c *diffCommand) Run(ctx context.Context, con session) error {
@@ -52,7 +55,7 @@ func (c *diffCommand) Run(ctx context.Context, con session) error {
 		t.row("ACTIVITY", "TIER", "CODE", "LIVE", "MODE")
 	}
 	for _, d := range list {
-		t.row(d.Activity, d.Tier, d.Code, d.Live, d.Mode)
+		t.row(d.Activity, d.Tier, d.Code, d.Live+untilWhen(d.Until), d.Mode+untilWhen(d.ModeUntil))
 	}
 	if len(grants) > 0 {
 		t.row("USER", "ROLE", "TIER", "UNTIL", "REASON")
@@ -70,11 +73,11 @@ func (v view) differences() []difference {
 	for _, name := range slices.Sorted(maps.Keys(v.Activities)) {
 		o := v.Activities[name]
 		if limit, mode := v.shown(name, ""); o.Limit != "" || o.Mode != "" {
-			list = append(list, difference{name, "", v.codeOf(name, ""), limit, mode})
+			list = append(list, difference{name, "", v.codeOf(name, ""), limit, mode, v.endOf(name, "", "limit"), v.endOf(name, "", "mode")})
 		}
 		for _, tier := range slices.Sorted(maps.Keys(o.Tiers)) {
 			limit, _ := v.shown(name, tier)
-			list = append(list, difference{name, tier, v.codeOf(name, tier), limit, ""})
+			list = append(list, difference{name, tier, v.codeOf(name, tier), limit, "", v.endOf(name, tier, "limit"), time.Time{}})
 		}
 	}
 	return list

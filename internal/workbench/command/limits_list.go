@@ -127,6 +127,9 @@ type listedLive struct {
 	Set      stamp  `json:"set,omitzero"`  // of a limit that operators set
 	Mode     string `json:"mode,omitzero"` // empty: the mode with which the function is deployed
 	ModeSet  stamp  `json:"modeSet,omitzero"`
+
+	Until     time.Time `json:"until,omitzero"`     // when the limit ends by itself
+	ModeUntil time.Time `json:"modeUntil,omitzero"` // when the mode does
 }
 
 // live prints the limits in force.
@@ -178,8 +181,8 @@ func (v view) listed(g limits.Guard, code limits.Activity, subject, tier string)
 	if _, ok := code.Part(subject).Tiers[tier]; ok || tier == "" {
 		l.Code = v.codeOf(name, tier)
 	}
-	if tier == "" {
-		l.ModeSet = stampOf(v.Activities[name].ModeSet, l.Mode)
+	if l.Until = v.endOf(name, tier, "limit"); tier == "" {
+		l.ModeSet, l.ModeUntil = stampOf(v.Activities[name].ModeSet, l.Mode), v.endOf(name, "", "mode")
 	}
 	l.Set = v.setBy(code, subject, tier)
 	return l
@@ -211,9 +214,9 @@ func tableOf(list []listedLive, grants []grantedTo) (t textTable) {
 	t.row("ACTIVITY", "TIER", "CODE", "IN FORCE", "MODE", "SINCE", "BY")
 	for _, l := range list {
 		row := func(code, limit string, by stamp) {
-			t.row(append([]string{live.Name(l.Activity, l.Subject), l.Tier, code, limit, l.Mode}, by.cells()...)...)
+			t.row(append([]string{live.Name(l.Activity, l.Subject), l.Tier, code, limit, l.Mode + untilWhen(l.ModeUntil)}, by.cells()...)...)
 		}
-		row(l.Code, l.Limit, cmp.Or(l.Set, l.ModeSet))
+		row(l.Code, l.Limit+untilWhen(l.Until), cmp.Or(l.Set, l.ModeSet))
 		if by := cmp.Or(l.ModeSet, l.Set); by != cmp.Or(l.Set, l.ModeSet) {
 			row("", "", by)
 		}

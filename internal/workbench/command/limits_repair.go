@@ -86,7 +86,7 @@ func inspect(name string, was dynamoedit.Item) (r repaired, err error) {
 		r.Problems = append(r.Problems, "the attribute version is not a number of at least 1")
 		version = 0
 	}
-	document := live.Stored{Version: 1, Document: []byte(dynamostore.TextOf(was["document"])), Trials: []byte(dynamostore.TextOf(was["trials"]))}
+	document := live.Stored{Version: 1, Document: []byte(dynamostore.TextOf(was["document"])), Trials: []byte(dynamostore.TextOf(was["trials"])), Ends: []byte(dynamostore.TextOf(was["ends"]))}
 	var broken error
 	if name == dynamoedit.Limits {
 		var s live.Settings

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
@@ -15,12 +16,15 @@ import (
 )
 
 type setCommand struct {
-	Activity string `arg:"" help:"The activity: see guards limits. With --group, the name of a limit."`
+	Activity string `arg:"" optional:"" help:"The activity: see guards limits. With --group, the name of a limit. Not with --guard or --all."`
 	Limit    string `arg:"" optional:"" help:"Its new limit, such as 20/1m or \"bucket 1/3s\". It must be of the same kind as the code's limit and, except for a bucket, have the same window."`
 	Group    string `placeholder:"G" help:"Change the number of a limit in each activity of this group."`
 	Subject  string `placeholder:"NAME" help:"Change the limit of this subject of the activity, such as room."`
 	Tier     string `placeholder:"T" help:"Change the limit of this tier only."`
-	Mode     string `placeholder:"MODE" help:"enforce; shadow to refuse nobody; off to count nothing. Asks before it switches off."`
+	Mode     string `placeholder:"MODE" help:"enforce; shadow to refuse nobody; off to count nothing; deployed for the function's own mode. Asks before it switches off."`
+	Until    string `placeholder:"WHEN" help:"The change ends by itself: on a day, at a time, or after as long as 2h, as for guards grant. Default: it stays."`
+	Guard    string `placeholder:"NAME" xor:"many" help:"Set the mode of each activity of this guard."`
+	All      bool   `xor:"many" help:"Set the mode of each activity of all guards: a kill switch, with --mode off."`
 	Force    bool   `help:"Accept a tier that the activity does not have."`
 	yesFlag
 	changeFlags
@@ -33,10 +37,23 @@ Examples:
   guards limits set {tiered} {tierlimit} --tier {tier}
   guards limits set --group {group} {named} {namedlimit}
   guards limits set {counted} {subjectlimit} --subject {subject}
-  guards limits set {activity} --mode off --why "kill switch"`
+  guards limits set {activity} {limit} --until 2h --why "a launch"
+  guards limits set {activity} --mode off --why "kill switch"
+  guards limits set --all --mode off --until 1h --why "an incident"
+  guards limits set --all --mode deployed`
 }
 
 func (c *setCommand) Run(ctx context.Context, con session) error {
+	if c.Guard != "" || c.All {
+		return c.setMany(ctx, con)
+	}
+	if c.Activity == "" {
+		return errors.New("an activity is missing: see guards limits, or give --guard or --all to set the mode of many")
+	}
+	until, err := c.end(con)
+	if err != nil {
+		return err
+	}
 	if c.Limit == "" && c.Mode == "" {
 		return errors.New("nothing to set: give a limit such as 20/1m, or --mode")
 	}
@@ -55,15 +72,15 @@ func (c *setCommand) Run(ctx context.Context, con session) error {
 		return err
 	}
 	if c.Mode == "off" {
-		question := fmt.Sprintf("Switch %s off in %s? Nobody is limited then, and nothing is counted.", c.Activity, c.where())
+		question := fmt.Sprintf("Switch %s off in %s%s? Nobody is limited then, and nothing is counted.", c.Activity, c.where(), untilWhen(until))
 		if err := c.confirm(ctx, con, question, ""); err != nil {
 			return err
 		}
 	}
 	name := liveName(c.Group, c.Subject, c.Activity)
-	change := liveedit.Change{Op: "set", Activity: name, Tier: c.Tier, Limit: c.Limit, Mode: c.Mode}
+	change := liveedit.Change{Op: "set", Activity: name, Tier: c.Tier, Limit: c.Limit, Mode: c.Mode, Until: until}
 	r, err := c.edit(ctx, con, store, change, func(s liveedit.Draft) (liveedit.Draft, error) {
-		return s.Set(name, c.Tier, c.Limit, c.Mode), c.knownTier(all, s.Activities[name])
+		return c.set(s, name, until), c.knownTier(all, s.Activities[name])
 	})
 	if err != nil {
 		return err
@@ -75,6 +92,106 @@ func (c *setCommand) Run(ctx context.Context, con session) error {
 		}
 	}
 	return c.printChanges(con, r, name, name+": nothing differs from before")
+}
+
+// end returns when the change ends; zero: never.
+func (c *setCommand) end(con session) (until time.Time, err error) {
+	if c.Until == "" {
+		return until, nil
+	}
+	if until, err = parseUntil(c.Until, con.now()); err == nil && !until.After(con.now()) {
+		err = input.Invalid("--until", input.Show(c.Until), "a time in the future")
+	}
+	return until, err
+}
+
+// untilWhen returns the words for an end; empty for none.
+func untilWhen(until time.Time) string {
+	if until.IsZero() {
+		return ""
+	}
+	return " until " + until.Format(time.RFC3339)
+}
+
+// set sets what the command has set of one activity.
+func (c *setCommand) set(d liveedit.Draft, name string, until time.Time) liveedit.Draft {
+	d = d.Set(name, c.Tier, c.Limit, c.Mode)
+	if !until.IsZero() {
+		d = d.Until(name, c.Tier, c.Limit, c.Mode, until)
+	}
+	return d
+}
+
+// setMany sets the mode of each activity of one guard, or of all guards. Activities without a
+// limit have none.
+func (c *setCommand) setMany(ctx context.Context, con session) error {
+	if c.Mode == "" || c.Activity != "" || c.Group != "" || c.Subject != "" || c.Tier != "" || c.Force {
+		return errors.New("--guard and --all set a mode: give --mode, and no activity, tier, subject or group")
+	}
+	until, err := c.end(con)
+	if err != nil {
+		return err
+	}
+	of, what, names, err := c.many(con.guards)
+	if err != nil {
+		return err
+	}
+	store, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	if c.Mode != "enforce" && c.Mode != liveedit.AsDeployed {
+		question := fmt.Sprintf("Set %s to mode %s in %s%s?", what, c.Mode, c.where(), untilWhen(until))
+		if err := c.confirm(ctx, con, question, ""); err != nil {
+			return err
+		}
+	}
+	r, err := c.edit(ctx, con, store, liveedit.Change{Op: "set", Guard: of, Mode: c.Mode, Until: until}, func(d liveedit.Draft) (liveedit.Draft, error) {
+		for _, name := range names {
+			d = c.set(d, name, until)
+		}
+		return d, nil
+	})
+	if err != nil {
+		return err
+	}
+	before, after := con.viewOf(r.before), con.viewOf(r.after)
+	var lines []string
+	for _, name := range names {
+		for _, change := range changesOf(before, after, name) {
+			r.Changes = append(r.Changes, change)
+			lines = append(lines, change.String())
+		}
+	}
+	if len(lines) == 0 {
+		lines = []string{what + ": nothing differs from before"}
+	}
+	return c.print(con, r, lines...)
+}
+
+// many returns the activities with a limit of --guard or --all, and how the history and a
+// person call them.
+func (c *setCommand) many(guards limits.Guards) (of, what string, activities []string, err error) {
+	of, what = "all", "everything"
+	if c.Guard != "" {
+		g, ok := guards.Named(c.Guard)
+		if !ok {
+			var names []string
+			for _, g := range guards {
+				names = append(names, g.Name)
+			}
+			return "", "", nil, unknown("--guard", c.Guard, names, "guard")
+		}
+		of, what, guards = g.Name, "each activity of "+g.Name, limits.Guards{g}
+	}
+	for _, g := range guards {
+		for _, a := range g.Activities {
+			if !a.Unlimited {
+				activities = append(activities, a.Name)
+			}
+		}
+	}
+	return of, what, activities, nil
 }
 
 // find returns the activities whose limit is to change: one, or those of the group that

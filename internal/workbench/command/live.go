@@ -86,8 +86,8 @@ type view struct {
 
 // viewOf returns the view of settings at this time.
 func (c session) viewOf(s live.Settings) view {
-	changed, problems := s.Limits(c.guards, nil)
-	return view{s, c.guards, c.now(), changed, problems, nil}
+	changed, problems := s.At(c.now()).Limits(c.guards, nil)
+	return view{s.At(c.now()), c.guards, c.now(), changed, problems, nil}
 }
 
 // view opens the table and reads its settings. It also returns their version.
@@ -187,6 +187,14 @@ func (v view) shown(name, tier string) (limit, mode string) {
 	return limit, cmp.Or(mode, o.Mode)
 }
 
+// endOf returns when the limit of a tier, or the mode, ends by itself; zero: never.
+func (v view) endOf(name, tier, of string) time.Time {
+	if of == "mode" {
+		return v.Ends[name].Mode.For(v.Activities[name].Mode)
+	}
+	return v.Ends[name].Limits[tier].For(v.Activities[name].Text(tier))
+}
+
 // A stamp tells who set something, and when. The zero stamp is an unknown one.
 type stamp struct {
 	Since time.Time `json:"since,omitzero"`
@@ -232,10 +240,12 @@ type change struct {
 	Of       string `json:"of"` // limit or mode
 	Old      string `json:"old"`
 	New      string `json:"new"`
+
+	Until time.Time `json:"until,omitzero"` // when New ends
 }
 
 func (c change) String() string {
-	return fmt.Sprintf("%s: %s %s -> %s", nameOf(c.Activity, c.Tier), c.Of, c.Old, c.New)
+	return fmt.Sprintf("%s: %s %s -> %s%s", nameOf(c.Activity, c.Tier), c.Of, c.Old, c.New, untilWhen(c.Until))
 }
 
 // nameOf names an activity, or one of its tiers, for people.
@@ -258,8 +268,9 @@ func limitOf(activity, name string) string {
 // changesOf returns what differs between two settings in the limit with this name.
 func changesOf(before, after view, name string) (all []change) {
 	add := func(tier, of, old, now string) {
-		if old != now {
-			all = append(all, change{name, tier, of, old, now})
+		was, until := before.endOf(name, tier, of), after.endOf(name, tier, of)
+		if old != now || !was.Equal(until) {
+			all = append(all, change{name, tier, of, old, now, until})
 		}
 	}
 	tiers := slices.Concat([]string{""}, slices.Collect(maps.Keys(before.Activities[name].Tiers)), slices.Collect(maps.Keys(after.Activities[name].Tiers)))

@@ -30,6 +30,7 @@ type trial struct {
 var trials = []trial{
 	{begins: "git clone ", notRun: "it needs the network"},
 	{begins: "guards status --user ", notRun: "it needs a table; release_test.go runs these commands"},
+	{begins: "guards top --near 90", notRun: "it needs a table; testdata/script/block.txtar runs similar commands"},
 	{begins: "guards limits ", notRun: "it needs a table; testdata/script/live.txtar runs similar commands"},
 	{begins: "go run ./cmd/guards check create_post --user u1 --count 5 --times 3", status: refused},
 	{begins: "go run ./cmd/guards check "},

@@ -67,7 +67,7 @@ func TestUnreadableSettings(t *testing.T) {
 		status   int
 		out, log string // how the streams begin
 	}{
-		{"reset create_post --user u2 --yes", done, "create_post of u2: 0/10 used, 10 left, in ", "guards: the figures are those of the code's limit, because the live limits can't be read: "},
+		{"reset create_post --user u2 --yes", done, "create_post of u2: 0/10 used, 10 left, in ", "guards: the document of the live limits is damaged."},
 		{"erase --user u1 --yes", unreachable, "1 item of u1 found, 1 deleted, in ", "guards: the user's items are deleted, but the user's grants are not: the document of the live limits has a wrong type"},
 	} {
 		status, out, log := p.run(tt.command)

@@ -42,7 +42,7 @@ var usual = map[string]string{
 	"serve": "--addr 127.0.0.1:0", "stats": "", "top": "", "cleanup": "", "limits list": "", "limits set": "create_post --mode off",
 	"limits unset": "create_post", "limits diff": "", "limits history": "", "revoke": "--user u1", "completion": "tcsh",
 	"new": "photos-guard upload_photo 5/1m --dir no-such-folder", "version": "", "generate": "--dir no-such-folder",
-	"block": "--user u1 --until 7d --reason spam", "unblock": "--user u1",
+	"limits repair": "", "limits export": "", "limits import": "no-such-file", "block": "--user u1 --until 7d --reason spam", "unblock": "--user u1",
 	"init":  "photos --guard photo --activity upload_photo --limit 5/1m",
 	"grant": "--user u1 --tier gold --until 2099-12-31 --reason r", "replay": "no-such-file --activity create_post",
 }

@@ -81,8 +81,16 @@ func sentence(c liveedit.Change) string {
 	case "unblock":
 		return strings.TrimSpace("unblock a " + cmp.Or(c.Subject, "user") + " " + fromOne(c.Activity))
 	}
-	text := []string{c.Op, c.Activity}
-	for _, part := range [][2]string{{"", c.Limit}, {"for tier ", c.Tier}, {"to mode ", c.Mode}} {
+	what := c.Activity
+	switch c.Guard {
+	case "":
+	case "all":
+		what = "everything"
+	default:
+		what = "each activity of " + c.Guard
+	}
+	text := []string{c.Op, what}
+	for _, part := range [][2]string{{"", c.Limit}, {"for tier ", c.Tier}, {"to mode ", c.Mode}, {"", strings.TrimSpace(untilWhen(c.Until))}} {
 		if part[1] != "" {
 			text = append(text, part[0]+part[1])
 		}

@@ -1,0 +1,112 @@
+package live
+
+import (
+	"maps"
+	"time"
+
+	"github.com/cric-talk/guards/internal/strictjson"
+)
+
+// Ends tell when overrides end by themselves, by the name of the override.
+//
+// Like [Trials], they stand beside the document, and each names the text that ends. Older code
+// does not read them, and keeps a limit past its end.
+type Ends map[string]End
+
+// An End is about one override.
+type End struct {
+	Limits map[string]Until `json:"limits,omitempty"` // by tier; "" is the ordinary limit
+	Mode   Until            `json:"mode,omitzero"`
+}
+
+// An Until is when one text of an override ends. The zero Until never does.
+type Until struct {
+	Of    string    `json:"of"` // the limit or the mode; if another one is in force, the end does not count
+	Until time.Time `json:"until"`
+}
+
+// For returns when this text ends; zero: never.
+func (u Until) For(text string) time.Time {
+	if text == "" || u.Of != text {
+		return time.Time{}
+	}
+	return u.Until
+}
+
+// parseEnds reads what stored returned. A text that can't be read has no ends, because it
+// must not keep the live limits from being followed.
+func parseEnds(text []byte) (e Ends) {
+	if err := strictjson.Unmarshal(text, &e); err != nil {
+		return nil
+	}
+	return e
+}
+
+// stored returns e as JSON. Without ends it returns nil.
+func (e Ends) stored() ([]byte, error) {
+	if len(e) == 0 {
+		return nil, nil
+	}
+	return strictjson.Marshal(e, strictjson.Sorted)
+}
+
+// ended reports whether something that ends then has ended at now.
+func ended(then, now time.Time) bool { return !then.IsZero() && !now.Before(then) }
+
+// At returns the settings without what has ended at now.
+func (s Settings) At(now time.Time) Settings {
+	if len(s.Ends) == 0 {
+		return s
+	}
+	all, ends := maps.Clone(s.Activities), Ends{}
+	for name, o := range s.Activities {
+		end := s.Ends[name]
+		o.Tiers, end.Limits = maps.Clone(o.Tiers), maps.Clone(end.Limits)
+		if ended(end.Mode.For(o.Mode), now) {
+			o.Mode, o.ModeSet, end.Mode = "", Stamp{}, Until{}
+		}
+		o.Set = maps.Clone(o.Set)
+		for tier, u := range end.Limits {
+			if ended(u.For(o.Text(tier)), now) {
+				delete(end.Limits, tier)
+				delete(o.Set, tier)
+				if delete(o.Tiers, tier); tier == "" {
+					o.Limit = ""
+				}
+			}
+		}
+		if all[name] = o; o.Limit == "" && o.Mode == "" && len(o.Tiers) == 0 {
+			delete(all, name)
+		}
+		if len(end.Limits) > 0 || end.Mode != (Until{}) {
+			ends[name] = end
+		}
+	}
+	s.Activities, s.Ends = all, ends
+	return s
+}
+
+// firstEnd returns when the next text of the settings ends; zero: none does.
+func (s Settings) firstEnd() (first time.Time) {
+	look := func(then time.Time) {
+		if !then.IsZero() && (first.IsZero() || then.Before(first)) {
+			first = then
+		}
+	}
+	for name, end := range s.Ends {
+		o := s.Activities[name]
+		look(end.Mode.For(o.Mode))
+		for tier, u := range end.Limits {
+			look(u.For(o.Text(tier)))
+		}
+	}
+	return first
+}
+
+// At returns the limits at now, after what has ended until then.
+func (l *Limits) At(now time.Time) *Limits {
+	for l != nil && l.after != nil && !now.Before(l.until) {
+		l = l.after
+	}
+	return l
+}
