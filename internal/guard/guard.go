@@ -60,6 +60,7 @@ type Handler struct {
 	DenyOutage     bool           // an outage is the error Unavailable; otherwise memory decides
 	RefusalIsError bool           // a refused check is the error RateLimitExceeded; otherwise it is an answer
 	BypassRoles    []string       // callers with one of these roles are never limited
+	Tiers          []string       // of all guards: a check that names another one gets the ordinary limit, and is measured; nil: any may be named
 	Log            *slog.Logger   // gets a line for refusals (at most 10 in a second) and for each failure; nil for none
 	Metrics        *metrics.Batch // gets each decision; nil for none
 
@@ -72,6 +73,7 @@ type Handler struct {
 	Delay func(context.Context, Job) error
 
 	refusals sample // chooses the refusals that are logged
+	strange  minutely
 }
 
 // A Mode is how strict a handler is. Operators can set one for each activity.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -67,6 +68,30 @@ func TestExpiredRenewalsAreInTheMetrics(t *testing.T) {
 		if got := b.lines.String(); strings.Count(got, `"Expired":1`) != 1 || strings.Contains(got, "Refused") || strings.Contains(got, "Shadowed") {
 			t.Errorf("%v: a slot that has expired: %s", mode, got)
 		}
+	}
+}
+
+// A check with a tier that no activity of the page has is counted, and logged once a minute,
+// without the tier, which may be anything. A tier of another activity is none of that.
+func TestAnUnknownTierIsMeasured(t *testing.T) {
+	b := newBench(t)
+	for _, tiers := range [][]string{nil, {"premium", "burst"}} {
+		b.Tiers = tiers
+		b.lines.Reset()
+		b.log.Reset()
+		for _, event := range []string{`{"tier": "premum"}`, `{"tier": "premum"}`, `{"tier": "burst"}`, `{"tier": "premium"}`, `{}`, `{"tier": "premum", "op": "status"}`} {
+			b.mustAsk(event)
+		}
+		b.Metrics.Flush()
+		counted, logged := strings.Contains(b.lines.String(), `"UnknownTier":2`), strings.Count(b.log.String(), `"unknown tier"`)
+		if counted != (tiers != nil) || logged != len(tiers)/2 || strings.Contains(b.log.String(), "premum") {
+			t.Errorf("with the tiers %v: %s\n%s", tiers, &b.lines, &b.log)
+		}
+	}
+	b.now = b.now.Add(time.Minute)
+	b.log.Reset()
+	if b.mustAsk(`{"tier": "premum"}`); !strings.Contains(b.log.String(), `"level":"WARN","msg":"unknown tier","activity":"create_post"`) {
+		t.Errorf("a minute later: %s", &b.log)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/metrics"
@@ -27,7 +28,37 @@ func (h *Handler) record(ctx context.Context, a Answer) {
 	for _, name := range refusing(a) {
 		h.measure(a.Activity, []metrics.Value{{Name: "RefusedBy", Count: 1}}, metrics.Dimension{Name: "LimitedBy", Value: name})
 	}
+	if a.Op == Check && h.strangeTier(a.Tier) {
+		h.measure(a.Activity, []metrics.Value{{Name: "UnknownTier", Count: 1}})
+		if h.strange.next(a.Activity, h.Limiter.Clock()) {
+			h.log().LogAttrs(ctx, slog.LevelWarn, "unknown tier", slog.String("activity", a.Activity)) // its name may be anything
+		}
+	}
 	h.logDecision(ctx, a.Request, a.Reason, a.Decision)
+}
+
+// strangeTier reports whether no activity of any guard has the tier.
+func (h *Handler) strangeTier(tier string) bool {
+	return tier != "" && h.Tiers != nil && !slices.Contains(h.Tiers, tier) && !h.Live.Limits().HasTier(tier)
+}
+
+// A minutely lets one event of each name pass in a minute. The zero minutely is ready to use.
+type minutely struct {
+	mu     sync.Mutex
+	passed map[string]time.Time
+}
+
+func (m *minutely) next(name string, now time.Time) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if last, ok := m.passed[name]; ok && now.Sub(last).Abs() < time.Minute {
+		return false
+	}
+	if m.passed == nil {
+		m.passed = map[string]time.Time{}
+	}
+	m.passed[name] = now
+	return true
 }
 
 var discard = slog.New(slog.DiscardHandler)

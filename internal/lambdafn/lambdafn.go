@@ -80,7 +80,7 @@ func NewGuard(cfg aws.Config, all limits.Guards, name string, logger *slog.Logge
 		return nil, err
 	}
 	h := settings.Handler(g, store)
-	h.Log = logger
+	h.Log, h.Tiers = logger, append([]string{}, all.TierNames()...)
 	h.Metrics = &metrics.Batch{Writer: metrics.Writer{W: os.Stdout, Namespace: readNamespace()}}
 	h.Live = &live.Follower{Source: dynamolive.New(store.Table()), Guards: all, Log: logger}
 	return h, nil

@@ -5,6 +5,7 @@ package limits
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -52,6 +53,18 @@ func (all Guards) Activities() (names []string) {
 		}
 	}
 	return names
+}
+
+// TierNames returns the names of all tiers, sorted.
+func (all Guards) TierNames() (names []string) {
+	for _, g := range all {
+		for _, a := range g.Activities {
+			for _, part := range a.Parts() {
+				names = slices.AppendSeq(names, maps.Keys(part.Tiers))
+			}
+		}
+	}
+	return slices.Compact(slices.Sorted(slices.Values(names)))
 }
 
 // A Guard is one Lambda function and the activities that it decides.

@@ -148,6 +148,21 @@ func (l *Limits) granted(userID string, c Case, tiers limits.Tiers) (tier, role 
 	return tier, role
 }
 
+// HasTier reports whether an activity has a live limit for this tier, or one of the code's.
+func (l *Limits) HasTier(tier string) bool {
+	if l == nil {
+		return false
+	}
+	for _, a := range l.activities {
+		for _, part := range a.Parts() {
+			if _, ok := part.Tiers[tier]; ok {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // Activity returns an activity of the code with the settings applied, and its
 // mode. An empty mode means that the mode of the function applies.
 func (l *Limits) Activity(a limits.Activity) (now limits.Activity, mode string) {

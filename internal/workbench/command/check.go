@@ -43,6 +43,7 @@ func (c *checkCommand) Run(ctx context.Context, con session) error {
 		return err
 	}
 	c.explainLive(con, h)
+	con.warnOfTier(c.Tier, h.Live.Limits())
 	var last error
 	for i := range c.Times {
 		if ctx.Err() != nil {

@@ -29,6 +29,16 @@ func termsOf(changed *live.Limits, a limits.Activity, key, tier string, at time.
 	return t
 }
 
+// warnOfTier notes a tier that no activity has. It gets the ordinary limit.
+func (c session) warnOfTier(tier string, changed *live.Limits) {
+	if tier == "" || changed.HasTier(tier) {
+		return
+	}
+	if err := unknown("--tier", tier, c.guards.TierNames(), "tier of an activity"); err != nil {
+		c.note(err.Error() + " The ordinary limit counts")
+	}
+}
+
 // A ruling is what operators changed about an activity for one user. Empty
 // fields are not changed.
 type ruling struct {

@@ -211,7 +211,7 @@ func newAPI(settings *lambdafn.Settings, store store, con session, observe func(
 	}
 	for _, g := range con.guards {
 		h := settings.Handler(g, store)
-		h.Log, h.Limiter.Now, h.Live = logger.With("service", g.Name), con.now, changed
+		h.Log, h.Limiter.Now, h.Live, h.Tiers = logger.With("service", g.Name), con.now, changed, con.guards.TierNames()
 		api.Functions[g.Name] = invokeapi.Function{URL: true, Timeout: guardTimeout, Handler: h}
 	}
 	api.Functions["cleanup"] = invokeapi.Function{Timeout: cleanupTimeout, Handler: run}

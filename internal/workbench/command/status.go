@@ -68,6 +68,7 @@ func (c *statusCommand) Run(ctx context.Context, con session) error {
 	for _, line := range unreadable(con.guards, key, items, con.now()) {
 		con.note(line)
 	}
+	con.warnOfTier(c.Tier, changed.Limits())
 	list := standings(con.guards, key, c.Tier, items, changed.Limits(), con.now())
 	blocks := blocksOf(live.Blocks{All: changed.Limits().BlocksOf(key)}, con.now())
 	if c.JSON {

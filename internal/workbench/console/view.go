@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"html/template"
-	"maps"
 	"net/http"
 	"net/url"
 	"path"
@@ -265,7 +264,7 @@ type pageView struct {
 
 // servePage serves the page with what is known now.
 func (c *Console) servePage(w http.ResponseWriter, _ *http.Request) {
-	v := pageView{Address: c.Address, CountsIn: c.CountsIn, Fixed: c.Fixed, Guards: c.Guards, Tiers: c.tiers(), Clock: c.clock()}
+	v := pageView{Address: c.Address, CountsIn: c.CountsIn, Fixed: c.Fixed, Guards: c.Guards, Tiers: c.Guards.TierNames(), Clock: c.clock()}
 	for _, g := range c.Guards {
 		v.Subjects = v.Subjects || slices.ContainsFunc(g.Activities, func(a limits.Activity) bool { return len(a.Subjects) > 0 })
 	}
@@ -291,19 +290,6 @@ func kinds(limit policy.Policy) string {
 		kinds = append(kinds, rate.Kind)
 	}
 	return strings.Join(slices.Compact(kinds), ", ")
-}
-
-func (c *Console) tiers() []string {
-	var names []string
-	for _, g := range c.Guards {
-		for _, a := range g.Activities {
-			for _, part := range a.Parts() {
-				names = slices.AppendSeq(names, maps.Keys(part.Tiers))
-			}
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
 }
 
 // types are the assets that the page loads.
