@@ -106,7 +106,7 @@ func (a *action) decide(ctx context.Context, i int) error {
 	q := &a.questions[i]
 	q.reached = a.reached
 	d, err := a.limiter.decide(ctx, q, a.known[i], a.now)
-	a.reached = a.reached || err == nil && d.Outage == nil && d.Requests > 0
+	a.reached = q.reached
 	d.Requests += a.decisions[i].Requests
 	a.decisions[i] = d
 	return err
@@ -209,6 +209,7 @@ func (a *action) check(ctx context.Context, readOn bool) error {
 // keeps the user's count.
 func (a *action) rely(ctx context.Context) (err error) {
 	for i := len(a.parts) - 1; i >= 0; i-- {
+		a.questions[i].reached = a.reached
 		a.decisions[i], err = a.limiter.rely(ctx, &a.questions[i], a.decisions[i])
 		if err != nil || !a.decisions[i].Allowed {
 			a.giveBack(ctx)
