@@ -194,3 +194,30 @@ func TestAMarkThatFailsOpensTheCircuitOfItsKey(t *testing.T) {
 		})
 	}
 }
+
+// A repeat finds in memory what an outage of its user has counted there. Then the table answers
+// again, and has no room for it: the answer is this refusal, and no mark is sent.
+func TestARepeatThatOnlyMemoryKnowsIsRefusedByAFullTable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		works := new(memstore.Store)
+		user := &faulty{Store: works, faults: []fault{throttle}}
+		l := &Limiter{Store: &roomStore{Store: works, fails: map[string]*faulty{"u": user}}, Timeout: time.Second, Memory: NewMemory(mib)}
+		if d, err := l.DecideAll(t.Context(), Check, say("r1", "lounge", false, true), false); err != nil || d.Reason != Unavailable || !d.Allowed {
+			t.Fatalf("the first time: %s, %v, want it allowed from memory", inWords(d), err)
+		}
+		other := &Limiter{Store: works}
+		for n := range 5 {
+			if d, err := other.DecideAll(t.Context(), Check, say(fmt.Sprint("o", n), "lounge", false, true), false); err != nil || d.Reason != OK {
+				t.Fatalf("another instance: %s, %v, want ok", inWords(d), err)
+			}
+		}
+		time.Sleep(6 * time.Second)
+		before := user.count()
+		user.set(append([]fault{pass}, repeat(6, throttle)...)...) // the probe, the check, and once more
+		d, err := l.DecideAll(t.Context(), Check, say("r1", "lounge", false, true), false)
+		if sent := user.count() - before; err != nil || d.Reason != Limited || sent != 8 {
+			t.Errorf("the second time: %s, %v, after %d requests for the user, want limited after 8", inWords(d), err, sent)
+		}
+		settle()
+	})
+}
