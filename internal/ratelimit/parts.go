@@ -209,8 +209,10 @@ func (a *action) check(ctx context.Context, readOn bool) error {
 // keeps the user's count.
 func (a *action) rely(ctx context.Context) (err error) {
 	for i := len(a.parts) - 1; i >= 0; i-- {
-		a.questions[i].reached = a.reached
-		a.decisions[i], err = a.limiter.rely(ctx, &a.questions[i], a.decisions[i])
+		q := &a.questions[i]
+		q.reached = a.reached
+		a.decisions[i], err = a.limiter.rely(ctx, q, a.decisions[i])
+		a.reached = q.reached
 		if err != nil || !a.decisions[i].Allowed {
 			a.giveBack(ctx)
 			return err

@@ -23,6 +23,8 @@ const (
 	newPlaces      = "places that repeats got instead of one whose window was over"
 	skippedPlaces  = "writes that skipped places which their instance gave from memory"
 	beyond         = "broken promises in those runs"
+	failedAlone    = "of these, of a key that fails alone"
+	slowly         = "of these, on a slow table"
 )
 
 // happens lists what runs count, in the order of the page. In enough runs, all of it happens.
@@ -47,6 +49,9 @@ var happens = []string{
 	"of these, 5xx before the write",
 	"of these, 5xx after the write",
 	"of these, hang",
+	"of these, denied",
+	failedAlone,
+	slowly,
 	writes,
 	"of these, renewals",
 	"of these, to the item of a group",
@@ -54,6 +59,7 @@ var happens = []string{
 	"counts that they gave back, because a later item refused",
 	"instances killed",
 	"instances frozen",
+	"of these, for 12 to 40 s",
 	"writes that took a lease of a prepaid limit",
 	"refusals that recorded a slower pace of a bucket",
 	"checks decided from a lease",

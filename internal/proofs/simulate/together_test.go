@@ -65,7 +65,7 @@ func (o *op) returns(k ratelimit.Key) bool {
 // another attempt has counted. After a refusal, a check in shadow mode only reads.
 func (o *op) begins(k ratelimit.Key, givesBack, reads bool) {
 	p := o.part(k, false)
-	if p == o || p == o.turn {
+	if p == o || p == o.turn && !givesBack { // a later part can have refused from memory
 		return
 	}
 	switch {
