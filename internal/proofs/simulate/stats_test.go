@@ -25,6 +25,8 @@ const (
 	beyond         = "broken promises in those runs"
 	failedAlone    = "of these, of a key that fails alone"
 	slowly         = "of these, on a slow table"
+	halfRuns       = "runs in which half of the table or of the instances works"
+	sideBySide     = "of these, with two versions of a limit side by side"
 )
 
 // happens lists what runs count, in the order of the page. In enough runs, all of it happens.
@@ -97,6 +99,12 @@ var happens = []string{
 	similar,
 	"runs with clocks up to 90 s apart, for which nothing is promised",
 	beyond,
+	halfRuns,
+	sideBySide,
+	"spells of a " + string(slowTable),
+	"spells of a " + string(lossyTable),
+	"spells of a " + string(failingKey),
+	"spells of a " + string(freeze),
 }
 
 func (s stats) add(o stats) {
