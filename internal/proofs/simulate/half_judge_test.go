@@ -106,7 +106,9 @@ func (h *half) decide(process int, op ratelimit.Op, a action, at int64) (ratelim
 	}
 	h.line("%s %s of %s%s by process %d, %q: %s, receipt %d, place %d, %d requests in %v, outage %v, error %v",
 		op, a.id, a.user, a.room, process, h.texts[a.version], d.Reason, d.At, d.ReadyAt, d.Requests, time.Since(began), d.Outage, err)
-	h.judgeAnswer(p, a, d, err)
+	if op == ratelimit.Check { // a release can need two requests
+		h.judgeAnswer(p, a, d, err)
+	}
 	return d, err
 }
 
@@ -114,13 +116,12 @@ func (h *half) decide(process int, op ratelimit.Op, a action, at int64) (ratelim
 func (h *half) act(a action) {
 	began, process := time.Now(), a.process
 	d, err := h.decide(process, ratelimit.Check, a, 0)
-	if unknown := err != nil || d.Outage != nil; unknown && a.repeats > 0 {
+	repeats := (err != nil || d.Outage != nil) && a.repeats > 0
+	if repeats {
 		h.doubt(a, d, err)
 		time.Sleep(a.repeats)
 		process = a.other
-		if d, err = h.decide(process, ratelimit.Check, a, 0); err == nil && d.At != 0 {
-			began = time.Now()
-		}
+		d, err = h.decide(process, ratelimit.Check, a, 0)
 	}
 	if err != nil || d.Outage != nil {
 		h.doubt(a, d, err)
@@ -129,11 +130,11 @@ func (h *half) act(a action) {
 	if !d.Allowed && d.Reason != ratelimit.Delayed {
 		return
 	}
-	came := began.UnixMilli()
-	if d.At != 0 {
-		came = d.At
+	l := &letThrough{a.user, a.version, max(cmp.Or(d.At, began.UnixMilli()), d.ReadyAt)}
+	if repeats && d.At == 0 { // nobody knows which of the two has counted
+		l = nil
 	}
-	h.admit(&letThrough{a.user, a.version, max(came, d.ReadyAt)}, a)
+	h.admit(l, a)
 	if a.releases == 0 || d.At == 0 {
 		return
 	}
@@ -187,24 +188,29 @@ func (h *half) judgeAnswer(p *process, a action, d ratelimit.Decision, err error
 	switch {
 	case h.intact():
 		_, failing := h.during(failingKey, 6*time.Second, func(s spell) bool { return s.key == a.room })
+		if _, probed := p.limiter.CircuitProbed(ratelimit.Key{UserID: a.room, Activity: "act"}); time.Since(probed) < time.Second {
+			failing = true // another decision probes it now
+		}
 		if outage && !failing || p.limiter.CircuitOpen() {
 			h.fail("%s: only other rooms fail, and it is told %s, error %v, outage %v; the table's circuit is open: %v", a.id, d.Reason, err, d.Outage, p.limiter.CircuitOpen())
 		}
-	case h.texts[0] == wide[0] && h.texts[1] == wide[0] && !h.rooms && !h.has(lossyTable, freeze, failingKey):
-		if outage || d.Requests > 4 || p.limiter.CircuitOpen() {
+	case h.texts[0] == wide[0] && h.texts[1] == wide[0] && !h.rooms && !h.releases && !h.has(lossyTable, freeze, failingKey):
+		if outage || d.Requests > 5 || p.limiter.CircuitOpen() {
 			h.fail("%s: the table answers in time, and it is told %s after %d requests, error %v, outage %v", a.id, d.Reason, d.Requests, err, d.Outage)
 		}
 	}
 }
 
-// admit notes what the table has admitted.
+// admit notes what the table has admitted; nil: when it runs is not known.
 func (h *half) admit(l *letThrough, a action) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, t := range h.tallies(a) {
 		t.certain++
 	}
-	h.admitted = append(h.admitted, l)
+	if l != nil {
+		h.admitted = append(h.admitted, l)
+	}
 }
 
 // judgeAdmitted judges what the versions have admitted of each user: in no time, a version may
@@ -238,10 +244,15 @@ func (h *half) judgeLimit(user string, runs []int64, released int64, r, q policy
 		for j, to := range runs[i:] {
 			most := lets(r, from, to)
 			switch {
+			case together && r.Kind == "bucket": // the larger burst, and the faster pace
+				r.Burst, r.Limit, r.Window = max(r.Burst, q.Burst), 1, min(r.Window/time.Duration(r.Limit), q.Window/time.Duration(q.Limit))
+				most = lets(r, from, to)
 			case together:
 				most = max(most, lets(q, from, to))
-			case r.Kind == "reservoir": // it does not count all places of the other one
-				most += r.Limit - 1
+			case r.Kind == "reservoir": // each window of the other one that begins in its windows hides its places
+				window := r.Window.Milliseconds()
+				windows := to/window - from/window + 1
+				most += (r.Limit - 1) * windows * max(1, window/q.Window.Milliseconds())
 			}
 			if n := int64(j + 1); n > most+released {
 				h.fail("%d of %s run within %v, want at most the %d of %q, together: %v; %d were released",
@@ -252,16 +263,17 @@ func (h *half) judgeLimit(user string, runs []int64, released int64, r, q policy
 	}
 }
 
-// counterpart returns the limit of the other version that counts together with r, which is
-// one of version v, as docs/policies.md says.
+// counterpart returns the limit of the other version with the name and the kind of r, which is
+// one of version v, or r itself. It reports whether both count together, as docs/policies.md
+// says.
 func (h *half) counterpart(v int, r policy.Rate) (policy.Rate, bool) {
 	for _, q := range h.versions[1-v].Rates() {
-		apart := r.Window != q.Window && (r.Kind == "sliding" || r.Kind == "fixed" && r.Name == "" || r.Kind == "reservoir")
-		if r.Name == q.Name && r.Kind == q.Kind && !apart {
-			return q, true
+		if r.Name == q.Name && r.Kind == q.Kind {
+			apart := r.Kind == "sliding" || r.Kind == "fixed" && r.Name == "" || r.Kind == "reservoir"
+			return q, r.Window == q.Window || !apart
 		}
 	}
-	return policy.Rate{}, false
+	return r, false
 }
 
 // lets returns how many actions of r may run from one time to another, both included.
