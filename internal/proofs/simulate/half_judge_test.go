@@ -153,13 +153,9 @@ func (h *half) act(a action) {
 // tallies returns those of the items in which an action counts. The caller must hold the lock.
 func (h *half) tallies(a action) (list []*tally) {
 	for _, name := range []string{a.user, a.room} {
-		if name == "" {
-			continue
+		if name != "" {
+			list = append(list, h.tally(name))
 		}
-		if h.counts[name] == nil {
-			h.counts[name] = &tally{}
-		}
-		list = append(list, h.counts[name])
 	}
 	return list
 }
@@ -180,6 +176,57 @@ func (h *half) doubt(a action, d ratelimit.Decision, err error) {
 // comes in time for giving back.
 func (h *half) intact() bool {
 	return h.rooms && !h.has(lossyTable, freeze) && !slices.ContainsFunc(h.spells, func(s spell) bool { return s.what == slowTable && s.most > 20 })
+}
+
+// A written is an id in an item. Its copies are the writes that were sent before one of them
+// was performed. One that lands only after a release counts, and nobody can prevent that.
+type (
+	written struct {
+		item string
+		id   ratelimit.ID
+	}
+	copies struct {
+		underway  int
+		performed bool
+	}
+)
+
+// leaves notes that w is sent, and reports whether none of its copies was performed before.
+func (h *half) leaves(w ratelimit.Write) (first bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if w.ID == (ratelimit.ID{}) || w.Drop.Set != "" {
+		return false
+	}
+	of := written{w.Key.UserID, w.ID}
+	if h.writes[of] == nil {
+		h.writes[of] = &copies{}
+	}
+	if first = !h.writes[of].performed; first {
+		h.writes[of].underway++
+	}
+	return first
+}
+
+// lands notes that w has landed.
+func (h *half) lands(w ratelimit.Write, first, done bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if c := h.writes[written{w.Key.UserID, w.ID}]; first {
+		c.underway--
+		c.performed = c.performed || done
+	}
+	if c := h.writes[written{w.Key.UserID, w.Drop.Mark.ID}]; done && c != nil && c.underway > 0 {
+		h.tally(w.Key.UserID).unknown++
+	}
+}
+
+// tally returns what a user or a room has to count. The caller must hold the lock.
+func (h *half) tally(name string) *tally {
+	if h.counts[name] == nil {
+		h.counts[name] = &tally{}
+	}
+	return h.counts[name]
 }
 
 // judgeAnswer judges what can be known at once: what the table answers in time, it decides.

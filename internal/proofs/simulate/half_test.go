@@ -44,6 +44,7 @@ type half struct {
 	mu       sync.Mutex
 	admitted []*letThrough
 	counts   map[string]*tally // by users and rooms
+	writes   map[written]*copies
 	lines    []string
 	wrong    []string
 }
@@ -81,7 +82,7 @@ const longest = 90 * time.Second
 
 // newHalf draws a run. Two versions count in the items of users alone.
 func newHalf(seed uint64) *half {
-	h := &half{seed: seed, random: rand.New(rand.NewPCG(seed, 48)), store: new(memstore.Store), counts: map[string]*tally{}}
+	h := &half{seed: seed, random: rand.New(rand.NewPCG(seed, 48)), store: new(memstore.Store), counts: map[string]*tally{}, writes: map[written]*copies{}}
 	switch seed % 4 {
 	case 0, 1:
 		before := sides[h.random.IntN(len(sides))]
@@ -226,7 +227,11 @@ func (p *process) send(ctx context.Context, k ratelimit.Key, perform func(contex
 func (p *process) Update(ctx context.Context, w ratelimit.Write) (ratelimit.Item, bool, error) {
 	var item ratelimit.Item
 	var done bool
-	if err := p.send(ctx, w.Key, func(ctx context.Context) { item, done, _ = p.store.Update(ctx, w) }); err != nil {
+	first := p.leaves(w)
+	if err := p.send(ctx, w.Key, func(ctx context.Context) {
+		item, done, _ = p.store.Update(ctx, w)
+		p.lands(w, first, done)
+	}); err != nil {
 		return ratelimit.Item{}, false, err
 	}
 	return item, done, nil
