@@ -216,8 +216,13 @@ func (h *half) lands(w ratelimit.Write, first, done bool) {
 		c.underway--
 		c.performed = c.performed || done
 	}
-	if c := h.writes[written{w.Key.UserID, w.Drop.Mark.ID}]; done && c != nil && c.underway > 0 {
-		h.tally(w.Key.UserID).unknown++
+	if !done || w.Drop.Set == "" {
+		return
+	}
+	for of, c := range h.writes { // the item has its ids in another form, so this can be another one
+		if of.item == w.Key.UserID && c.performed && c.underway > 0 {
+			h.tally(of.item).unknown++
+		}
 	}
 }
 
