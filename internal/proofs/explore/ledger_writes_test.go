@@ -157,7 +157,7 @@ func (x *explorer) gaveBack(l *ledger, w written) error {
 		if !changes(w, rate.Name) {
 			continue
 		}
-		if over := gone[rate.Kind]; over == nil || over(rate, l.entries, k, i, now) {
+		if over := gone[rate.Kind]; over == nil || over(rate, x.entriesOf(l, w.slot), k, i, now) {
 			return fmt.Errorf("%s gives back in limit %d what does not count any more", name(w.slot), k)
 		}
 		n := units[k]

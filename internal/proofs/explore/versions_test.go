@@ -1,5 +1,7 @@
 package explore
 
+import "slices"
+
 // In some systems, two versions of a limit are at work at once on one item, as during a deploy.
 // The second one decides every other request. Their limits count apart: each version has its
 // own promise, and keeps it whatever the other one writes.
@@ -16,6 +18,21 @@ func (y *system) version(s int) int {
 // isApart reports whether an entry is of another version than the request in slot s.
 func (y *system) isApart(e entry, s int) bool {
 	return y.versions && y.isOther(int(e.writer)) != y.isOther(s)
+}
+
+// entriesOf returns the entries of l. Those of another version than the request in slot s are in
+// no item.
+func (y *system) entriesOf(l *ledger, s int) []entry {
+	if !y.versions {
+		return l.entries
+	}
+	entries := slices.Clone(l.entries)
+	for i := range entries {
+		if y.isApart(entries[i], s) {
+			entries[i].item = -1
+		}
+	}
+	return entries
 }
 
 // sideBySide returns limits that a deploy can replace by one another, and that count apart in

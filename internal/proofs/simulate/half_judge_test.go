@@ -267,7 +267,7 @@ func (h *half) admit(l *letThrough, a action) {
 
 // judgeAdmitted judges what the versions have admitted of each user: in no time, a version may
 // have admitted more than a limit of it. If both versions count together, both may have
-// admitted at most what the larger limit lets through.
+// admitted at most what the larger limit lets through, or with other windows the sum.
 func (h *half) judgeAdmitted() {
 	slices.SortFunc(h.admitted, func(a, b *letThrough) int { return cmp.Compare(a.runs, b.runs) })
 	for v, own := range h.versions {
@@ -299,6 +299,8 @@ func (h *half) judgeLimit(user string, runs []int64, released int64, r, q policy
 			case together && r.Kind == "bucket": // the larger burst, and the faster pace
 				r.Burst, r.Limit, r.Window = max(r.Burst, q.Burst), 1, min(r.Window/time.Duration(r.Limit), q.Window/time.Duration(q.Limit))
 				most = lets(r, from, to)
+			case together && r.Window != q.Window: // each looks at a time of its own
+				most += lets(q, from, to)
 			case together:
 				most = max(most, lets(q, from, to))
 			case r.Kind == "reservoir": // each window of the other one that begins in its windows hides its places
