@@ -114,10 +114,9 @@ func (h *half) decide(process int, op ratelimit.Op, a action, at int64) (ratelim
 
 // act does a.
 func (h *half) act(a action) {
-	began, process := time.Now(), a.process
+	process := a.process
 	d, err := h.decide(process, ratelimit.Check, a, 0)
-	repeats := (err != nil || d.Outage != nil) && a.repeats > 0
-	if repeats {
+	if (err != nil || d.Outage != nil) && a.repeats > 0 {
 		h.doubt(a, d, err)
 		time.Sleep(a.repeats)
 		process = a.other
@@ -130,8 +129,8 @@ func (h *half) act(a action) {
 	if !d.Allowed && d.Reason != ratelimit.Delayed {
 		return
 	}
-	l := &letThrough{a.user, a.version, max(cmp.Or(d.At, began.UnixMilli()), d.ReadyAt)}
-	if repeats && d.At == 0 { // nobody knows which of the two has counted
+	l := &letThrough{a.user, a.version, max(d.At, d.ReadyAt)}
+	if l.runs == 0 { // an earlier attempt has counted, and nobody knows when
 		l = nil
 	}
 	h.admit(l, a)
