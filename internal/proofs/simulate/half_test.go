@@ -170,7 +170,7 @@ type way struct {
 // wayOf draws what happens to a request that is sent now.
 func (p *process) wayOf(k ratelimit.Key) way {
 	hash := fnv.New64a()
-	fmt.Fprint(hash, k, p.number)
+	_, _ = fmt.Fprint(hash, k, p.number)
 	random := rand.New(rand.NewPCG(p.seed^hash.Sum64(), uint64(time.Since(p.start))))
 	w := way{answer: time.Duration(2_000_000 + random.Int64N(10_000_000))}
 	if s, slow := p.during(slowTable, 0, nil); slow {

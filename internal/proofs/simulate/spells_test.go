@@ -83,9 +83,9 @@ func (o *op) each() []*op {
 
 func (o *op) circuits() (c circuits) {
 	for _, p := range o.each() {
-		of, key := p.owner(), time.Time{}
-		c.table, key = o.in.limiter.CircuitProbed(ratelimit.Key{UserID: of.user, Activity: of.item})
-		c.keys = append(c.keys, key)
+		of := p.owner()
+		table, key := o.in.limiter.CircuitProbed(ratelimit.Key{UserID: of.user, Activity: of.item})
+		c.table, c.keys = table, append(c.keys, key)
 	}
 	return c
 }
