@@ -113,6 +113,7 @@ type op struct {
 	gives   *op           // the part of a check or a renewal that this one gives back
 	marked  *record       // what it relies on by its mark; nil: its own count, or nothing
 	alone   bool          // of a part: it was admitted from memory
+	earlier bool          // of a part: that was before others of the instance, which the models have noted already
 	giving  bool          // it gives back
 	held    *alone        // of a part: what the instance admitted alone, when o began to give back
 	vain    bool          // of a part of a renewal: its slots were gone when that began

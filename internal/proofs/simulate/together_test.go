@@ -161,6 +161,9 @@ func (l *ledger) judgeAll(o *op, d ratelimit.Decision, err error) {
 		refuser = o.refuser(d)
 		next = o.parts[refuser] // if it was known to refuse, those before it were not asked
 	}
+	for _, p := range o.parts {
+		p.earlier = o.giving // it was refused, and has given back since
+	}
 	o.ends(next, err == nil && (d.Allowed || len(o.share(d, o.parts[0]).Each) > 0))
 	if err != nil || !d.Allowed {
 		o.giveBackAlone(nil)
