@@ -179,7 +179,9 @@ func (t *attempts) probe(key Key) error {
 		t.began = l.Clock()
 		t.probing = true
 		defer func() { t.probing = false }()
-		return t.refused(t.ctx, l.Store, key)
+		err := t.refused(t.ctx, l.Store, key)
+		t.reached = t.reached || err == nil
+		return err
 	}
 	began := time.Now()
 	answer := make(chan error, 1)
@@ -194,7 +196,7 @@ func (t *attempts) probe(key Key) error {
 	select {
 	case err := <-answer:
 		if end, _ := t.ctx.Deadline(); err != nil || time.Until(end) >= time.Since(began) {
-			t.reached = err == nil
+			t.reached = t.reached || err == nil
 			return err
 		}
 	case <-waited.C:

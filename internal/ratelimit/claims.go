@@ -51,6 +51,7 @@ func (l *Limiter) rely(ctx context.Context, q *question, d Decision) (Decision, 
 // the zero Decision if the first mark was made.
 func (t *attempts) rely(q *question, shown Item) (d Decision, err error) {
 	if q.claim.alone { // the memory has it, and the store perhaps not
+		q.claim = claim{}
 		d, err = t.check(q, shown.State)
 	}
 	for err == nil && q.claim.isFound() {

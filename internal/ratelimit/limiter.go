@@ -190,7 +190,7 @@ func (l *Limiter) askStore(ctx context.Context, q *question, shown Item) (Decisi
 		}
 	}
 	d, err := t.carryOut(q, shown)
-	q.sent = t.amount
+	q.sent, q.reached = t.amount, t.reached
 	failed := asStoreError(err)
 	if !q.mine {
 		l.breaker.ended(key, t, failed, l.Clock())

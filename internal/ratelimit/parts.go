@@ -110,7 +110,7 @@ func (a *action) decide(ctx context.Context, i int) error {
 	}
 	q.reached = a.reached
 	d, err := a.limiter.decide(ctx, q, a.known[i], a.now)
-	a.reached = a.reached || err == nil && d.Outage == nil && d.Requests > 0
+	a.reached = q.reached
 	d.Requests += a.decisions[i].Requests
 	a.decisions[i] = d
 	return err
@@ -213,7 +213,10 @@ func (a *action) check(ctx context.Context, readOn bool) error {
 // keeps the user's count.
 func (a *action) rely(ctx context.Context) (err error) {
 	for i := len(a.parts) - 1; i >= 0; i-- {
-		a.decisions[i], err = a.limiter.rely(ctx, &a.questions[i], a.decisions[i])
+		q := &a.questions[i]
+		q.reached = a.reached
+		a.decisions[i], err = a.limiter.rely(ctx, q, a.decisions[i])
+		a.reached = q.reached
 		if err != nil || !a.decisions[i].Allowed {
 			a.giveBack(ctx)
 			return err

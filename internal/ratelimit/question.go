@@ -42,7 +42,7 @@ type question struct {
 
 	looked  bool        // its circuits were looked at
 	barred  *StoreError // why a circuit is open, if one is
-	reached bool        // the store has answered another part of the action
+	reached bool        // the store has answered this decision, perhaps about another part
 	sent    amount      // by earlier attempts of this decision
 
 	claim  claim // check: where it is counted

@@ -165,3 +165,59 @@ func TestALostAttemptIsRememberedUntilTheMark(t *testing.T) {
 		settle()
 	})
 }
+
+// A mark that fails opens the circuit of its key only, because the table has answered the
+// decision before: about the user and the room, or about the user of an activity whose
+// subjects are left out.
+func TestAMarkThatFailsOpensTheCircuitOfItsKey(t *testing.T) {
+	both := say("r1", "lounge", false, true)
+	single := both[0].Request
+	single.Shared = true
+	for name, check := range map[string]func(context.Context, *Limiter) (Decision, error){
+		"user and room": func(ctx context.Context, l *Limiter) (Decision, error) { return l.DecideAll(ctx, Check, both, false) },
+		"user alone":    func(ctx context.Context, l *Limiter) (Decision, error) { return l.Check(ctx, single) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			user := &faulty{Store: new(memstore.Store), faults: []fault{pass}}
+			s := &roomStore{Store: new(memstore.Store), fails: map[string]*faulty{"u": user}}
+			if d, err := check(t.Context(), &Limiter{Store: s, Timeout: time.Second}); err != nil || d.Reason != OK {
+				t.Fatalf("%s: %s, %v, want ok", name, inWords(d), err)
+			}
+			user.set(pass, refuse)
+			other := &Limiter{Store: s, Timeout: time.Second, Memory: NewMemory(mib)} // finds what the first one has counted
+			d, err := check(t.Context(), other)
+			table, key := other.CircuitProbed(Key{UserID: "u", Activity: "say"})
+			if err != nil || !d.Allowed || !table.IsZero() || key.IsZero() {
+				t.Errorf("%s: %s, %v; the table's circuit opened at %v, the user's at %v, want only the user's", name, inWords(d), err, table, key)
+			}
+			settle()
+		})
+	}
+}
+
+// A repeat finds in memory what an outage of its user has counted there. Then the table answers
+// again, and has no room for it: the answer is this refusal, and no mark is sent.
+func TestARepeatThatOnlyMemoryKnowsIsRefusedByAFullTable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		works := new(memstore.Store)
+		user := &faulty{Store: works, faults: []fault{throttle}}
+		l := &Limiter{Store: &roomStore{Store: works, fails: map[string]*faulty{"u": user}}, Timeout: time.Second, Memory: NewMemory(mib)}
+		if d, err := l.DecideAll(t.Context(), Check, say("r1", "lounge", false, true), false); err != nil || d.Reason != Unavailable || !d.Allowed {
+			t.Fatalf("the first time: %s, %v, want it allowed from memory", inWords(d), err)
+		}
+		other := &Limiter{Store: works}
+		for n := range 5 {
+			if d, err := other.DecideAll(t.Context(), Check, say(fmt.Sprint("o", n), "lounge", false, true), false); err != nil || d.Reason != OK {
+				t.Fatalf("another instance: %s, %v, want ok", inWords(d), err)
+			}
+		}
+		time.Sleep(6 * time.Second)
+		before := user.count()
+		user.set(append([]fault{pass}, repeat(6, throttle)...)...) // the probe, the check, and once more
+		d, err := l.DecideAll(t.Context(), Check, say("r1", "lounge", false, true), false)
+		if sent := user.count() - before; err != nil || d.Reason != Limited || sent != 8 {
+			t.Errorf("the second time: %s, %v, after %d requests for the user, want limited after 8", inWords(d), err, sent)
+		}
+		settle()
+	})
+}

@@ -30,9 +30,9 @@ var shown = map[string]func(r policy.Rate, counted []entry, limit int, now int64
 // action that the item ever had, and at each later instant.
 func (x *explorer) agrees(l *ledger, w written) error {
 	item := x.number(w.write.Key)
-	p := x.policyOf(item, old, w.limit)
+	p := x.policyOf(item, x.version(w.slot), w.limit)
 	latest := l.met(int64(item), w.write.Now)
-	mine := slices.DeleteFunc(slices.Clone(l.entries), func(e entry) bool { return e.item != int64(item) })
+	mine := slices.DeleteFunc(slices.Clone(l.entries), func(e entry) bool { return e.item != int64(item) || x.isApart(e, w.slot) })
 	for t := -1; t < len(x.instants); t++ {
 		now := latest
 		if t >= 0 {

@@ -34,6 +34,9 @@ func (x *explorer) judge(w *world, l *ledger, s int, before uint32) error {
 	e.result = x.results.at(e.ask.decision)
 	e.item = x.itemOf(e.call, e.now)
 	err := x.verdict(&e)
+	if err == nil && x.fails {
+		err = x.failsAlone(&e)
+	}
 	if err == nil {
 		err = x.admits(&e, e.ask.instance)
 	}

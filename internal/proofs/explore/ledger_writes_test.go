@@ -38,7 +38,7 @@ func counts(p policy.Policy, now int64, s policy.State) []int64 {
 // that.
 func (x *explorer) counted(l *ledger, w written) error {
 	item := int64(x.number(w.write.Key))
-	p := x.policyOf(int(item), old, w.limit)
+	p := x.policyOf(int(item), x.version(w.slot), w.limit)
 	id := x.idOf(w.slot)
 	visits := w.write.ID == ratelimit.ID{}
 	if visits {
@@ -133,7 +133,7 @@ func (l *ledger) live(id uint8, item, ms int64, kind func(entry) bool) bool {
 // have nothing left to give back.
 func (x *explorer) gaveBack(l *ledger, w written) error {
 	item := int64(x.number(w.write.Key))
-	p, at, n := x.policyOf(int(item), old, w.limit), w.call.At, w.call.Count
+	p, at, n := x.policyOf(int(item), x.version(w.slot), w.limit), w.call.At, w.call.Count
 	id := x.idOf(w.slot)
 	i := slices.IndexFunc(l.entries, func(e entry) bool {
 		return e.id == id && e.item == item && (e.has(at) || x.renews(id) && at > e.at && p.HeldUntil(0) == 0) && !e.forgotten
@@ -157,7 +157,7 @@ func (x *explorer) gaveBack(l *ledger, w written) error {
 		if !changes(w, rate.Name) {
 			continue
 		}
-		if over := gone[rate.Kind]; over == nil || over(rate, l.entries, k, i, now) {
+		if over := gone[rate.Kind]; over == nil || over(rate, x.entriesOf(l, w.slot), k, i, now) {
 			return fmt.Errorf("%s gives back in limit %d what does not count any more", name(w.slot), k)
 		}
 		n := units[k]
@@ -198,7 +198,7 @@ func (x *explorer) renewed(l *ledger, w written) error {
 		return fmt.Errorf("%s renews %s, which is not counted with the receipt %s", name(w.slot), name(int(id)), moment(at))
 	}
 	e := &l.entries[i]
-	for k, rate := range x.policyOf(int(item), old, w.limit).Rates() {
+	for k, rate := range x.policyOf(int(item), x.version(w.slot), w.limit).Rates() {
 		switch {
 		case rate.Kind != "log" && changes(w, rate.Name):
 			return fmt.Errorf("%s changes limit %d", name(w.slot), k)

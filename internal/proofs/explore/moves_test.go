@@ -65,7 +65,9 @@ func (x *explorer) moves(moves []move, w *world) []move {
 				}
 			}
 		case asking:
-			moves = x.fates(moves, w, slot, x.asks[p.told].what)
+			if moves = x.fates(moves, w, slot, x.asks[p.told].what); x.fails {
+				moves = x.alone(moves, x.asks[p.told], slot)
+			}
 		case replied:
 			moves = append(moves, move{delivers, slot, 0}, move{loses, slot, 0})
 		case over:

@@ -84,6 +84,8 @@ func plans(t *testing.T) []plan {
 	slow := func(y *system) { y.slow = true }
 	cleanup := func(y *system) { y.cleanup = true }
 	crash := func(y *system) { y.crash = true }
+	fails := func(y *system) { y.fails = true }
+	versions := func(y *system) { y.versions = true }
 	three := []subject{{kinds: single[0].kinds, text: []string{text(policy.Kinds()[0], 3, 10)}, prefill: 1}}
 	if !prove.Long() {
 		return []plan{
@@ -113,8 +115,10 @@ func plans(t *testing.T) []plan {
 			{name: "a late copy of a renewal", subjects: logs(single), scenarios: renewals[1:4], instants: late, skews: apart, attempts: 2, faults: 1},
 			{name: "renewals after the id", subjects: logs(lasting()), scenarios: renewals[1:5], instants: twice20, skews: apart, attempts: 1, faults: 1},
 			{name: "a group with mixed costs", subjects: costly(), scenarios: mixed, instants: border[:1], skews: apart, attempts: 2, faults: 1},
+			{name: "two versions side by side", subjects: sideBySide(), scenarios: mixed[:3], instants: []int64{-1, 0}, skews: same, attempts: 1, faults: 1, set: versions},
 			{name: "renewals in a group with mixed costs", subjects: logs(costly()), scenarios: mixedHeld, instants: held[:2], skews: apart, attempts: 1, faults: 1},
 			{name: "rooms", subjects: inRooms(), scenarios: rooms[:3], instants: border[:1], skews: apart, attempts: 2, faults: 1, set: crash},
+			{name: "a room that fails alone", subjects: inRooms()[:4], scenarios: rooms[:2], instants: []int64{0, 5000}, skews: same, attempts: 2, set: fails},
 			{name: "two attempts in a full room", subjects: inRooms()[1:2], scenarios: inAFullRoom, instants: border[:1], skews: same, attempts: 2, faults: 1},
 			{name: "two attempts in a full prepaid room", subjects: prepaidInRooms()[:2], scenarios: prepaidInAFullRoom, instants: border[:1], skews: same, attempts: 2, faults: 1},
 			{name: "two attempts until a place comes back", subjects: fillingRooms(), scenarios: untilAPlaceComesBack[:1], instants: []int64{0, 5000}, skews: same, attempts: 2, faults: 1},
@@ -183,8 +187,10 @@ func plans(t *testing.T) []plan {
 		plan{name: "renewals after the id", subjects: logs(lasting()), scenarios: renewals, instants: slices.Concat(twice20, []int64{44_999}), skews: skews, attempts: 2, faults: 2, set: cleanup},
 		plan{name: "renewals and slow answers", subjects: logs(single), scenarios: renewals, instants: held, skews: apart, attempts: 2, faults: 1, set: slow},
 		plan{name: "a group with mixed costs", subjects: costly(), scenarios: mixed, instants: border, skews: skews, attempts: 2, faults: 2},
+		plan{name: "two versions side by side", subjects: sideBySide(), scenarios: slices.Concat(mixed, []scenario{{[]request{one, both, one}, 0}}), instants: []int64{-1, 0, 9999}, skews: same, attempts: 2, faults: 1, set: versions},
 		plan{name: "renewals in a group with mixed costs", subjects: logs(costly()), scenarios: mixedHeld, instants: held, skews: skews, attempts: 2, faults: 2},
 		plan{name: "rooms", subjects: inRooms(), scenarios: rooms, instants: border, skews: skews, attempts: 2, faults: 2, set: crash},
+		plan{name: "a room that fails alone", subjects: slices.Concat(inRooms(), slotsInRooms()), scenarios: rooms[:3], instants: []int64{0, 5000}, skews: skews, attempts: 2, set: fails},
 		plan{name: "late copies in rooms", subjects: inRooms(), scenarios: rooms, instants: late, skews: apart, attempts: 2, faults: 1, set: crash},
 		// With two faults, only two attempts fit in the time of this proof, and no release beside them.
 		plan{name: "two attempts in a full room", subjects: slices.Concat(inRooms(), slotsInRooms(), heldInARoom()), scenarios: inAFullRoom, instants: border[:1], skews: skews, attempts: 2, faults: 1, set: crash},

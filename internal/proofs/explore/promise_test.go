@@ -14,7 +14,7 @@ import (
 func (x *explorer) promised(all []entry, last entry) error {
 	var entries []entry
 	for _, e := range all {
-		if x.keys[e.item].UserID == x.keys[last.item].UserID {
+		if x.keys[e.item].UserID == x.keys[last.item].UserID && !x.isApart(e, int(last.writer)) {
 			entries = append(entries, e)
 		}
 	}

@@ -16,8 +16,8 @@ type found struct {
 func (f *found) Error() string {
 	y := f.system
 	var text strings.Builder
-	fmt.Fprintf(&text, "%v\n%s; prefill: %d, attempts: %d, faults: %d, shared: %v, slow: %v, fine: %v, cleanup: %v, crash: %v\n",
-		f.err, y, y.prefill, y.attempts, y.faults, y.shared, y.slow, y.fine, y.cleanup, y.crash)
+	fmt.Fprintf(&text, "%v\n%s; prefill: %d, attempts: %d, faults: %d, shared: %v, slow: %v, fine: %v, cleanup: %v, crash: %v, the room fails: %v\n",
+		f.err, y, y.prefill, y.attempts, y.faults, y.shared, y.slow, y.fine, y.cleanup, y.crash, y.fails)
 	for _, m := range f.moves {
 		text.WriteString(m.String() + "; ")
 	}

@@ -36,6 +36,8 @@ type system struct {
 	fine     bool // a decision can be interrupted at each look at the clock, too
 	cleanup  bool // cleanup can run at any time
 	crash    bool // an instance can die at any request
+	fails    bool // each request for the room fails, and all others are answered
+	versions bool // dear is another version of policies, whose limits count apart
 }
 
 // A verb is what a request asks for.
@@ -194,7 +196,7 @@ func (y *system) keys() (all []ratelimit.Key) {
 			}
 		}
 	}
-	for _, p := range y.policies {
+	for _, p := range slices.Concat(y.policies, y.dear) {
 		add(users[0], p)
 	}
 	if len(y.room) > 0 {

@@ -155,17 +155,17 @@ func (a *Account) Undo(t *Terms, now int64, w Moment, n int64) {
 func (a *Account) Counts(t *Terms, now int64, before, after map[string]int64) (n int64, w Moment, err error) {
 	moments := []int64{a.At(t, now)}
 	for m, r := range a.Own(t) {
-		planned := int64(0)
+		planned, ahead := int64(0), min(r.Window.Milliseconds(), 120_000)
 		switch m := m.(type) {
 		case *fixed:
 			planned = after[m.prefix+"s"] / 1_000_000
 		case *sliding:
 			planned = (now/m.window + 1) * m.window
 		case *bucket:
-			planned = after[m.prefix+"asof"]
+			planned, ahead = after[m.prefix+"asof"], 120_000
 			moments = slices.DeleteFunc(moments, func(at int64) bool { return at != planned }) // the item shows it
 		}
-		if window := r.Window.Milliseconds(); planned > now && planned-now <= min(window, 120_000) {
+		if planned > now && planned-now <= ahead {
 			moments = append(moments, planned)
 		}
 	}

@@ -63,11 +63,11 @@ func (l *ledger) admittedAlone(o *op, d ratelimit.Decision) {
 		s.Skip(o.terms.numbers, o.now, a.Ticket(o.terms.numbers))
 	}
 	known, fits := o.in.fitsSeen(o, n, d.ReadyAt)
-	if !fits {
+	if !fits && !o.earlier {
 		s.wrong("%s: instance %d alone admits %d, and the state that it saw last has no room for them", o.name, o.in.number, n)
 	}
 	when, fits := a.Give(o.terms.numbers, o.now, n, max(o.now, d.ReadyAt))
-	if !fits {
+	if !fits && !o.earlier {
 		s.wrong("%s: instance %d alone admits %d more, which do not fit: %v", o.name, o.in.number, n, a)
 	}
 	a.loose = a.loose || d.ReadyAt > o.now && o.terms.Named() // for now: it can leave out limits beside a place at a border

@@ -64,7 +64,7 @@ func (s *sim) anyRate() policy.Rate {
 // disturb changes something that is not a request.
 func (s *sim) disturb() {
 	in := s.any()
-	switch s.random.IntN(8) {
+	switch s.random.IntN(10) {
 	case 0, 1:
 		s.operate()
 		if s.odd {
@@ -77,11 +77,13 @@ func (s *sim) disturb() {
 	case 4:
 		s.kill()
 	case 5:
-		in.frozenUntil = s.now + s.upTo(8000)
-		s.stats["instances frozen"]++
-		s.had("", "frozen instance")
+		in.freeze()
 	case 6:
 		s.erase()
+	case 7:
+		s.slowDown()
+	case 8:
+		s.breakKey()
 	default:
 		s.had("", "outage")
 		until := s.now + s.upTo(40_000)

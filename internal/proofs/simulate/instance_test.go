@@ -27,6 +27,7 @@ type instance struct {
 	dead      bool  // it was killed
 
 	frozenUntil int64              // until then it does nothing
+	stoodStill  int64              // for how long in freezes the clock stood still that measures decisions, in all
 	balances    map[owner]*balance // of prepaid limits
 
 	alone  map[owner]*alone  // what it admitted alone
@@ -91,8 +92,10 @@ type op struct {
 	leaves      int64 // when the caller gives up
 	attemptEnds int64
 	attempts    int
-	answers     int  // attempts that the store answered
-	writing     bool // the attempt at hand is an update
+	answers     int             // attempts that the store answered
+	asked       map[string]bool // the users and other subjects for whose items requests were sent
+	barred      bool            // a circuit was open, so nothing may be sent
+	writing     bool            // the attempt at hand is an update
 	ended       bool
 	refused     bool     // it has ended, and was told limited
 	unsure      bool     // an update had an unknown outcome
@@ -110,6 +113,7 @@ type op struct {
 	gives   *op           // the part of a check or a renewal that this one gives back
 	marked  *record       // what it relies on by its mark; nil: its own count, or nothing
 	alone   bool          // of a part: it was admitted from memory
+	earlier bool          // of a part: that was before others of the instance, which the models have noted already
 	giving  bool          // it gives back
 	held    *alone        // of a part: what the instance admitted alone, when o began to give back
 	vain    bool          // of a part of a renewal: its slots were gone when that began
@@ -150,6 +154,7 @@ func (in *instance) send(v ratelimit.Op, c call, leaves int64, done func(*op, ra
 	o.ctx, o.cancel = context.WithCancel(context.Background())
 	s.line("%s: count %d, partial %v, receipt %d, place %d, subjects %v, by instance %d (%d ms ahead), limit %s",
 		o.name, o.request.Count, c.Partial, c.At, c.ReadyAt, c.subjects, in.number, in.ahead, o.terms.text)
+	o.barred = o.bar()
 	s.start(o, func() {
 		d, err := o.decide()
 		if o.ctx.Err() != nil {

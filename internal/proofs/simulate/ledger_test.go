@@ -179,7 +179,7 @@ func (l *ledger) counted(u *user, a *landing, w ratelimit.Write, before ratelimi
 	case err != nil:
 		s.wrong("%s: %v: %+v changes %v", o.name, err, w.Update, before.State)
 	case n < 1 || n > o.request.Count || n < o.request.Count && !o.request.Partial:
-		s.wrong("%s asks for %d, and the store counts %d", o.name, o.request.Count, n)
+		s.wrong("%s asks for %d, and the store counts %d: %+v changes %v to %v", o.name, o.request.Count, n, w.Update, before.State, a.item.State)
 	case !u.FitsAt(o.terms.numbers, when, n, false):
 		s.wrong("%s: the store counts %d, which do not fit: %v", o.name, n, u)
 	}

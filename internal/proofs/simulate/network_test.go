@@ -18,13 +18,19 @@ const (
 	failedBefore fault = "5xx before the write"
 	failedAfter  fault = "5xx after the write"
 	hang         fault = "hang"
+	denied       fault = "denied"
 )
 
 var faults = []fault{lostRequest, lostAnswer, late, throttled, failedBefore, failedAfter, hang}
 
-// draw returns the fault of an attempt: one in 15 % of attempts. In an outage
-// almost every attempt hangs or is refused.
-func (in *instance) draw() fault {
+// draw returns the fault of an attempt for a key: one in 15 % of attempts. In an outage
+// almost every attempt hangs or is refused. A key that fails alone always does so in the
+// same way.
+func (in *instance) draw(k ratelimit.Key) fault {
+	if b := in.sim.broken; k.UserID == b.user && in.sim.now < b.until {
+		in.sim.stats[failedAlone]++
+		return b.fault
+	}
 	if in.sim.now < in.downUntil && in.sim.random.IntN(25) > 0 {
 		return []fault{lostRequest, hang, failedBefore, late}[in.sim.random.IntN(4)]
 	}
@@ -36,10 +42,14 @@ func (in *instance) draw() fault {
 
 // attempt carries one request to the store and its answer back. Perform runs when
 // the request arrives. The error is the one that the instance gets.
-func (in *instance) attempt(perform func(a *landing)) (*landing, error) {
+func (in *instance) attempt(k ratelimit.Key, perform func(a *landing)) (*landing, error) {
 	s, o := in.sim, in.sim.op
 	a := &landing{op: o, clock: in.millis()}
-	f := in.draw()
+	f := in.draw(k)
+	if o.asked == nil {
+		o.asked = map[string]bool{}
+	}
+	o.asked[k.UserID] = true
 	s.stats["attempts"]++
 	if f != "" {
 		s.stats["of these, "+string(f)]++
@@ -53,11 +63,15 @@ func (in *instance) attempt(perform func(a *landing)) (*landing, error) {
 		arrives += s.upTo(400)
 	}
 	answered := arrives + 1 + s.upTo(14)
+	if s.now < s.slowUntil {
+		s.stats[slowly]++
+		arrives, answered = arrives+s.slow/2, answered+s.slow
+	}
 	switch f {
 	case "", lostAnswer, failedAfter:
 		s.at(arrives, func() { perform(a) })
 	case late:
-		s.at(s.now+s.upTo(4000), func() { perform(a) })
+		s.at(s.now+s.upTo(max(0, min(4000, 5000-(s.now-o.began)))), func() { perform(a) })
 	default:
 	}
 	if f == late || f == hang || answered > ends {
@@ -65,9 +79,6 @@ func (in *instance) attempt(perform func(a *landing)) (*landing, error) {
 		if f == "" {
 			f = hang // too slow
 		}
-	}
-	if s.now < in.frozenUntil { // it reads the answer when it goes on
-		answered = max(answered, in.frozenUntil)
 	}
 	o.until(answered)
 	if s.now >= o.leaves {
@@ -82,6 +93,8 @@ func (in *instance) attempt(perform func(a *landing)) (*landing, error) {
 		return a, nil
 	case throttled:
 		return nil, &ratelimit.StoreError{Failure: ratelimit.NotApplied, What: "throttled"}
+	case denied:
+		return nil, &ratelimit.StoreError{Failure: ratelimit.Misconfigured, What: "denied"}
 	default:
 		o.unsure = o.unsure || o.writing
 		return nil, errors.New(string(f))
@@ -92,13 +105,16 @@ func (in *instance) attempt(perform func(a *landing)) (*landing, error) {
 func (in *instance) Update(ctx context.Context, w ratelimit.Write) (ratelimit.Item, bool, error) {
 	probe := w.Now == 0 // it counts nothing
 	o := in.sim.op
+	if age := in.millis() - w.Now; !probe && age > 5000 {
+		in.sim.fail("%s sends a write %d ms after its time", o.name, age)
+	}
 	back, mark := o.givesBack(w), w.RelyOn.Set != ""
 	if !probe || o.turn != nil && !o.returns(w.Key) { // a probe comes before the first part
 		o.begins(w.Key, back, probe && o.shadow)
 	}
 	o.writing = !probe && w.ID != ratelimit.ID{} // a visit is not sent again, and the id tells whether its request is counted
 	part := o.part(w.Key, back)                  // now: a late copy does not know what is counted later
-	a, err := in.attempt(func(a *landing) {
+	a, err := in.attempt(w.Key, func(a *landing) {
 		if w.Key.UserID == spoiled && !probe {
 			in.sim.spoil(a, w)
 			return
@@ -133,7 +149,7 @@ func (in *instance) Read(ctx context.Context, k ratelimit.Key) (ratelimit.Item, 
 	o := in.sim.op
 	o.begins(k, o.kind == ratelimit.Check && o.returns(k), true)
 	o.writing = false
-	a, err := in.attempt(func(a *landing) {
+	a, err := in.attempt(k, func(a *landing) {
 		if k.UserID == spoiled {
 			in.sim.showSpoiled(a, k)
 			return
@@ -153,7 +169,7 @@ func (in *instance) Read(ctx context.Context, k ratelimit.Key) (ratelimit.Item, 
 // Delete implements [ratelimit.Store].
 func (in *instance) Delete(ctx context.Context, k ratelimit.Key) error {
 	in.sim.op.writing = false
-	_, err := in.attempt(func(a *landing) {
+	_, err := in.attempt(k, func(a *landing) {
 		delete(in.sim.unread, k)
 		_ = in.sim.store.Delete(ctx, k)
 		in.sim.ledger.reset(a.op, k)
@@ -163,21 +179,25 @@ func (in *instance) Delete(ctx context.Context, k ratelimit.Key) error {
 }
 
 // A budget times the attempts of one decision, in the time of the run. An attempt may take
-// a third of the time that is left, as if a probe beside it had shown that it is lost. Pauses
-// grow from 25 to 400 ms.
+// a third of the time that is left, as if a probe beside it had shown that it is lost. If the
+// table is slow, it may take all of the time. Pauses grow from 25 to 400 ms.
 type budget struct {
-	op       *op
-	deadline int64
-	pause    int64
+	op         *op
+	deadline   int64
+	stoodStill int64 // of the instance, when the decision began
+	pause      int64
 }
 
 func (in *instance) newBudget() ratelimit.Budget {
-	return &budget{op: in.sim.op, deadline: in.sim.now + 1000}
+	in.sim.op.attemptEnds = in.sim.now + 250 // of a probe, which comes first
+	return &budget{op: in.sim.op, deadline: in.sim.now + 1000, stoodStill: in.stoodStill}
 }
 
 // Next implements [ratelimit.Budget].
 func (b *budget) Next(ctx context.Context, failed bool) bool {
 	s := b.op.in.sim
+	still := b.op.in.stoodStill
+	b.deadline, b.stoodStill = b.deadline+still-b.stoodStill, still
 	if failed {
 		b.pause = min(max(2*b.pause, 25), 400)
 		if wait := b.pause/2 + s.upTo(b.pause/2); s.now+wait >= b.deadline {
@@ -195,5 +215,8 @@ func (b *budget) Next(ctx context.Context, failed bool) bool {
 	}
 	b.op.attempts++
 	b.op.attemptEnds = s.now + max(5, left/3)
+	if s.now < s.slowUntil {
+		b.op.attemptEnds = b.deadline
+	}
 	return true
 }

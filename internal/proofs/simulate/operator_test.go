@@ -324,11 +324,11 @@ func (s *sim) sweep() {
 // erase deletes all items of a user or another subject, as an operator does.
 func (s *sim) erase() {
 	var keys []ratelimit.Key
-	all := slices.SortedFunc(maps.Keys(s.ledger.users), func(a, b owner) int { return cmp.Compare(a.user+" "+a.item, b.user+" "+b.item) })
-	if len(all) == 0 {
+	of, ok := s.anOwner()
+	if !ok {
 		return
 	}
-	id := all[s.random.IntN(len(all))].user
+	id := of.user
 	s.store.DeleteFunc(func(k ratelimit.Key, _ int64) bool {
 		if k.UserID == id {
 			keys = append(keys, k)

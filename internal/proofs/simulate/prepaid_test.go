@@ -39,7 +39,7 @@ func (l *ledger) visited(u *user, a *landing, w ratelimit.Write, before ratelimi
 	case err != nil:
 		s.wrong("%s: %v: %+v changes %v", o.name, err, w.Update, before.State)
 	case !o.terms.Prepaid() || n < 1: // fewer than it asks for, if the instance has held the rest
-		s.wrong("%s asks for %d, and the store counts %d without an id", o.name, o.request.Count, n)
+		s.wrong("%s asks for %d, and the store counts %d without an id: %+v changes %v to %v", o.name, o.request.Count, n, w, before.State, a.item.State)
 	case !u.FitsAt(o.terms.numbers, when, n, false):
 		s.wrong("%s: the store counts %d, which do not fit: %v", o.name, n, u)
 	}
@@ -76,7 +76,7 @@ func (l *ledger) balanced(o *op, d ratelimit.Decision) {
 		lost += n - b.handed[t]
 	}
 	switch {
-	case s.subjects(): // a decision under way can hold some of it, and give it back
+	case s.subjects(), s.now < s.slowUntil+2000: // a decision under way can hold some of it, and give it back, or outlast a lease on a slow table
 		if lost < 0 {
 			s.fail("%s: instance %d has handed out or holds %d more than it took", o.name, o.in.number, -lost)
 		}

@@ -46,10 +46,12 @@ func (l *ledger) renewed(u *user, a *landing, w ratelimit.Write, before ratelimi
 	r := u.records[name]
 	log, rate := u.Slots(o.terms.numbers)
 	at, n := o.request.At, o.request.Count*oracle.Cost(rate)
-	named, _ := r.names(at)
+	named, own := r.names(at)
 	named = named && w.Drop.Set != "" // the item had the id
 	moved, gone := log.Counted(w.Note, policy.Rate{}, before.State, a.item.State), log.Counted(at, policy.Rate{}, before.State, a.item.State)
 	switch {
+	case named && !own && gone == -n: // slots of another check, by its receipt: an item can't tell whose they are
+		s.stats["receipts of another check that freed slots of their own millisecond"]++
 	case !log.Holds(max(w.Now, at), at, n, true):
 		s.wrong("%s renews %d of %d, which do not count: %v", o.name, n, at, u)
 	case named && at != r.at, !named && w.Now-at < o.remembered(): // later, slots of one millisecond are alike

@@ -39,6 +39,9 @@ type sim struct {
 	instances  []*instance
 	ids        int                      // of requests, so far
 	deployed   int64                    // when the code last changed
+	slow       int64                    // by how many milliseconds the table answers later
+	slowUntil  int64                    // until then
+	broken     broken                   // the key that fails alone
 	unread     map[ratelimit.Key]string // the attribute of each spoiled item that has a wrong type
 	ledger     ledger
 
@@ -136,19 +139,24 @@ func (s *sim) start(o *op, body func()) {
 func (s *sim) run(o *op) {
 	before := s.op
 	s.op = o
+	circuits := o.circuits()
 	o.next()
+	s.ledger.judgeCircuits(o, circuits)
 	s.op = before
 }
 
 // stopped is the panic that ends a decision whose run is over.
 const stopped = "the run is over"
 
-// until lets a decision wait.
+// until lets a decision wait. If its instance is frozen then, it waits until that is over.
 func (o *op) until(when int64) {
 	s := o.in.sim
 	s.at(when, func() { s.run(o) })
 	if !o.yield(struct{}{}) || o.in.dead {
 		panic(stopped)
+	}
+	if s.now < o.in.frozenUntil {
+		o.until(o.in.frozenUntil)
 	}
 }
 

@@ -108,10 +108,11 @@ func TestSimulation(t *testing.T) {
 			})
 		}
 	})
-	if t.Failed() || ended < len(list) || *oneSeed > 0 || drawn == nil { // a part of the runs
+	if t.Failed() || ended < len(list) || *oneSeed > 0 || drawn == nil || halves == nil { // a part of the runs
 		return
 	}
 	total.add(drawn.stats)
+	total.add(halves)
 	prove.Save(t, "simulate", findings.Result{Seed: first, Figures: total.figures(t, len(list)), Tables: []findings.Table{drawn.pairs, measureSkew(t)}})
 }
 

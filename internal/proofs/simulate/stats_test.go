@@ -23,6 +23,10 @@ const (
 	newPlaces      = "places that repeats got instead of one whose window was over"
 	skippedPlaces  = "writes that skipped places which their instance gave from memory"
 	beyond         = "broken promises in those runs"
+	failedAlone    = "of these, of a key that fails alone"
+	slowly         = "of these, on a slow table"
+	halfRuns       = "runs in which half of the table or of the instances works"
+	sideBySide     = "of these, with two versions of a limit side by side"
 )
 
 // happens lists what runs count, in the order of the page. In enough runs, all of it happens.
@@ -47,6 +51,9 @@ var happens = []string{
 	"of these, 5xx before the write",
 	"of these, 5xx after the write",
 	"of these, hang",
+	"of these, denied",
+	failedAlone,
+	slowly,
 	writes,
 	"of these, renewals",
 	"of these, to the item of a group",
@@ -54,6 +61,7 @@ var happens = []string{
 	"counts that they gave back, because a later item refused",
 	"instances killed",
 	"instances frozen",
+	"of these, for 12 to 40 s",
 	"writes that took a lease of a prepaid limit",
 	"refusals that recorded a slower pace of a bucket",
 	"checks decided from a lease",
@@ -91,6 +99,12 @@ var happens = []string{
 	similar,
 	"runs with clocks up to 90 s apart, for which nothing is promised",
 	beyond,
+	halfRuns,
+	sideBySide,
+	"spells of a " + string(slowTable),
+	"spells of a " + string(lossyTable),
+	"spells of a " + string(failingKey),
+	"spells of a " + string(freeze),
 }
 
 func (s stats) add(o stats) {

@@ -65,7 +65,7 @@ func (o *op) returns(k ratelimit.Key) bool {
 // another attempt has counted. After a refusal, a check in shadow mode only reads.
 func (o *op) begins(k ratelimit.Key, givesBack, reads bool) {
 	p := o.part(k, false)
-	if p == o || p == o.turn {
+	if p == o || p == o.turn && !givesBack { // a later part can have refused from memory
 		return
 	}
 	switch {
@@ -160,6 +160,9 @@ func (l *ledger) judgeAll(o *op, d ratelimit.Decision, err error) {
 	if err == nil && !d.Allowed {
 		refuser = o.refuser(d)
 		next = o.parts[refuser] // if it was known to refuse, those before it were not asked
+	}
+	for _, p := range o.parts {
+		p.earlier = o.giving // it was refused, and has given back since
 	}
 	o.ends(next, err == nil && (d.Allowed || len(o.share(d, o.parts[0]).Each) > 0))
 	if err != nil || !d.Allowed {

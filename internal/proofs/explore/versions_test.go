@@ -1,0 +1,53 @@
+package explore
+
+import "slices"
+
+// In some systems, two versions of a limit are at work at once on one item, as during a deploy.
+// The second one decides every other request. Their limits count apart: each version has its
+// own promise, and keeps it whatever the other one writes.
+
+// version returns the slot by whose policy the figures of an item are judged that the request
+// in slot s has changed: s itself if there are two versions.
+func (y *system) version(s int) int {
+	if y.versions {
+		return s
+	}
+	return old
+}
+
+// isApart reports whether an entry is of another version than the request in slot s.
+func (y *system) isApart(e entry, s int) bool {
+	return y.versions && y.isOther(int(e.writer)) != y.isOther(s)
+}
+
+// entriesOf returns the entries of l. Those of another version than the request in slot s are in
+// no item.
+func (y *system) entriesOf(l *ledger, s int) []entry {
+	if !y.versions {
+		return l.entries
+	}
+	entries := slices.Clone(l.entries)
+	for i := range entries {
+		if y.isApart(entries[i], s) {
+			entries[i].item = -1
+		}
+	}
+	return entries
+}
+
+// sideBySide returns limits that a deploy can replace by one another, and that count apart in
+// one item.
+func sideBySide() (subjects []subject) {
+	for _, texts := range [][2]string{
+		{"sliding 2/10s", "sliding 2/30s"},
+		{"sliding 2/30s", "sliding 2/10s"},
+		{"sliding 2/10s", "log 2/10s"},
+		{"log 2/10s", "bucket 2/10s"},
+		{"bucket 2/10s", "sliding 2/20s"},
+		{"a: sliding 2/10s", "a: sliding 2/30s"},
+		{"a: sliding 2/10s", "b: sliding 2/10s"},
+	} {
+		subjects = append(subjects, subject{kinds: "two versions", text: texts[:1], dear: texts[1:]})
+	}
+	return subjects
+}
