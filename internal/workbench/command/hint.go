@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -78,7 +79,17 @@ func (f *tableFlags) explain(err error) error {
 		advice := "choose another address with --endpoint or AWS_ENDPOINT_URL_DYNAMODB, or another region with --region"
 		return hint{&input.Unavailable{What: e.Error()}, advice}
 	}
-	if e, ok := errors.AsType[smithy.APIError](err); !ok || e.ErrorCode() != "ResourceNotFoundException" {
+	api, _ := errors.AsType[smithy.APIError](err)
+	cause := f.reach.cause()
+	switch {
+	case api == nil && cause != "" && errors.Is(err, context.DeadlineExceeded): // the SDK tried until the end
+		what := fmt.Sprintf("the table %s failed for %s: %s", f.opened.Table, wait(patience), cause)
+		return hint{&input.Unavailable{What: what, Cause: err}, "if it is throttled, try again when less goes on, or see the alarms of the stack"}
+	case api == nil:
+		return err
+	case strings.HasPrefix(api.ErrorCode(), "ExpiredToken"):
+		return hint{&input.Unavailable{What: "the AWS credentials have expired"}, "log in again, for example with aws sso login"}
+	case api.ErrorCode() != "ResourceNotFoundException":
 		return err
 	}
 	place := "in " + f.opened.Region

@@ -91,3 +91,46 @@ func TestAServerThatIsNotDynamoDBIsReported(t *testing.T) {
 		server.Close()
 	}
 }
+
+// A table that fails until the command's time is over is told with its cause, and so are
+// credentials that have expired and an address in the environment that is none.
+func TestAFailingTableIsToldWithItsCause(t *testing.T) {
+	credentials(t)
+	for name, tt := range map[string]struct {
+		status     int
+		kind       string
+		read, many string // what a command says that reads one item, and one that reads all of a user
+	}{
+		"throttled": {400, "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException", "guards: the table is throttled\n", "guards: the table rateLimit failed for 10 s: ProvisionedThroughputExceededException\n"},
+		"failing":   {500, "InternalServerError", "guards: the table failed\n", "guards: the table rateLimit failed for 10 s: InternalServerError\n"},
+		"expired":   {400, "com.amazon.coral.service#ExpiredTokenException", "guards: the AWS credentials have expired\n", "guards: the AWS credentials have expired\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+				w.WriteHeader(tt.status)
+				_, _ = io.WriteString(w, `{"__type": "`+tt.kind+`", "message": "m"}`)
+			}))
+			defer server.Close()
+			for command, want := range map[string]string{"limits diff": tt.read, "status --user u1": tt.many} {
+				var log stream
+				status := run(t.Context(), append(strings.Fields(command), "--region", "us-east-1", "--endpoint", server.URL), session{guards: limits.All, out: io.Discard, err: &log})
+				if status != unreachable || !strings.HasPrefix(log.String(), want) {
+					t.Errorf("guards %s: status %d, %s, want %s", command, status, &log, want)
+				}
+			}
+		})
+	}
+}
+
+// An address in the environment that is no URL is told by its variable.
+func TestAnAddressInTheEnvironmentIsChecked(t *testing.T) {
+	credentials(t)
+	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", "127.0.0.1:8000")
+	var log stream
+	status := run(t.Context(), strings.Fields("stats --region us-east-1"), session{guards: limits.All, out: io.Discard, err: &log})
+	if want := "guards: AWS_ENDPOINT_URL_DYNAMODB is \"127.0.0.1:8000\", want a URL such as http://127.0.0.1:8000\n"; status != wrongUse || log.String() != want {
+		t.Errorf("status %d, %s, want %s", status, &log, want)
+	}
+}

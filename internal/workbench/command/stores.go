@@ -1,9 +1,12 @@
 package command
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
@@ -47,6 +50,7 @@ type tableFlags struct {
 
 	opened  tableName // open sets it
 	address string    // the table's endpoint, if it is not AWS's own; open sets it
+	reach   *reacher  // that of the latest store; open sets it
 }
 
 // A tableName names a table in JSON.
@@ -111,7 +115,8 @@ func (f *tableFlags) open(ctx context.Context) (store, error) {
 			o.BaseEndpoint = aws.String(f.Endpoint)
 		}
 		f.address = aws.ToString(o.BaseEndpoint)
-		o.HTTPClient = &reacher{client: o.HTTPClient, answer: answerWait, dynamo: true}
+		f.reach = &reacher{client: o.HTTPClient, answer: answerWait, dynamo: true}
+		o.HTTPClient = f.reach
 	})
 	return storeOf(s), nil
 }
@@ -135,6 +140,11 @@ func storeOf(s *dynamostore.Store) store {
 // credentials are missing, it returns an error that names what to set. The SDK
 // would notice that only with the first request, and its error helps less.
 func (f *tableFlags) aws(ctx context.Context) (aws.Config, error) {
+	for _, name := range []string{"AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL"} {
+		if err := checkURL(name, os.Getenv(name), "http://127.0.0.1:8000"); err != nil {
+			return aws.Config{}, err
+		}
+	}
 	cfg, err := config.LoadDefaultConfig(ctx, config.WithRegion(f.Region), config.WithLogger(logging.Nop{}))
 	if err != nil {
 		return cfg, fmt.Errorf("AWS configuration: %w", err)
@@ -238,12 +248,17 @@ type reacher struct {
 	answer   time.Duration // how long the first answer may take on a connection; 0: as long as the request's context allows
 	dynamo   bool          // the first answer must be DynamoDB's
 	answered atomic.Bool
+	failed   atomic.Pointer[string] // how the latest answer failed, such as ThrottlingException; nil: it did not
 }
 
 // Do implements the SDK's HTTP client.
 func (c *reacher) Do(r *http.Request) (*http.Response, error) {
 	if c.answered.Load() {
-		return c.client.Do(r)
+		response, err := c.client.Do(r)
+		if err == nil {
+			c.note(response)
+		}
+		return response, err
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	silent := "no connection in " + wait(connectWait)
@@ -264,6 +279,7 @@ func (c *reacher) Do(r *http.Request) (*http.Response, error) {
 	switch {
 	case err == nil:
 		c.answered.Store(true)
+		c.note(response)
 		return response, nil // ctx ends with the command, because its end would close the body
 	case r.Context().Err() == nil && ctx.Err() != nil:
 		err = errors.New(silent)
@@ -276,6 +292,36 @@ func (c *reacher) Do(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	return nil, &unreached{r.URL.Scheme + "://" + r.URL.Host, err}
+}
+
+// note keeps how an answer failed. The SDK repeats a request that was throttled until the
+// command's time is over, and then its error tells only that.
+func (c *reacher) note(response *http.Response) {
+	c.failed.Store(nil)
+	if response.StatusCode < 400 {
+		return
+	}
+	begin, err := io.ReadAll(io.LimitReader(response.Body, 1<<10))
+	response.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(begin), response.Body), response.Body}
+	failed := response.Status
+	var body struct {
+		Type string `json:"__type"`
+	}
+	if err == nil && json.Unmarshal(begin, &body) == nil && body.Type != "" {
+		failed = body.Type[strings.LastIndex(body.Type, "#")+1:]
+	}
+	c.failed.Store(&failed)
+}
+
+// cause returns how the latest answer failed; empty: it did not.
+func (c *reacher) cause() string {
+	if c == nil || c.failed.Load() == nil {
+		return ""
+	}
+	return *c.failed.Load()
 }
 
 // fromDynamoDB reports whether an answer can be DynamoDB's or an emulator's.
