@@ -236,6 +236,9 @@ const (
 	shadow = "shadow" // limits are only tried
 )
 
+// Modes are those that an override can have.
+var Modes = []string{"enforce", shadow, off}
+
 // A change applies settings to one activity after the other. The mode and the limit of
 // each tier apply separately.
 type change struct {
@@ -253,7 +256,7 @@ func (c *change) activity(code limits.Activity) activity {
 		return last
 	}
 	now := activity{Activity: code, mode: c.Activities[code.Name].Mode, before: map[string]limits.Tiers{}}
-	if !slices.Contains([]string{"", "enforce", shadow, off}, now.mode) {
+	if now.mode != "" && !slices.Contains(Modes, now.mode) {
 		c.problems = append(c.problems, fmt.Errorf("%s: %w", code.Name, input.Invalid("mode", input.Show(now.mode), "enforce, shadow or off")))
 		now.mode = mode
 	}

@@ -96,8 +96,8 @@ func TestTextOfACalendar(t *testing.T) {
 		"200/day in ../etc":        `time zone is "../etc", want a name`,
 		"200/day in":               "option in has no value",
 		"200/1d in Europe/Berlin":  `in is "Europe/Berlin", want a time zone such as Europe/Berlin, after a day, week or month`,
-		"sliding 200/day":          `window is "day", want 1ms to 366d`,
-		"200/days":                 `window is "days", want 1ms to 366d (units ms, s, m, h, d), or day, week or month`,
+		"sliding 200/day":          `window is "day", want 1d, as in sliding 200/1d`,
+		"200/days":                 `window is "days", want day, as in 200/day`,
 	} {
 		if _, err := policy.Parse(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Parse(%q): %v, want an error that contains %s", text, err, want)

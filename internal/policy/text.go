@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // Parse reads a policy from its text form, which the package comment shows. The
@@ -135,6 +136,13 @@ func parseRate(text string) (r Rate, err error) {
 	if r.Window = lengths[window]; r.Window != 0 && k.takes("in") {
 		r.Unit = window
 	} else if r.Window = parseSpan(window); r.Window == 0 {
+		meant := meantSpan(window)
+		if unit := strings.TrimSuffix(strings.TrimPrefix(strings.ToLower(window), "1"), "s"); k.takes("in") && lengths[unit] != 0 {
+			meant = unit
+		}
+		if meant != "" {
+			return r, fmt.Errorf("window is %s, want %s, as in %s", quote(window), meant, strings.TrimPrefix(k.Name+" ", kinds[0].Name+" ")+actions+"/"+meant)
+		}
 		want := spans
 		if k.takes("in") {
 			want += ", or day, week or month"
@@ -195,10 +203,10 @@ func (r *Rate) setOption(option, value string) (want string, ok bool) {
 		return numbers, cost > 0
 	case "ahead":
 		r.Ahead = parseSpan(value)
-		return spans, r.Ahead > 0
+		return cmp.Or(meantSpan(value), spans), r.Ahead > 0
 	case "keep":
 		r.Keep = parseSpan(value)
-		return spans, r.Keep > 0
+		return cmp.Or(meantSpan(value), spans), r.Keep > 0
 	default: // in
 		if r.Zone = value; value == "UTC" {
 			r.Zone = ""
@@ -262,6 +270,31 @@ func parseSpan(text string) time.Duration {
 		}
 	}
 	return 0
+}
+
+// spelled are the words that people write for a unit. A week is seven of its unit.
+var spelled = map[string]string{
+	"msec": "ms", "millisecond": "ms", "sec": "s", "second": "s", "min": "m", "minute": "m", "hr": "h", "hour": "h", "day": "d", "week": "d", "w": "d",
+	"ms": "ms", "s": "s", "m": "m", "h": "h", "d": "d",
+}
+
+// meantSpan returns the text form of a time with its unit in another spelling, such as 1h
+// for 1hour, hour or 1H. It is empty for other texts.
+func meantSpan(text string) string {
+	digits := strings.TrimRightFunc(text, unicode.IsLetter)
+	word := strings.ToLower(text[len(digits):])
+	if text[len(digits):] == "M" { // a minute or a month
+		return ""
+	}
+	unit := cmp.Or(spelled[word], spelled[strings.TrimSuffix(word, "s")])
+	n := whole(cmp.Or(strings.TrimSpace(digits), "1"), million)
+	if word == "w" || strings.HasPrefix(word, "week") {
+		n *= 7
+	}
+	if meant := parseSpan(strconv.FormatInt(n, 10) + unit); meant != 0 {
+		return span(meant)
+	}
+	return ""
 }
 
 // whole reads a number from 1 to most in plain digits, without leading zeros.

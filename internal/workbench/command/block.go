@@ -195,7 +195,8 @@ func (b blocked) String() string {
 // blocks adds the blocks to a table.
 func (t *textTable) blocks(list []blocked) {
 	if len(list) > 0 {
-		t.row("BLOCKED", "ACTIVITY", "UNTIL", "SINCE", "BY", "REASON")
+		t.head("BLOCKED", "ACTIVITY", "UNTIL", "SINCE", "BY", "REASON")
+		t.needs("BLOCKED", "ACTIVITY", "UNTIL", "REASON")
 	}
 	for _, b := range list {
 		activity := b.Activity

@@ -74,7 +74,7 @@ func changedFiles(changes []scaffold.Change, lines bool) []changedFile {
 // printChanges prints a table of files, and below it their changed lines.
 func (c session) printChanges(files []changedFile) error {
 	var t textTable
-	t.row("FILE", "CHANGE")
+	t.head("FILE", "CHANGE")
 	for _, f := range files {
 		what := f.What
 		if f.New {

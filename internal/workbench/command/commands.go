@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"reflect"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -106,6 +107,8 @@ func run(ctx context.Context, args []string, c session) int {
 		args = []string{"--help"}
 	case args[0] == "--version": // what people try first
 		args[0] = "version"
+	case args[0] == "help":
+		args = append(slices.Clone(args[1:]), "--help")
 	}
 	command, err := parser.Parse(args)
 	if exited >= 0 { // kong has printed the help
@@ -120,6 +123,7 @@ func run(ctx context.Context, args []string, c session) int {
 	if err == nil {
 		err = explain(command, command.Run())
 	}
+	err = quoted(args, err)
 	if err != nil && ctx.Err() != nil { // the command failed because it was interrupted
 		err = errInterrupted
 	}

@@ -3,12 +3,14 @@ package command
 import (
 	"embed"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/live"
 )
 
 // completionCommand prints a script for a shell. The script runs
@@ -77,7 +79,7 @@ type place struct {
 	node   *kong.Node
 	value  *kong.Value  // what the word is a value for, if a flag precedes it; else nil
 	given  []*kong.Flag // the flags so far
-	args   int          // the number of positional arguments so far
+	args   []string     // the positional arguments so far
 }
 
 // pass moves the place behind one word.
@@ -99,7 +101,7 @@ func (p *place) pass(word string) {
 				return
 			}
 		}
-		p.args++
+		p.args = append(p.args, word)
 	}
 }
 
@@ -138,8 +140,8 @@ func (p *place) candidates(typed string) (all [][2]string) {
 			all = append(all, [2]string{child.Name, child.Help})
 		}
 	}
-	if p.args < len(p.node.Positional) {
-		all = append(all, p.values(p.node.Positional[p.args], "")...)
+	if len(p.args) < len(p.node.Positional) {
+		all = append(all, p.values(p.node.Positional[len(p.args)], "")...)
 	}
 	if len(all) > 0 && !strings.HasPrefix(typed, "-") {
 		return all
@@ -179,11 +181,22 @@ func (p *place) values(v *kong.Value, prefix string) (all [][2]string) {
 	return all
 }
 
-// names returns the names of groups, of their limits or of subjects, if v is one of these.
+// names returns the names of groups, of their limits, of subjects, tiers or modes, if v is one
+// of these.
 func (p *place) names(v *kong.Value) (names []string, ok bool) {
 	switch {
 	case v.Name == "group" || v.Name == "activity" && p.givenGroup():
 		return groupNames(p.guards, v.Name == "group"), true
+	case v.Name == "mode":
+		return live.Modes, true
+	case v.Name == "tier":
+		names = p.tiers()
+		if v.IsMap() { // a limit follows
+			for i := range names {
+				names[i] += "="
+			}
+		}
+		return names, true
 	case v.Name != "subject":
 		return nil, false
 	}
@@ -194,6 +207,27 @@ func (p *place) names(v *kong.Value) (names []string, ok bool) {
 		names = append(names, name)
 	}
 	return names, true
+}
+
+// tiers returns the tiers of the activity in the command line, or of all activities if it has
+// none.
+func (p *place) tiers() []string {
+	of, all := map[string]bool{}, map[string]bool{}
+	for _, g := range p.guards {
+		for _, a := range g.Activities {
+			for _, part := range a.Parts() {
+				for tier := range part.Tiers {
+					all[tier] = true
+					of[tier] = of[tier] || slices.Contains(p.args, a.Name)
+				}
+			}
+		}
+	}
+	maps.DeleteFunc(of, func(_ string, ok bool) bool { return !ok })
+	if len(of) == 0 {
+		of = all
+	}
+	return slices.Sorted(maps.Keys(of))
 }
 
 // givenGroup reports whether the argument of limits set or unset is the name of a limit,

@@ -50,6 +50,12 @@ func TestComplete(t *testing.T) {
 			"check write --subject ":      "room= tenant=",
 			"check write --subject=te":    "--subject=tenant=",
 			"erase --subject r":           "room=",
+			"check write --tier ":         "pro",
+			"check export --tier=":        "--tier=pro", // it has none, so those of all
+			"grant --user u1 --tier p":    "pro",
+			"limits set write --mode ":    "enforce shadow off",
+			"limits set write --mode=s":   "--mode=shadow",
+			"new a-guard b 1/1m --tier ":  "pro=",
 		}},
 	} {
 		for typed, want := range project.rows {

@@ -122,7 +122,8 @@ create_post  premium  posts: 20/1m, writes: 80/1h cost 2  posts: 20/1m, writes: 
 add_comment           writes: 40/1h                       writes: 50/1h                             2023-11-14T22:14:18Z  carol
 export                log 3/10m                           log 3/10m
 `)
-	p.notes("limits set --group content writes 70/1h", "guards: add_comment keeps its own live limit, writes: 50/1h\n")
+	p.notes("limits set --group content writes 70/1h", "guards: add_comment keeps its own live limit, writes: 50/1h\n"+
+		"guards: create_post, tier premium keeps posts: 20/1m, writes: 90/1h cost 2\n")
 	p.prints("limits unset --group content writes --tier premium --by bob", "content.writes, tier premium: limit 90/1h -> 80/1h cost 2\nin the table; instances follow within 30 s of use\n")
 	p.prints("limits unset --group content writes", "content.writes: limit 70/1h -> 40/1h cost 2 or 40/1h\nin the table; instances follow within 30 s of use\n")
 	for command, message := range map[string]string{

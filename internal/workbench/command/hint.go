@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -57,6 +58,38 @@ func adviceOn(err error) string {
 	}
 	if e, ok := errors.AsType[*input.Unavailable](err); ok && e.Cause != nil {
 		return e.Cause.Error() // hidden from a function's callers, but useful to the person at this terminal
+	}
+	return ""
+}
+
+// quoted adds advice to an error about the command line: if some words of args are one limit,
+// the person forgot to quote it.
+func quoted(args []string, err error) error {
+	if _, parse := errors.AsType[*kong.ParseError](err); !parse && !errors.Is(err, errWords) {
+		return err
+	}
+	limit := unquoted(args)
+	if limit == "" {
+		return err
+	}
+	return hint{err, "quote the limit, because it has a space: " + strconv.Quote(limit)}
+}
+
+// unquoted returns the limit that most words of args are together, such as log 100/12h. It
+// is empty if no two words are one.
+func unquoted(args []string) string {
+	for n := len(args); n > 1; n-- {
+		for at := range len(args) - n + 1 {
+			words := slices.Clone(args[at : at+n])
+			if _, limit, ok := strings.Cut(words[0], "="); ok { // premium=log 10/1h
+				words[0] = limit
+			}
+			if text := strings.Join(words, " "); text == strings.TrimSpace(text) {
+				if _, err := policy.Parse(text); err == nil {
+					return text
+				}
+			}
+		}
 	}
 	return ""
 }

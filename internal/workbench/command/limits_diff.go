@@ -52,13 +52,15 @@ func (c *diffCommand) Run(ctx context.Context, con session) error {
 	}
 	var t textTable
 	if len(list) > 0 {
-		t.row("ACTIVITY", "TIER", "CODE", "LIVE", "MODE")
+		t.head("ACTIVITY", "TIER", "CODE", "LIVE", "MODE")
+		t.needs("ACTIVITY", "TIER", "LIVE", "MODE")
+		t.repeats("CODE", "LIVE")
 	}
 	for _, d := range list {
 		t.row(d.Activity, d.Tier, d.Code, d.Live+untilWhen(d.Until), d.Mode+untilWhen(d.ModeUntil))
 	}
 	if len(grants) > 0 {
-		t.row("USER", "ROLE", "TIER", "UNTIL", "REASON")
+		t.head("USER", "ROLE", "TIER", "UNTIL", "REASON")
 	}
 	for _, g := range grants {
 		t.row(shown(g.key()), g.Role, g.Tier, g.Until.Format(time.RFC3339), g.Reason)
@@ -106,7 +108,8 @@ func (c *historyCommand) Run(ctx context.Context, con session) error {
 		return reached(err)
 	}
 	var t textTable
-	t.row("VERSION", "AT", "BY", "WHAT", "WHY")
+	t.head("VERSION", "AT", "BY", "WHAT", "WHY")
+	t.needs("AT", "WHAT", "BY", "VERSION", "WHY")
 	for i, h := range changes {
 		changes[i].What = sentence(h)
 		version := fmt.Sprint(h.Version)

@@ -94,7 +94,9 @@ func tableOfCode(all []listed) (t textTable) {
 			rows[i+1] = append(rows[i+1], column.cell(l))
 		}
 	}
-	for _, row := range rows {
+	t.head(rows[0]...)
+	t.needs("ACTIVITY", "LIMIT")
+	for _, row := range rows[1:] {
 		t.row(row...)
 	}
 	return t
@@ -211,7 +213,9 @@ func (v view) setBy(code limits.Activity, subject, tier string) (last stamp) {
 // tableOf returns the limits and the grants for people. If a limit and its mode
 // were set by two changes, each has a row: the first one tells who set the limit.
 func tableOf(list []listedLive, grants []grantedTo) (t textTable) {
-	t.row("ACTIVITY", "TIER", "CODE", "IN FORCE", "MODE", "SINCE", "BY")
+	t.head("ACTIVITY", "TIER", "CODE", "IN FORCE", "MODE", "SINCE", "BY")
+	t.needs("ACTIVITY", "TIER", "IN FORCE", "MODE")
+	t.repeats("CODE", "IN FORCE")
 	for _, l := range list {
 		row := func(code, limit string, by stamp) {
 			t.row(append([]string{live.Name(l.Activity, l.Subject), l.Tier, code, limit, l.Mode + untilWhen(l.ModeUntil)}, by.cells()...)...)
@@ -223,7 +227,8 @@ func tableOf(list []listedLive, grants []grantedTo) (t textTable) {
 	}
 	if len(grants) > 0 {
 		t.row()
-		t.row("USER", "ROLE", "TIER", "UNTIL", "SINCE", "BY", "REASON")
+		t.head("USER", "ROLE", "TIER", "UNTIL", "SINCE", "BY", "REASON")
+		t.needs("USER", "ROLE", "TIER", "UNTIL", "REASON")
 	}
 	for _, g := range grants {
 		t.row(append(append([]string{shown(g.key()), g.Role, g.Tier, g.Until.Format(time.RFC3339)}, g.cells()...), g.Reason)...)

@@ -91,6 +91,7 @@ func (c *setCommand) Run(ctx context.Context, con session) error {
 			con.note(fmt.Sprintf("%s keeps its own live limit, %s", nameOf(one, c.Tier), own))
 		}
 	}
+	c.noteKept(con, r, all)
 	return c.printChanges(con, r, name, name+": nothing differs from before")
 }
 
@@ -192,6 +193,29 @@ func (c *setCommand) many(guards limits.Guards) (of, what string, activities []s
 		}
 	}
 	return of, what, activities, nil
+}
+
+// noteKept tells which limits of the activities a new limit leaves alone, because it is that of
+// callers without a tier, or of one tier or subject.
+func (c *setCommand) noteKept(con session, r report, all []limits.Activity) {
+	if c.Limit == "" || c.JSON {
+		return
+	}
+	v := con.viewOf(r.after)
+	for _, a := range all {
+		var kept []string
+		for _, part := range a.Parts() {
+			for _, tier := range append([]string{""}, slices.Sorted(maps.Keys(part.Tiers))...) {
+				if part.Name != c.Subject || tier != c.Tier {
+					limit, _ := v.inForce(a, part.Name, tier)
+					kept = append(kept, nameOf(live.Name(a.Name, part.Name), tier)+" keeps "+limit)
+				}
+			}
+		}
+		if len(kept) > 0 {
+			con.note(strings.Join(kept, "; "))
+		}
+	}
 }
 
 // find returns the activities whose limit is to change: one, or those of the group that

@@ -83,13 +83,16 @@ func (c *newCommand) Run(ctx context.Context, con session) (err error) {
 	return nil
 }
 
+// errWords means that new has too few or too many words.
+var errWords = errors.New("want a guard, an activity and a limit; with --guard, an activity and a limit")
+
 func (c *newCommand) request() (r scaffold.Request, err error) {
 	words := c.Words
 	if c.Guard != "" {
 		words = append([]string{c.Guard}, words...)
 	}
 	if len(words) != 3 {
-		return r, hint{errors.New("want a guard, an activity and a limit; with --guard, an activity and a limit"), "see guards new --help"}
+		return r, hint{errWords, "see guards new --help"}
 	}
 	r = scaffold.Request{Guard: words[0], New: c.Guard == ""}
 	r.Activity, err = c.activity(words[1], words[2])

@@ -15,6 +15,10 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/policy"
+	app "github.com/cric-talk/guards/limits"
 )
 
 // A trial describes how to run the snippets that begin with a certain text.
@@ -23,6 +27,7 @@ type trial struct {
 	posts  int    // how many posts of u1 are counted before
 	status int    // the exit status
 	notRun string // why such a snippet can't run; empty: it can
+	prints string // a pattern of what the snippet prints; empty: the document shows it, or nothing does
 }
 
 // trials has an entry for every snippet of the documents. The first entry that
@@ -49,17 +54,21 @@ var trials = []trial{
 	{begins: "aws lambda invoke --function-name posts-guard ", posts: 10},
 	{begins: "aws lambda invoke --function-name cleanup "},
 	{begins: "aws ", notRun: "it needs AWS"},
-	{begins: "curl "},
+	{begins: "curl ", prints: `"allowed":true`},
 	{begins: "export AWS_ENDPOINT_URL_LAMBDA="},
 	{begins: "sam ", notRun: "it needs AWS"},
 	{begins: "make test", notRun: "it runs this test"},
 }
+
+// photos are the guards of the project that README makes.
+var photos = limits.Guards{{Name: "photos-guard", Message: "m", Activities: []limits.Activity{{Name: "upload_photo", Limit: policy.Must("5/1m")}}}}
 
 // A snippet is a piece of shell in a document.
 type snippet struct {
 	document string
 	shell    string
 	prints   string // the output that the document shows; empty: it shows none
+	project  bool   // the reader is in the project that README makes
 }
 
 var (
@@ -86,7 +95,11 @@ func TestSnippetsOfTheDocumentsWork(t *testing.T) {
 			if how.notRun != "" {
 				t.Skip(how.notRun)
 			}
-			endpoint, _ := serve(t, strings.Fields(strings.TrimPrefix(all[server].shell, start))...)
+			guards := app.All
+			if s.project {
+				guards = photos
+			}
+			endpoint, _ := serveGuards(t, guards, atPinned, strings.Fields(strings.TrimPrefix(all[server].shell, start))...)
 			for range how.posts {
 				post(t, invocations(endpoint, "posts-guard"), `{"userId": "u1", "activity": "create_post"}`)
 			}
@@ -99,7 +112,7 @@ func TestSnippetsOfTheDocumentsWork(t *testing.T) {
 			// The server has another port, and the program is already built.
 			shell := strings.NewReplacer("http://127.0.0.1:3001", endpoint, "go run ./cmd/guards", "guards").Replace(s.shell)
 			program, _, _ := strings.Cut(s.shell, " ")
-			script := fmt.Sprintf("[!exec:%s] skip\nstatus %d sh -e snippet\n%s-- snippet --\n%s\n", program, how.status, s.wanted(), shell)
+			script := fmt.Sprintf("[!exec:%s] skip\nstatus %d sh -e snippet\n%s-- snippet --\n%s\n", program, how.status, s.wanted()+how.wanted(), shell)
 			if err := os.WriteFile(filepath.Join(p.Dir, "snippet.txtar"), []byte(script), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -117,6 +130,14 @@ func (s snippet) wanted() string {
 	return `stdout '\A` + shown + `\n?\z'` + "\n"
 }
 
+// wanted returns the line of a script that looks for the pattern in the output.
+func (t trial) wanted() string {
+	if t.prints == "" {
+		return ""
+	}
+	return "stdout '" + t.prints + "'\n"
+}
+
 // snippets returns the snippets of README and docs: blocks, and commands within a
 // sentence.
 func snippets(t *testing.T) (all []snippet) {
@@ -132,10 +153,11 @@ func snippets(t *testing.T) (all []snippet) {
 		}
 		name = strings.TrimPrefix(filepath.ToSlash(name), "../../../")
 		for _, match := range fenced.FindAllStringSubmatch(string(content), -1) {
-			all = append(all, snippet{name, match[1], match[2]})
+			project := name == "README.md" && slices.ContainsFunc(all, func(s snippet) bool { return strings.Contains(s.shell, "cd ../my-guards") })
+			all = append(all, snippet{name, match[1], match[2], project})
 		}
 		for _, match := range inline.FindAllStringSubmatch(fenced.ReplaceAllString(string(content), ""), -1) {
-			all = append(all, snippet{name, strings.Join(strings.Fields(match[1]), " "), ""})
+			all = append(all, snippet{name, strings.Join(strings.Fields(match[1]), " "), "", false})
 		}
 	}
 	return all

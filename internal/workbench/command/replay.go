@@ -210,7 +210,7 @@ func writeReport(b *strings.Builder, r *replay.Report, width int) {
 	if r.HeldUp > 0 {
 		fmt.Fprintf(b, "\n%s held up, for up to %s; the most:\n\n", several(r.HeldUp, "user"), inWords(r.LongestWaitMs))
 		var t textTable
-		t.row("USER", "REQUESTS", "ALLOWED", "REFUSED", "DELAYED", "LONGEST WAIT")
+		t.head("USER", "REQUESTS", "ALLOWED", "REFUSED", "DELAYED", "LONGEST WAIT")
 		for _, u := range r.Worst {
 			t.row(u.ID, grouped(u.Requests), grouped(u.Allowed), grouped(u.Refused), grouped(u.Delayed), inWords(u.LongestWaitMs))
 		}
@@ -256,7 +256,7 @@ func writeComparison(b *strings.Builder, all []*replay.Report, width int) {
 	r := all[0]
 	fmt.Fprintf(b, "%s: %s of %s from %s to %s\n\n", r.Activity, several(r.Requests, "request"), several(r.Users, "user"), moment(r.From), moment(r.To))
 	var t textTable
-	t.row("LIMIT", "ALLOWED", "REFUSED", "DELAYED", "USERS HELD UP", "LONGEST WAIT")
+	t.head("LIMIT", "ALLOWED", "REFUSED", "DELAYED", "USERS HELD UP", "LONGEST WAIT")
 	for _, r := range all {
 		t.row(r.Policy, fmt.Sprintf("%s (%.1f %%)", grouped(r.Allowed), 100*float64(r.Allowed)/float64(r.Requests)),
 			grouped(r.Refused), grouped(r.Delayed), grouped(r.HeldUp), inWords(r.LongestWaitMs))

@@ -126,7 +126,7 @@ func writeGroup(b *strings.Builder, all []*replay.Report, width int) {
 		}
 	}
 	fmt.Fprintf(b, "%s in one group, from %s to %s\n\n", strings.Join(names, ", "), moment(from), moment(to))
-	t.row("ACTIVITY", "LIMIT", "ALLOWED", "REFUSED", "DELAYED", "USERS HELD UP", "LONGEST WAIT")
+	t.head("ACTIVITY", "LIMIT", "ALLOWED", "REFUSED", "DELAYED", "USERS HELD UP", "LONGEST WAIT")
 	for _, r := range all {
 		share := 100 * float64(r.Allowed) / float64(max(1, r.Requests))
 		t.row(r.Activity, r.Policy, fmt.Sprintf("%s of %s (%.1f %%)", grouped(r.Allowed), grouped(r.Requests), share),
@@ -139,7 +139,7 @@ func writeGroup(b *strings.Builder, all []*replay.Report, width int) {
 	slices.SortStableFunc(most, func(a, b held) int { return cmp.Compare(b.Refused+b.Delayed, a.Refused+a.Delayed) })
 	if len(most) > 0 {
 		t = textTable{{}}
-		t.row("USER", "ACTIVITY", "REQUESTS", "ALLOWED", "REFUSED", "DELAYED", "LONGEST WAIT")
+		t.head("USER", "ACTIVITY", "REQUESTS", "ALLOWED", "REFUSED", "DELAYED", "LONGEST WAIT")
 		for _, u := range most[:min(len(most), 5)] {
 			t.row(u.ID, u.activity, grouped(u.Requests), grouped(u.Allowed), grouped(u.Refused), grouped(u.Delayed), inWords(u.LongestWaitMs))
 		}

@@ -22,7 +22,7 @@ type session struct {
 	out, err io.Writer        // out gets results, err everything else
 	color    bool             // out is a terminal that shows colours
 	screen   bool             // out is a terminal that can be cleared
-	width    int              // characters in a line of out, if it is a terminal with fewer than 80; else 0
+	width    int              // characters in a line of out, if it is a terminal; else 0
 	progress bool             // err is a terminal on which a line can be replaced
 	guards   limits.Guards    // those of the project
 	now      func() time.Time // decides what is counted and what has expired; nil: time.Now
@@ -52,21 +52,12 @@ func terminal(guards limits.Guards) session {
 		progress: os.Getenv("TERM") != "dumb" && term.IsTerminal(int(os.Stderr.Fd())),
 	}
 	if width, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil {
-		c.width = narrow(width)
+		c.width = width
 	}
 	if term.IsTerminal(int(os.Stdin.Fd())) {
 		c.in = os.Stdin
 	}
 	return c
-}
-
-// narrow returns the width of a terminal, or 0 if it has the usual 80 characters
-// or more, for which all columns of tables are meant.
-func narrow(width int) int {
-	if width >= 80 {
-		return 0
-	}
-	return width
 }
 
 // colorful reports whether f is a terminal whose user wants colours: see

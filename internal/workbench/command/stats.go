@@ -120,7 +120,7 @@ func (s statistics) print(con session, where string) error {
 	var t textTable
 	if len(s.Activities) > 0 {
 		t.row()
-		t.row("ACTIVITY", "USERS", "INTERVAL", "")
+		t.head("ACTIVITY", "USERS", "INTERVAL", "")
 	}
 	for _, a := range s.Activities {
 		name := a.Activity
@@ -135,7 +135,7 @@ func (s statistics) print(con session, where string) error {
 	}
 	if len(s.Subjects) > 0 {
 		t.row()
-		t.row("SUBJECT", "COUNT")
+		t.head("SUBJECT", "COUNT")
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Subjects)) {
 		t.row(name, fmt.Sprint(s.Subjects[name]))

@@ -94,7 +94,8 @@ func statusTable(list []standing) (t textTable) {
 	if slices.ContainsFunc(list, func(s standing) bool { return s.Live != nil }) {
 		head = append(head, "DECIDED BY")
 	}
-	t.row(head...)
+	t.head(head...)
+	t.needs(head...)
 	for _, s := range list {
 		each := s.Limits
 		if len(each) == 0 {
@@ -106,7 +107,7 @@ func statusTable(list []standing) (t textTable) {
 	}
 	if slices.ContainsFunc(list, func(s standing) bool { return len(s.Slots) > 0 }) {
 		t.row()
-		t.row("SLOTS OF", "COUNT", "AT", "HELD UNTIL")
+		t.head("SLOTS OF", "COUNT", "AT", "HELD UNTIL")
 	}
 	for _, s := range list {
 		t.slots(s.Activity, s.Slots)

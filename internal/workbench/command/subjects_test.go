@@ -203,6 +203,8 @@ write, day     0/400  400         granted tier pro
 	p.does("grant --subject tenant=acme --tier pro --until 7d --reason trial")
 	p.prints("erase --subject tenant=acme --yes", "1 item and 1 grant of tenant=acme found, 2 deleted, in the table\n")
 	p.prints("limits diff", "nothing differs from the code\n")
+	p.notes("limits set write 2/1m", "guards: write, tier pro keeps 9/1m; write/room keeps 4/1m; write/room, tier pro keeps 12/1m; "+
+		"write/tenant keeps minute: 20/1m, day: 100/1d; write/tenant, tier pro keeps minute: 40/1m, day: 400/1d\n")
 }
 
 // Operators block a subject, and the error for an activity that does not name it lists

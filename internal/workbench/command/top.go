@@ -275,7 +275,7 @@ func (r *ranking) print(con session, c *topCommand) error {
 	}
 	var t textTable
 	if len(r.Users) > 0 {
-		t.row("USER", "ACTIVITY", "USED", "WAIT", "")
+		t.head("USER", "ACTIVITY", "USED", "WAIT", "")
 	}
 	for _, u := range r.Users {
 		t.row(shown(u.key()), limitOf(u.Activity, u.Name), used(u.ActivityCount, u.Limit, u.Prepaid), waitMs(u.WaitTime))

@@ -133,7 +133,7 @@ func (p *Project) withGuard(page *source, g limits.Guard) (Change, error) {
 	if !page.grouped(last.Name) {
 		keyword = "var "
 	}
-	return page.change(fmt.Sprintf("the guard %s with %s: %s", variable, a.Name, a.Limit),
+	return page.change(fmt.Sprintf("the guard %s with %s: %s", variable, a.Name, limitsOf(a)),
 		insertion{page.endOfLine(page.value(last.Name).End()), fmt.Sprintf("\n%s%s = %s", keyword, variable, value(page.named(g.Message), g))},
 		page.element(list, variable))
 }
@@ -154,7 +154,7 @@ func (s *source) withActivity(guard string, a limits.Activity) (Change, error) {
 	if list == nil {
 		return Change{}, fmt.Errorf("%s has no guard with the Name %q and a list of Activities", s.name, guard)
 	}
-	return s.change(fmt.Sprintf("%s of %s: %s", a.Name, guard, a.Limit), s.element(list, line(a)))
+	return s.change(fmt.Sprintf("%s of %s: %s", a.Name, guard, limitsOf(a)), s.element(list, line(a)))
 }
 
 // withPromise returns limits_test.go with one more row in its table of limits.
@@ -173,7 +173,7 @@ func (s *source) withPromise(g limits.Guard, a limits.Activity) (Change, error) 
 	if unknown != "" {
 		return Change{}, fmt.Errorf("%s does not know %s: take the file of a project that guards init makes now, and put your rows into it", s.name, unknown)
 	}
-	return s.change("the promise "+a.Name+": "+a.Limit.String(), s.element(table, promise(s.named(g.Message), g, a)))
+	return s.change("the promise "+a.Name+": "+limitsOf(a), s.element(table, promise(s.named(g.Message), g, a)))
 }
 
 // promise returns an activity as limits_test.go writes it. Message is as in value.
@@ -272,6 +272,9 @@ func (p *Project) changelog(r Request) (Change, error) {
 	}
 	if r.Activity.Group != "" {
 		entry = strings.TrimSuffix(entry, "\n") + fmt.Sprintf(" It counts in the group `%s`.\n", r.Activity.Group)
+	}
+	if len(r.Activity.Tiers) > 0 {
+		entry = strings.TrimSuffix(entry, "\n") + " Its tiers have other limits: " + Tiers(r.Activity, "`") + ".\n"
 	}
 	if len(r.Activity.Subjects) > 0 {
 		entry = strings.TrimSuffix(entry, "\n") + " It counts for others, too: " + Subjects(r.Activity, "`") + ".\n"

@@ -68,6 +68,19 @@ func subjectText(s limits.Subject, quote string) string {
 	return text
 }
 
+// limitsOf returns all limits of an activity in words, as in: 5/1m; premium: 20/1m; for room
+// 600/1m.
+func limitsOf(a limits.Activity) string {
+	text := a.Limit.String()
+	if len(a.Tiers) > 0 {
+		text += "; " + Tiers(a, "")
+	}
+	if len(a.Subjects) > 0 {
+		text += "; for " + Subjects(a, "")
+	}
+	return text
+}
+
 // same reports whether two activities have the same limits, subjects, group and Hold.
 func same(a, b limits.Activity) bool {
 	return a.Unlimited == b.Unlimited && a.Group == b.Group && a.Hold == b.Hold && slices.EqualFunc(a.Parts(), b.Parts(), func(a, b limits.Subject) bool {
