@@ -65,21 +65,71 @@ func TestTemplateHasTheSettingsOfGlobals(t *testing.T) {
 	}
 }
 
-// These scanners read this repository's template and that of a new project. A
-// template may skip a check only with a reason.
-func TestTemplatesPassTheScanners(t *testing.T) {
-	changes, err := scaffold.Init("my-guards", scaffold.Request{
-		Guard: "photos-guard", Activity: limits.Activity{Name: "upload_photo", Limit: policy.Must("5/1m")},
-	}, scaffold.Origin{Version: "v0.1.0"})
+// extra is a template.extra.yaml with what a cloud team adds.
+const extra = `Globals:
+  Function:
+    Tracing: Active
+    PermissionsBoundary: !Sub arn:${AWS::Partition}:iam::${AWS::AccountId}:policy/boundary
+    Tags: {team: limits}
+    VpcConfig:
+      SubnetIds: [subnet-0123456789abcdef0]
+      SecurityGroupIds: [!GetAtt Functions.GroupId]
+    Environment:
+      Variables:
+        TEAM: limits
+Resources:
+  Functions:
+    Type: AWS::EC2::SecurityGroup
+    Properties:
+      GroupDescription: The functions send requests to DynamoDB and SQS only.
+      VpcId: vpc-0123456789abcdef0
+      SecurityGroupEgress:
+        - {IpProtocol: tcp, FromPort: 443, ToPort: 443, CidrIp: 0.0.0.0/0, Description: AWS}
+  Table:
+    Properties:
+      SSESpecification: {SSEEnabled: true, SSEType: KMS, KMSMasterKeyId: alias/limits}
+      Tags:
+        - {Key: team, Value: limits}
+  DegradedAlarm: null
+  CleanupThrottlesAlarm:
+    Properties: {Threshold: 5, OKActions: null}
+  Dashboard: null
+Outputs:
+  DashboardName: null
+`
+
+// newProject writes a new project, perhaps with an extra file, and returns its template.
+func newProject(t *testing.T, extra string) string {
+	t.Helper()
+	a := limits.Activity{Name: "upload_photo", Limit: policy.Must("5/1m")}
+	changes, err := scaffold.Init("my-guards", scaffold.Request{Guard: "photos-guard", Activity: a}, scaffold.Origin{Version: "v0.1.0"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := slices.IndexFunc(changes, func(c scaffold.Change) bool { return c.File == "template.yaml" })
-	project := filepath.Join(t.TempDir(), "template.yaml")
-	if err := os.WriteFile(project, []byte(changes[i].After), 0o600); err != nil {
+	dir := t.TempDir()
+	if extra != "" {
+		changes = append(changes, scaffold.Change{File: "template.extra.yaml", After: extra})
+	}
+	if err := scaffold.Create(dir, changes); err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range []string{"template.yaml", project} {
+	stale, err := scaffold.Stale(os.DirFS(dir), limits.Guards{{Name: "photos-guard", Message: "m", Activities: []limits.Activity{a}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(dir, "template.yaml")
+	for _, c := range stale {
+		if err := os.WriteFile(name, []byte(c.After), 0o600); err != nil || c.File != "template.yaml" {
+			t.Fatal(c.File, err)
+		}
+	}
+	return name
+}
+
+// These scanners read this repository's template, that of a new project, and that of one
+// with a template.extra.yaml. A template may skip a check only with a reason.
+func TestTemplatesPassTheScanners(t *testing.T) {
+	for _, file := range []string{"template.yaml", newProject(t, ""), newProject(t, extra)} {
 		whole := transform(t, file)
 		for id, r := range whole["Resources"].(object) {
 			skips, _ := at(r, "Metadata.checkov.skip").([]any)
@@ -95,8 +145,10 @@ func TestTemplatesPassTheScanners(t *testing.T) {
 		}
 		scan(t, transformed)
 		run(t, nil, ".cache/venv/bin/cfn-lint", "--include-checks", "I", "--", transformed)
+		if file != "template.yaml" {
+			run(t, []string{"SAM_CLI_TELEMETRY=0", "AWS_DEFAULT_REGION=us-east-1"}, ".cache/venv/bin/sam", "validate", "--lint", "--template-file", file)
+		}
 	}
-	run(t, []string{"SAM_CLI_TELEMETRY=0", "AWS_DEFAULT_REGION=us-east-1"}, ".cache/venv/bin/sam", "validate", "--lint", "--template-file", project)
 }
 
 // scan reports what checkov finds in a file.
