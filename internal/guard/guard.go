@@ -62,6 +62,7 @@ type Handler struct {
 	BypassRoles    []string       // callers with one of these roles are never limited
 	Log            *slog.Logger   // gets a line for refusals (at most 10 in a second) and for each failure; nil for none
 	Metrics        *metrics.Batch // gets each decision; nil for none
+	MeasureGuard   bool           // metrics are of the guard; otherwise of each activity
 
 	// Live holds what operators have changed and granted. Nil means that they
 	// have changed and granted nothing.
