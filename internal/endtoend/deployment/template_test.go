@@ -4,9 +4,12 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
@@ -93,7 +96,12 @@ Resources:
   DegradedAlarm: null
   CleanupThrottlesAlarm:
     Properties: {Threshold: 5, OKActions: null}
+  GuardsDashboard: null
+Parameters:
   Dashboard: null
+Conditions:
+  MakesDashboard: null
+  MeasuresGuards: null
 Outputs:
   DashboardName: null
 `
@@ -124,6 +132,72 @@ func newProject(t *testing.T, extra string) string {
 		}
 	}
 	return name
+}
+
+// rolesOf returns the roles that a row of security.md is about, by its first cell.
+func rolesOf(row string) (roles []string) {
+	for _, g := range app.All {
+		queues := 0
+		for _, a := range g.Activities {
+			if a.Limit.Queues() {
+				queues++
+			}
+		}
+		if row == "each guard" || row == "each guard but those with reservoirs only" && queues < len(g.Activities) || row == "a guard with delayed jobs" && g.DelayedQueue {
+			roles = append(roles, scaffold.LogicalID(g.Name)+"FunctionRole")
+		}
+	}
+	switch row {
+	case "`delayed-jobs`":
+		return []string{"DelayedJobsFunctionRole"}
+	case "`cleanup`":
+		return []string{"CleanupFunctionRole"}
+	case "the schedule of `cleanup`":
+		return []string{"CleanupFunctionScheduleRole"}
+	}
+	return roles
+}
+
+// What SAM makes of the roles is in security.md, action by action.
+func TestTheTemplateAndTheDocumentListTheSameActions(t *testing.T) {
+	got := map[string][]string{} // by role, each as in: sqs:SendMessage on ReadyQueue
+	for id, r := range transform(t, "template.yaml")["Resources"].(object) {
+		for _, s := range statements(at(r, "Properties.Policies")) {
+			actions, ok := s["Action"].([]any)
+			if !ok {
+				actions = []any{s["Action"]}
+			}
+			for _, action := range actions {
+				resource := strings.Trim(show(at(s["Resource"], "Fn::GetAtt")), `[]"`)
+				got[id] = append(got[id], show(action)+" on "+strings.TrimSuffix(resource, `","Arn`))
+			}
+		}
+		slices.Sort(got[id])
+	}
+	document, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "security.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string][]string{}
+	quoted := regexp.MustCompile("`([^`]+)`")
+	for _, row := range regexp.MustCompile(`(?m)^\| (.+) \| (.+) \| (.+) \|$`).FindAllStringSubmatch(string(document), -1) {
+		for _, role := range rolesOf(row[1]) {
+			if strings.Contains(row[2], "from AWS's policy") {
+				continue // the test of the settings knows these
+			}
+			for _, action := range quoted.FindAllStringSubmatch(row[2], -1) {
+				for _, resource := range quoted.FindAllStringSubmatch(row[3], -1) {
+					want[role] = append(want[role], action[1]+" on "+resource[1])
+				}
+			}
+			slices.Sort(want[role])
+		}
+	}
+	for role, actions := range got {
+		if diff := cmp.Diff(want[role], actions); diff != "" && len(actions) > 0 {
+			t.Errorf("%s in docs/security.md (-document +template):\n%s", role, diff)
+		}
+	}
 }
 
 // These scanners read this repository's template, that of a new project, and that of one

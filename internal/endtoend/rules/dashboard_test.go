@@ -13,7 +13,7 @@ import (
 // widgets returns the widgets of the dashboard by their titles, each as JSON. A name in ${} is cut to the name.
 func widgets(t *testing.T) map[string]string {
 	t.Helper()
-	parts, _ := at(whole(t), "Resources.Dashboard.Properties.DashboardBody").([]any)
+	parts, _ := at(whole(t), "Resources.GuardsDashboard.Properties.DashboardBody").([]any)
 	if len(parts) != 2 {
 		t.Fatal("DashboardBody in template.yaml is no !Sub with a text and the lines of the guards")
 	}

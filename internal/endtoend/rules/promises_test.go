@@ -106,7 +106,7 @@ func TestConditionsOfTheTemplate(t *testing.T) {
 			t.Errorf("%s in template.yaml is %s, and the parameter's default is %q, want %v", condition, got, byDefault, want)
 		}
 	}
-	for resource, condition := range map[string]string{"Dashboard": "MakesDashboard", "DegradedMetric": "MakesAlarms"} {
+	for resource, condition := range map[string]string{"GuardsDashboard": "MakesDashboard", "DegradedMetric": "MakesAlarms"} {
 		if got := at(whole(t), "Resources."+resource+".Condition"); got != condition {
 			t.Errorf("%s has the Condition %v, want %s", resource, got, condition)
 		}

@@ -112,8 +112,8 @@ func TestTheExtraFileIsMerged(t *testing.T) {
 		{"Resources:\n  Table:\n    Properties:\n      KeySchema:\n      - {AttributeName: userId, KeyType: HASH}\n      OnDemandThroughput: {MaxReadRequestUnits: 9}\n", []string{
 			"changes Resources.Table.Properties.KeySchema", "changes Resources.Table.Properties.OnDemandThroughput",
 		}, []string{"        Enabled: true\n"}},
-		{"Resources:\n  # Who is told.\n  Topic:\n    Type: AWS::SNS::Topic\n    Properties:\n      DisplayName: |\n        # no comment\n\n        a: b\n  Dashboard: null\nOutputs:\n  DashboardName: null\n  TopicArn: {Value: !Ref Topic}\n", []string{
-			"adds Resources.Topic", "removes Resources.Dashboard", "removes Outputs.DashboardName", "adds Outputs.TopicArn",
+		{"Resources:\n  # Who is told.\n  Topic:\n    Type: AWS::SNS::Topic\n    Properties:\n      DisplayName: |\n        # no comment\n\n        a: b\n  GuardsDashboard: null\nOutputs:\n  DashboardName: null\n  TopicArn: {Value: !Ref Topic}\n", []string{
+			"adds Resources.Topic", "removes Resources.GuardsDashboard", "removes Outputs.DashboardName", "adds Outputs.TopicArn",
 		}, []string{"  # Who is told.\n  Topic:\n    Type: AWS::SNS::Topic\n    Properties:\n      DisplayName: |\n        # no comment\n\n        a: b\n"}},
 		{"Resources:\n  PhotosGuardFunction:\n    Properties:\n      Environment: {\"Fn::If\": [Caps, {Variables: {A: b}}, !Ref AWS::NoValue]}\n      Policies: []\n", []string{
 			"adds Resources.PhotosGuardFunction.Properties.Environment", "changes Resources.PhotosGuardFunction.Properties.Policies",
