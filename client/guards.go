@@ -22,6 +22,7 @@ type Guards struct {
 	breakers breakers
 	hadKeys  atomic.Bool // whether the client ever had credentials
 	slots    sync.Map    // the ids of the decisions of open slots
+	reached  atomic.Bool // whether Lambda has ever answered; true if the client is not the SDK's own
 
 	mu     sync.Mutex
 	warned time.Time // when warn was last called for an outage
@@ -43,8 +44,9 @@ func New(ctx context.Context, options Options) (*Guards, error) {
 	}
 	if client, ok := g.client.(interface{ Options() lambda.Options }); ok {
 		o := client.Options()
-		g.sdk, g.sender, g.pooled = &o, newSender(o.HTTPClient), hasQueue(o.HTTPClient)
+		g.sdk, g.sender, g.pooled = &o, newSender(o.HTTPClient, &g.reached), hasQueue(o.HTTPClient)
 	}
+	g.reached.Store(g.sdk == nil)
 	switch {
 	case g.sdk != nil && g.sdk.Region == "":
 		return nil, wrongOption("No AWS region is set. Set AWS_REGION, or pass a Lambda client that has one.")
@@ -96,8 +98,17 @@ func (g *Guards) withoutGuard(c *call, outage *Error) Decision {
 	return d
 }
 
+// neverReached is what a warning adds to an outage if nothing has ever answered this client.
+const neverReached = ". Lambda has not answered this client since it started: check the network. " +
+	"In a VPC, the app needs a NAT gateway or an endpoint for Lambda."
+
 // warn reports an outage, at most once a second.
 func (g *Guards) warn(outage error) {
+	if e, ok := errors.AsType[*Error](outage); ok && isSilence(e) && !g.reached.Load() {
+		first := *e
+		first.Message += neverReached
+		outage = &first
+	}
 	now := time.Now()
 	g.mu.Lock()
 	recently := now.Sub(g.warned) < time.Second

@@ -21,16 +21,19 @@ var spoken sync.Map
 
 // A sender sends requests by an HTTP client. It follows no redirect, because another
 // address must not get the user's id, and nobody knows what answers there.
-type sender struct{ client lambda.HTTPClient }
+type sender struct {
+	client  lambda.HTTPClient
+	reached *atomic.Bool // becomes true with the first response
+}
 
 // newSender returns a sender that shares the connections of an HTTP client.
-func newSender(client lambda.HTTPClient) sender {
+func newSender(client lambda.HTTPClient, reached *atomic.Bool) sender {
 	if own, ok := client.(*http.Client); ok {
 		still := *own
 		still.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-		return sender{&still}
+		return sender{&still, reached}
 	}
-	return sender{client}
+	return sender{client, reached}
 }
 
 // A sendError is a request that got no response.
@@ -69,6 +72,7 @@ func (s sender) Do(request *http.Request) (*http.Response, error) {
 		return nil, errRedirected
 	}
 	spoken.Store(address, true)
+	s.reached.Store(true)
 	response.Body = http.MaxBytesReader(nil, response.Body, mostBytes)
 	return response, nil
 }

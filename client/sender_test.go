@@ -300,3 +300,42 @@ func TestTheCallersOwnEndIsNoOutage(t *testing.T) {
 		}
 	})
 }
+
+// A backend in a VPC without a way to Lambda looks like an outage of all guards. The
+// warning of a client that nothing has ever answered says so. The decision does not.
+func TestAWarningSaysThatNothingHasEverAnswered(t *testing.T) {
+	const gone, hint = "http://127.0.0.1:1", "Lambda has not answered this client since it started: check the network. In a VPC, "
+	var silent atomic.Bool
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if silent.Load() {
+			panic(http.ErrAbortHandler)
+		}
+		w.WriteHeader(http.StatusBadRequest)
+	}))
+	defer server.Close()
+	for _, tt := range []struct {
+		name, address string
+		never         bool
+	}{{"no answer", gone, true}, {"an answer of any kind", server.URL, false}} {
+		t.Run(tt.name, func(t *testing.T) {
+			var warnings []error
+			g := open(t, client.Options{
+				Activities: activities, Client: sdk(tt.address, nil), Attempts: 1, Timeout: 20 * time.Second, DecisionTimeout: 5 * time.Second,
+				Warn: func(err error) { warnings = append(warnings, err) },
+			})
+			if !tt.never { // a mistake, but an answer
+				if _, kind := checks(t, g); !errors.Is(kind, client.ErrConfiguration) {
+					t.Fatalf("status 400 is %v, want a mistake", kind)
+				}
+				silent.Store(true)
+			}
+			why, kind := checks(t, g)
+			if !errors.Is(kind, client.ErrOutage) || strings.Contains(why, "VPC") || len(warnings) != 1 {
+				t.Fatalf("%s, with the warnings %v, want an outage and one warning", why, warnings)
+			}
+			if got := strings.Contains(warnings[0].Error(), hint); got != tt.never || !strings.HasPrefix(warnings[0].Error(), why) {
+				t.Errorf("the warning is %v", warnings[0])
+			}
+		})
+	}
+}

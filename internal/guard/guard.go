@@ -63,6 +63,7 @@ type Handler struct {
 	Tiers          []string       // of all guards: a check that names another one gets the ordinary limit, and is measured; nil: any may be named
 	Log            *slog.Logger   // gets a line for refusals (at most 10 in a second) and for each failure; nil for none
 	Metrics        *metrics.Batch // gets each decision; nil for none
+	MeasureGuard   bool           // metrics are of the guard; otherwise of each activity
 
 	// Live holds what operators have changed and granted. Nil means that they
 	// have changed and granted nothing.

@@ -50,6 +50,53 @@ func TestEveryDecisionIsInTheMetrics(t *testing.T) {
 	}
 }
 
+// With metrics of the guard, no metric has an activity, and none tells whose limit refused.
+func TestMetricsOfAGuardHaveNoActivity(t *testing.T) {
+	b := newBench(t)
+	b.Guard, b.MeasureGuard = rooms, true
+	for range 2 {
+		if _, err := b.Invoke(t.Context(), []byte(`{"userId":"u1","activity":"write","count":2,"subjects":{"room":"r1","tenant":"t1"}}`)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.Metrics.Flush()
+	got := b.lines.String()
+	for _, want := range []string{`"Refused":1`, `"Allowed":1`, `"Dimensions":[["Guard"]]`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the metrics lack %s:\n%s", want, got)
+		}
+	}
+	for _, other := range []string{"Activity", "RefusedBy", "LimitedBy", "write"} {
+		if strings.Contains(got, other) {
+			t.Errorf("the metrics have %s:\n%s", other, got)
+		}
+	}
+}
+
+// DegradedAlarm counts lines of the log, because metrics can be off. So each decision that
+// the metric Degraded counts has one such line.
+func TestEachDegradedDecisionHasALineForTheAlarm(t *testing.T) {
+	for _, deny := range []bool{false, true} {
+		b := newBench(t)
+		b.DenyOutage = deny
+		b.store.away = errAway
+		for i := range 20 {
+			_, _ = b.Invoke(t.Context(), fmt.Appendf(nil, `{"userId": "u%d", "activity": "create_post"}`, i%3))
+			_, _ = b.Invoke(t.Context(), fmt.Appendf(nil, `{"userId": "u%d", "activity": "create_post", "op": "status"}`, i%3))
+			_, _ = b.Invoke(t.Context(), fmt.Appendf(nil, `{"userId": "u%d", "activity": "create_post", "op": "reset"}`, i%3))
+		}
+		b.Metrics.Flush()
+		counted := 0.0
+		for line := range strings.Lines(b.lines.String()) {
+			n, _ := parse(t, []byte(line))["Degraded"].(float64)
+			counted += n
+		}
+		if lines := strings.Count(b.log.String(), "table unavailable"); counted < 40 || lines != int(counted) {
+			t.Errorf("deny %v: %v decisions are counted, and %d have a line", deny, counted, lines)
+		}
+	}
+}
+
 // A renewal that is told that its slot has expired is counted, also in shadow mode. One
 // that keeps its slot is not, and neither has another outcome.
 func TestExpiredRenewalsAreInTheMetrics(t *testing.T) {

@@ -25,7 +25,7 @@ func (h *Handler) record(ctx context.Context, a Answer) {
 		h.logRefusal(ctx, a)
 	}
 	h.measure(a.Activity, figures(a))
-	for _, name := range refusing(a) {
+	for _, name := range h.refusing(a) {
 		h.measure(a.Activity, []metrics.Value{{Name: "RefusedBy", Count: 1}}, metrics.Dimension{Name: "LimitedBy", Value: name})
 	}
 	if a.Op == Check && h.strangeTier(a.Tier) {
@@ -172,14 +172,18 @@ func mask(userID string) string {
 	return "***" + userID[len(userID)-4:]
 }
 
-// degraded is the metric of a decision without the table. An alarm watches it.
+// degraded is the metric of a decision without the table. An alarm counts these decisions
+// by the lines that logOutage writes, because it must work without metrics, too.
 const degraded = "Degraded"
 
 // measure adds values to the metrics. It writes them at once if the table did
 // not decide, so that no alarm comes late.
 func (h *Handler) measure(activity string, values []metrics.Value, more ...metrics.Dimension) {
-	dimensions := append([]metrics.Dimension{{Name: "Guard", Value: h.Guard.Name}, {Name: "Activity", Value: activity}}, more...)
-	h.Metrics.Add(h.Limiter.Clock(), dimensions, values)
+	dimensions := []metrics.Dimension{{Name: "Guard", Value: h.Guard.Name}}
+	if !h.MeasureGuard {
+		dimensions = append(dimensions, metrics.Dimension{Name: "Activity", Value: activity})
+	}
+	h.Metrics.Add(h.Limiter.Clock(), append(dimensions, more...), values)
 	if slices.ContainsFunc(values, func(v metrics.Value) bool { return v.Name == degraded }) {
 		h.Metrics.Flush()
 	}
@@ -226,9 +230,10 @@ func crossed(d *ratelimit.Decision, percent int64) (limits int) {
 }
 
 // refusing returns whose limits refuse a check that has subjects, or would refuse it in
-// shadow mode: the names of subjects, and that of the activity for the user.
-func refusing(a Answer) (names []string) {
-	if len(a.Subjects) == 0 || a.Decision == nil || a.Op != Check || !a.short() {
+// shadow mode: the names of subjects, and that of the activity for the user. Metrics of
+// the guard have no such names.
+func (h *Handler) refusing(a Answer) (names []string) {
+	if h.MeasureGuard || len(a.Subjects) == 0 || a.Decision == nil || a.Op != Check || !a.short() {
 		return nil
 	}
 	for _, l := range a.Decision.Each {

@@ -81,7 +81,9 @@ func NewGuard(cfg aws.Config, all limits.Guards, name string, logger *slog.Logge
 	}
 	h := settings.Handler(g, store)
 	h.Log, h.Tiers = logger, append([]string{}, all.TierNames()...)
-	h.Metrics = &metrics.Batch{Writer: metrics.Writer{W: os.Stdout, Namespace: readNamespace()}}
+	if settings.Metrics != NoMetrics {
+		h.Metrics = &metrics.Batch{Writer: metrics.Writer{W: os.Stdout, Namespace: readNamespace()}}
+	}
 	h.Live = &live.Follower{Source: dynamolive.New(store.Table()), Guards: all, Log: logger}
 	return h, nil
 }
@@ -148,7 +150,18 @@ type Settings struct {
 	RefusalIsError  bool
 	DecisionTimeout time.Duration
 	BypassRoles     []string
+	Metrics         Metrics
 }
+
+// Metrics are those that a guard writes.
+type Metrics string
+
+// The choices of METRICS.
+const (
+	ByActivity Metrics = "activity" // each for each activity of the guard
+	ByGuard    Metrics = "guard"    // each once for the guard
+	NoMetrics  Metrics = "off"
+)
 
 // Handler returns a handler that counts in store, without log, metrics and live limits.
 func (s *Settings) Handler(g limits.Guard, store ratelimit.Store) *guard.Handler {
@@ -156,6 +169,7 @@ func (s *Settings) Handler(g limits.Guard, store ratelimit.Store) *guard.Handler
 		Guard:   g,
 		Limiter: &ratelimit.Limiter{Store: store, Memory: ratelimit.NewMemory(readMemory()), Timeout: s.DecisionTimeout},
 		Mode:    s.Mode, DenyOutage: s.DenyOutage, RefusalIsError: s.RefusalIsError, BypassRoles: s.BypassRoles,
+		MeasureGuard: s.Metrics == ByGuard,
 	}
 }
 
@@ -173,6 +187,7 @@ func ReadSettings() (s Settings, err error) {
 	s.Mode = guard.Mode(choice("MODE", string(guard.Enforce), string(guard.Shadow), string(guard.Off)))
 	s.DenyOutage = choice("ON_OUTAGE", "allow", "deny") == "deny"
 	s.RefusalIsError = choice("ON_LIMIT", "answer", "error") == "error"
+	s.Metrics = Metrics(choice("METRICS", string(ByActivity), string(ByGuard), string(NoMetrics)))
 	if err != nil {
 		return s, err
 	}

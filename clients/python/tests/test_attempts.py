@@ -17,7 +17,7 @@ import pytest
 import guards
 from guards import ConfigurationError, OutageError
 from guards._retry import Plan, time_to_wait
-from tests.conftest import BRIEF, HASTY, PATIENT, Client, attempts, until
+from tests.conftest import BRIEF, HASTY, PATIENT, Client, Clock, attempts, until
 from tests.server import Server, after, answer, close, cut, hang, lambda_error, reset, trickle
 
 TIMES = HASTY
@@ -109,7 +109,23 @@ def test_no_server(new: Callable[..., Client], monkeypatch: pytest.MonkeyPatch) 
     assert (decision.user_id, decision.activity, decision.op) == ("u1", "create_post", "check")
     assert decision.message == "Please try again later."
     assert str(decision.outage).startswith("posts-guard did not answer: Could not connect")
-    assert client.warnings == [decision.outage]
+    (warning,) = client.warnings
+    assert str(warning).startswith(
+        f"{decision.outage}. Lambda has not answered this client since it started: check the network. In a VPC, "
+    )
+    assert warning.__cause__ is decision.outage
+
+
+def test_after_an_answer_of_any_kind_no_warning_is_about_the_network(
+    server: Server, new: Callable[..., Client], clock: Clock
+) -> None:
+    server.does(lambda_error(400, "InvalidRequestContentException"), reset)
+    client = new(attempts=1)
+    with pytest.raises(guards.ConfigurationError):
+        client.check("create_post", user_id="u1")
+    clock.now += 1
+    assert client.check("create_post", user_id="u1").outage is not None
+    assert "VPC" not in str(client.warnings[0])
 
 
 @pytest.mark.parametrize("failures", [1, 100])

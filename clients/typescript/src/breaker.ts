@@ -25,6 +25,9 @@ interface State {
 export class Breaker {
   readonly #states = new Map<string, State>();
 
+  /** Whether this client has ever had a response, from any function or from AWS. */
+  reached = false;
+
   /** Throws an OutageError if the function is to be left alone. */
   enter(name: string): Caller {
     let state = this.#states.get(name);
@@ -32,22 +35,24 @@ export class Breaker {
       state = { name, answers: 0, pausedUntil: undefined, probe: undefined, waiting: new Set() };
       this.#states.set(name, state);
     }
-    if (state.pausedUntil === undefined) return new Caller(state);
+    if (state.pausedUntil === undefined) return new Caller(state, this);
     if (performance.now() < state.pausedUntil) throw leftAlone(name);
     state.pausedUntil = performance.now() + pause; // the others wait for the probe
-    return (state.probe = new Caller(state));
+    return (state.probe = new Caller(state, this));
   }
 }
 
 /** A Caller is one call's part in the breaker. */
 export class Caller {
   readonly #state: State;
+  readonly #breaker: Breaker;
   #answers: number;
   #began = false;
 
   /** @internal */
-  constructor(state: State) {
+  constructor(state: State, breaker: Breaker) {
     this.#state = state;
+    this.#breaker = breaker;
     this.#answers = state.answers;
   }
 
@@ -74,6 +79,11 @@ export class Caller {
     if (pausedUntil !== undefined && probe !== this) giveUp();
     waiting.add(giveUp);
     return () => waiting.delete(giveUp);
+  }
+
+  /** Notes that a request of this call had an HTTP response. */
+  heard(): void {
+    this.#breaker.reached = true;
   }
 
   /** Notes that the function, or AWS for it, gave an answer of any kind. */

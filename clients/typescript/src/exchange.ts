@@ -44,6 +44,7 @@ export async function exchange<R extends Received>(
   try {
     const { response } = (await inTurn(call, ending, request, body, send)) as { response: R };
     spoken.add(address);
+    call.caller.heard();
     return { response: Object.assign(response, { body: await read(response.body) }) };
   } catch (error) {
     const code = [...causes(error)].map((cause) => String(cause.code)).find((found) => noHTTP.test(found));

@@ -21,6 +21,11 @@ import { wait, type Waiting, type WaitOptions } from "./wait.js";
 /** An outage is reported at most once in this time, in milliseconds. */
 const warnEvery = 1000;
 
+/** What a warning adds to an outage if nothing has ever answered this client. */
+const neverReached =
+  ". Lambda has not answered this client since it started: check the network. " +
+  "In a VPC, the app needs a NAT gateway or an endpoint for Lambda.";
+
 /**
  * Guards asks guards whether a user may do something now. Make one object, and use it for all requests of the app.
  *
@@ -295,7 +300,8 @@ export class Guards<out A extends Activities = {}> {
     const now = performance.now();
     if (now - this.#lastWarning < warnEvery) return;
     this.#lastWarning = now;
-    this.#warn(error);
+    const never = !this.#breaker.reached && error instanceof OutageError && !error.answered;
+    this.#warn(never ? new OutageError(error.message + neverReached, { guard: error.guard, cause: error }) : error);
   }
 
   #warn(error: GuardsError): void {

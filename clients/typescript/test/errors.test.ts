@@ -11,7 +11,7 @@ import { test } from "node:test";
 import { LambdaClient } from "@aws-sdk/client-lambda";
 import { Guards, type GuardsError } from "@cric-talk/guards";
 import { activities } from "./activities.js";
-import { Lambda, ok, type Reply } from "./lambda.js";
+import { Lambda, ok, type Reply, stopClock } from "./lambda.js";
 
 const refused = (code: string) =>
   `AWS refused the credentials (${code}). Renew them, and check this machine's clock.`;
@@ -193,6 +193,23 @@ test("a connection that is refused is an outage", async () => {
   const guards = new Guards({ activities, client: clientOf("http://127.0.0.1:1"), warn: () => {} });
   const { outage } = await guards.check("create_post", { userId: "u1" });
   assert.equal(outage?.message, "posts-guard did not answer: connect ECONNREFUSED 127.0.0.1:1");
+});
+
+test("a warning says that nothing has ever answered this client", async (t) => {
+  const clock = stopClock(t);
+  const warnings: GuardsError[] = [];
+  const gone = new Guards({ activities, client: clientOf("http://127.0.0.1:1"), warn: (error) => warnings.push(error) });
+  const { outage } = await gone.check("create_post", { userId: "u1" });
+  const never = /^posts-guard did not answer: connect ECONNREFUSED 127.0.0.1:1. Lambda has not answered .* In a VPC, the app needs /;
+  assert.match(warnings[0]?.message ?? "", never);
+  assert.equal(warnings[0]?.cause, outage);
+  const lambda = await Lambda.start(t, { status: 400, code: "InvalidRequestContentException", message: "" }, "reset");
+  const guards = lambda.guards({ warnings, attempts: 1 });
+  await assert.rejects(guards.check("create_post", { userId: "u1" })); // a mistake, but an answer
+  clock.advance(1000);
+  await guards.check("create_post", { userId: "u1" });
+  assert.equal(warnings.length, 2);
+  assert.doesNotMatch(warnings[1]?.message ?? "VPC", /VPC/);
 });
 
 const absent = "lambda.eu-wst-1.invalid";

@@ -4,9 +4,12 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
@@ -65,21 +68,142 @@ func TestTemplateHasTheSettingsOfGlobals(t *testing.T) {
 	}
 }
 
-// These scanners read this repository's template and that of a new project. A
-// template may skip a check only with a reason.
-func TestTemplatesPassTheScanners(t *testing.T) {
-	changes, err := scaffold.Init("my-guards", scaffold.Request{
-		Guard: "photos-guard", Activity: limits.Activity{Name: "upload_photo", Limit: policy.Must("5/1m")},
-	}, scaffold.Origin{Version: "v0.1.0"})
+// extra is a template.extra.yaml with what a cloud team adds.
+const extra = `Globals:
+  Function:
+    Tracing: Active
+    PermissionsBoundary: !Sub arn:${AWS::Partition}:iam::${AWS::AccountId}:policy/boundary
+    Tags: {team: limits}
+    VpcConfig:
+      SubnetIds: [subnet-0123456789abcdef0]
+      SecurityGroupIds: [!GetAtt Functions.GroupId]
+    Environment:
+      Variables:
+        TEAM: limits
+Resources:
+  Functions:
+    Type: AWS::EC2::SecurityGroup
+    Properties:
+      GroupDescription: The functions send requests to DynamoDB and SQS only.
+      VpcId: vpc-0123456789abcdef0
+      SecurityGroupEgress:
+        - {IpProtocol: tcp, FromPort: 443, ToPort: 443, CidrIp: 0.0.0.0/0, Description: AWS}
+  Table:
+    Properties:
+      SSESpecification: {SSEEnabled: true, SSEType: KMS, KMSMasterKeyId: alias/limits}
+      Tags:
+        - {Key: team, Value: limits}
+  DegradedAlarm: null
+  CleanupThrottlesAlarm:
+    Properties: {Threshold: 5, OKActions: null}
+  GuardsDashboard: null
+Parameters:
+  Dashboard: null
+Conditions:
+  MakesDashboard: null
+  MeasuresGuards: null
+Outputs:
+  DashboardName: null
+`
+
+// newProject writes a new project, perhaps with an extra file, and returns its template.
+func newProject(t *testing.T, extra string) string {
+	t.Helper()
+	a := limits.Activity{Name: "upload_photo", Limit: policy.Must("5/1m")}
+	changes, err := scaffold.Init("my-guards", scaffold.Request{Guard: "photos-guard", Activity: a}, scaffold.Origin{Version: "v0.1.0"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := slices.IndexFunc(changes, func(c scaffold.Change) bool { return c.File == "template.yaml" })
-	project := filepath.Join(t.TempDir(), "template.yaml")
-	if err := os.WriteFile(project, []byte(changes[i].After), 0o600); err != nil {
+	dir := t.TempDir()
+	if extra != "" {
+		changes = append(changes, scaffold.Change{File: "template.extra.yaml", After: extra})
+	}
+	if err := scaffold.Create(dir, changes); err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range []string{"template.yaml", project} {
+	stale, err := scaffold.Stale(os.DirFS(dir), limits.Guards{{Name: "photos-guard", Message: "m", Activities: []limits.Activity{a}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(dir, "template.yaml")
+	for _, c := range stale {
+		if err := os.WriteFile(name, []byte(c.After), 0o600); err != nil || c.File != "template.yaml" {
+			t.Fatal(c.File, err)
+		}
+	}
+	return name
+}
+
+// rolesOf returns the roles that a row of security.md is about, by its first cell.
+func rolesOf(row string) (roles []string) {
+	for _, g := range app.All {
+		queues := 0
+		for _, a := range g.Activities {
+			if a.Limit.Queues() {
+				queues++
+			}
+		}
+		if row == "each guard" || row == "each guard but those with reservoirs only" && queues < len(g.Activities) || row == "a guard with delayed jobs" && g.DelayedQueue {
+			roles = append(roles, scaffold.LogicalID(g.Name)+"FunctionRole")
+		}
+	}
+	switch row {
+	case "`delayed-jobs`":
+		return []string{"DelayedJobsFunctionRole"}
+	case "`cleanup`":
+		return []string{"CleanupFunctionRole"}
+	case "the schedule of `cleanup`":
+		return []string{"CleanupFunctionScheduleRole"}
+	}
+	return roles
+}
+
+// What SAM makes of the roles is in security.md, action by action.
+func TestTheTemplateAndTheDocumentListTheSameActions(t *testing.T) {
+	got := map[string][]string{} // by role, each as in: sqs:SendMessage on ReadyQueue
+	for id, r := range transform(t, "template.yaml")["Resources"].(object) {
+		for _, s := range statements(at(r, "Properties.Policies")) {
+			actions, ok := s["Action"].([]any)
+			if !ok {
+				actions = []any{s["Action"]}
+			}
+			for _, action := range actions {
+				resource := strings.Trim(show(at(s["Resource"], "Fn::GetAtt")), `[]"`)
+				got[id] = append(got[id], show(action)+" on "+strings.TrimSuffix(resource, `","Arn`))
+			}
+		}
+		slices.Sort(got[id])
+	}
+	document, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "security.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string][]string{}
+	quoted := regexp.MustCompile("`([^`]+)`")
+	for _, row := range regexp.MustCompile(`(?m)^\| (.+) \| (.+) \| (.+) \|$`).FindAllStringSubmatch(string(document), -1) {
+		for _, role := range rolesOf(row[1]) {
+			if strings.Contains(row[2], "from AWS's policy") {
+				continue // the test of the settings knows these
+			}
+			for _, action := range quoted.FindAllStringSubmatch(row[2], -1) {
+				for _, resource := range quoted.FindAllStringSubmatch(row[3], -1) {
+					want[role] = append(want[role], action[1]+" on "+resource[1])
+				}
+			}
+			slices.Sort(want[role])
+		}
+	}
+	for role, actions := range got {
+		if diff := cmp.Diff(want[role], actions); diff != "" && len(actions) > 0 {
+			t.Errorf("%s in docs/security.md (-document +template):\n%s", role, diff)
+		}
+	}
+}
+
+// These scanners read this repository's template, that of a new project, and that of one
+// with a template.extra.yaml. A template may skip a check only with a reason.
+func TestTemplatesPassTheScanners(t *testing.T) {
+	for _, file := range []string{"template.yaml", newProject(t, ""), newProject(t, extra)} {
 		whole := transform(t, file)
 		for id, r := range whole["Resources"].(object) {
 			skips, _ := at(r, "Metadata.checkov.skip").([]any)
@@ -95,8 +219,10 @@ func TestTemplatesPassTheScanners(t *testing.T) {
 		}
 		scan(t, transformed)
 		run(t, nil, ".cache/venv/bin/cfn-lint", "--include-checks", "I", "--", transformed)
+		if file != "template.yaml" {
+			run(t, []string{"SAM_CLI_TELEMETRY=0", "AWS_DEFAULT_REGION=us-east-1"}, ".cache/venv/bin/sam", "validate", "--lint", "--template-file", file)
+		}
 	}
-	run(t, []string{"SAM_CLI_TELEMETRY=0", "AWS_DEFAULT_REGION=us-east-1"}, ".cache/venv/bin/sam", "validate", "--lint", "--template-file", project)
 }
 
 // scan reports what checkov finds in a file.

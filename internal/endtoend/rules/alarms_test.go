@@ -62,6 +62,9 @@ func TestEachAlarmWatchesWhatItDescribes(t *testing.T) {
 		if at(r, "Type") != "AWS::CloudWatch::Alarm" {
 			continue
 		}
+		if at(r, "Condition") != "MakesAlarms" {
+			t.Errorf("%s is made with Alarms=false, too: it has no Condition MakesAlarms", id)
+		}
 		p := at(r, "Properties")
 		dimension := ""
 		if list, ok := at(p, "Dimensions").([]any); ok && len(list) == 1 {
@@ -85,10 +88,11 @@ func TestEachAlarmWatchesWhatItDescribes(t *testing.T) {
 	}
 }
 
-// Guards write Degraded for each activity. A filter of the log adds it up to the metric of one alarm.
+// A filter of the log counts the lines about outages, so the alarm works without the guards' metrics. A test of package guard
+// shows that each decision without the table has such a line.
 func TestTheAlarmOfOutagesHasItsMetric(t *testing.T) {
-	const want = `{"FilterPattern":"{ $.Degraded > 0 }","LogGroupName":"LogGroup","MetricTransformations":` +
-		`[{"MetricName":"DegradedDecisions","MetricNamespace":"${NamePrefix}Guards","MetricValue":"$.Degraded"}]}`
+	const want = `{"FilterPattern":"{ $.message = \"table unavailable\" || $.message = \"item unreadable\" }","LogGroupName":"LogGroup","MetricTransformations":` +
+		`[{"MetricName":"DegradedDecisions","MetricNamespace":"${NamePrefix}Guards","MetricValue":"1"}]}`
 	if got := show(at(whole(t), "Resources.DegradedMetric.Properties")); got != want {
 		t.Errorf("DegradedMetric is %s, want %s", got, want)
 	}

@@ -13,11 +13,15 @@ import (
 // widgets returns the widgets of the dashboard by their titles, each as JSON. A name in ${} is cut to the name.
 func widgets(t *testing.T) map[string]string {
 	t.Helper()
-	parts, _ := at(whole(t), "Resources.Dashboard.Properties.DashboardBody").([]any)
+	parts, _ := at(whole(t), "Resources.GuardsDashboard.Properties.DashboardBody").([]any)
 	if len(parts) != 2 {
 		t.Fatal("DashboardBody in template.yaml is no !Sub with a text and the lines of the guards")
 	}
+	if by := show(at(parts[1], "By")); by != `["MeasuresGuards","Guard","Guard,Activity"]` {
+		t.Errorf("By is %s in the dashboard, want the dimensions of the guards' metrics for each choice of Metrics", by)
+	}
 	body, _ := parts[0].(string)
+	body = strings.ReplaceAll(body, "${By}", "Guard,Activity")
 	body = strings.Replace(body, "${Durations}", show(at(parts[1], "Durations")), 1)
 	body = regexp.MustCompile(`\$\{([^}]+)\}`).ReplaceAllString(body, "$1")
 	var board struct{ Widgets []json.RawMessage }

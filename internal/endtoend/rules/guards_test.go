@@ -73,10 +73,9 @@ func TestEachGuardCanBeCalled(t *testing.T) {
 		}
 		arns = append(arns, `"`+id+`Function.Arn"`)
 	}
-	// In braces, the parser ends a key at its first colon.
 	list := "[" + strings.Join(arns, ",") + "]"
 	want := `[{"Action":"lambda:InvokeFunction","Effect":"Allow","Resource":` + list + `},["OpensUrls",{"Action":"lambda:InvokeFunctionUrl",` +
-		`"Condition":{"StringEquals":{"lambda":"FunctionUrlAuthType: AWS_IAM"}},"Effect":"Allow","Resource":` + list + `},"AWS::NoValue"]]`
+		`"Condition":{"StringEquals":{"lambda:FunctionUrlAuthType":"AWS_IAM"}},"Effect":"Allow","Resource":` + list + `},"AWS::NoValue"]]`
 	if got := show(at(whole(t), "Resources.InvokePolicy.Properties.PolicyDocument.Statement")); got != want {
 		t.Errorf("InvokePolicy allows %s, want %s", got, want)
 	}

@@ -36,6 +36,9 @@ func TestParametersAcceptWhatTheyDescribe(t *testing.T) {
 		},
 		"Mode":        {[]string{"enforce", "shadow", "off"}, []string{"", "on", "Enforce"}},
 		"OnOutage":    {[]string{"allow", "deny"}, []string{"", "error"}},
+		"Metrics":     {[]string{"activity", "guard", "off"}, []string{"", "on", "true"}},
+		"Alarms":      {[]string{"true", "false"}, []string{"", "off"}},
+		"Dashboard":   {[]string{"true", "false"}, []string{"", "off"}},
 		"OnLimit":     {[]string{"answer", "error"}, []string{"", "deny"}},
 		"BypassRoles": {[]string{"", "admin", "admin,staff"}, []string{",", "admin,", "admin, staff", "admin,,staff"}},
 		"CleanupSchedule": {
@@ -111,6 +114,7 @@ func TestParametersHaveTheDefaultsOfTheFunctions(t *testing.T) {
 	unset := settings()
 	for variable, parameter := range map[string]string{
 		"MODE": "Mode", "ON_OUTAGE": "OnOutage", "ON_LIMIT": "OnLimit", "DECISION_TIMEOUT": "DecisionTimeout", "BYPASS_ROLES": "BypassRoles",
+		"METRICS": "Metrics",
 	} {
 		if variables[variable] != parameter {
 			t.Errorf("%s is %v in template.yaml, want !Ref %s", variable, variables[variable], parameter)

@@ -1,14 +1,11 @@
 package rules_test
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/cric-talk/guards/internal/workbench/scaffold"
-	"github.com/cric-talk/guards/limits"
 )
 
 // Each row quotes a sentence of a document, and names the value of template.yaml that makes it true.
@@ -20,7 +17,8 @@ func TestTheTemplateKeepsPromises(t *testing.T) {
 		{deploying, "The stack's parameters set these variables of the functions", "Globals.Function.Environment.Variables.TABLE_NAME", "Table"},
 		{deploying, "`delayed-jobs` always runs at most 10 instances", "Resources.DelayedJobsFunction.Properties.Events", `{"Delayed":{"Properties":{"BatchSize":10,` +
 			`"FunctionResponseTypes":["ReportBatchItemFailures"],"Queue":"DelayedQueue.Arn","ScalingConfig":{"MaximumConcurrency":10}},"Type":"SQS"}}`},
-		{deploying, "`cleanup` reserves one of your account's concurrent executions", "Resources.CleanupFunction.Properties.ReservedConcurrentExecutions", "1"},
+		{deploying, "`cleanup` reserves one of your account's concurrent executions", "Resources.CleanupFunction.Properties.ReservedConcurrentExecutions", `["ReservesCleanup",1,"AWS::NoValue"]`},
+		{deploying, "`cleanup` reserves one of your account's concurrent executions", "Parameters.CleanupConcurrency.Default", "1"},
 		{deploying, "The function `cleanup` runs every five minutes", "Parameters.CleanupSchedule.Default", "rate(5 minutes)"},
 		{deploying, "The function `cleanup` runs every five minutes", "Resources.CleanupFunction.Properties.Events", `{"Schedule":{"Properties":{` +
 			`"DeadLetterConfig":{"Arn":"CleanupDeadLetterQueue.Arn"},"Input":"{}","Name":"${NamePrefix}cleanup",` +
@@ -48,7 +46,7 @@ func TestTheTemplateKeepsPromises(t *testing.T) {
 
 		{decides, "A decision costs one request and one write unit", "Resources.Table.Properties.BillingMode", "PAY_PER_REQUEST"},
 		{decides, "A decision costs one request and one write unit", "Resources.Table.Properties.GlobalSecondaryIndexes", "null"},
-		{own, "DynamoDB encrypts with AWS's key", "Resources.Table.Properties.SSESpecification.SSEEnabled", "true"},
+		{own, "DynamoDB encrypts with its own key, which costs nothing", "Resources.Table.Properties.SSESpecification", "null"},
 
 		{operating, "10 ms of 256 MB each", "Globals.Function.MemorySize", "256"},
 		{operating, "8,640 runs of a second, 512 MB", "Resources.CleanupFunction.Properties.MemorySize", "512"},
@@ -94,16 +92,27 @@ func TestQueuesAreAsTheTemplateDescribes(t *testing.T) {
 	}
 }
 
-// A value of 0, and an empty one, turn a part of the stack off. The parser takes !Not [!Equals [a, b]] for [[a, b]].
+// A value of 0, an empty one and "false" turn a part of the stack off. The parser takes !Not [!Equals [a, b]] for [[a, b]].
 func TestConditionsOfTheTemplate(t *testing.T) {
-	for condition, want := range map[string][]any{
-		"CapsWrites": {"MaxWriteUnitsPerSecond", uint64(0)}, "CapsReads": {"MaxReadUnitsPerSecond", uint64(0)}, "ReservesConcurrency": {"GuardConcurrency", uint64(0)},
-		"SendsAlarms": {"AlarmTopicArn", ""}, "OpensUrls": {"UrlPrincipal", ""},
+	for condition, want := range map[string]struct{ parameter, equals, byDefault string }{
+		"CapsWrites": {"MaxWriteUnitsPerSecond", `[["MaxWriteUnitsPerSecond",0]]`, "0"}, "CapsReads": {"MaxReadUnitsPerSecond", `[["MaxReadUnitsPerSecond",0]]`, "0"},
+		"ReservesConcurrency": {"GuardConcurrency", `[["GuardConcurrency",0]]`, "0"}, "ReservesCleanup": {"CleanupConcurrency", `[["CleanupConcurrency",0]]`, "1"},
+		"SendsAlarms": {"AlarmTopicArn", `[["AlarmTopicArn",""]]`, ""}, "OpensUrls": {"UrlPrincipal", `[["UrlPrincipal",""]]`, ""},
+		"MakesAlarms": {"Alarms", `["Alarms","true"]`, "true"}, "MakesDashboard": {"Dashboard", `["Dashboard","true"]`, "true"},
+		"MeasuresGuards": {"Metrics", `["Metrics","guard"]`, "activity"},
 	} {
-		got, off := show(at(whole(t), "Conditions."+condition)), at(whole(t), fmt.Sprintf("Parameters.%s.Default", want[0]))
-		if got != show([]any{want}) || off != want[1] {
-			t.Errorf("%s in template.yaml is %s, and the parameter's default is %v, want %v", condition, got, off, want)
+		got, byDefault := show(at(whole(t), "Conditions."+condition)), show(at(whole(t), "Parameters."+want.parameter+".Default"))
+		if got != want.equals || byDefault != want.byDefault {
+			t.Errorf("%s in template.yaml is %s, and the parameter's default is %q, want %v", condition, got, byDefault, want)
 		}
+	}
+	for resource, condition := range map[string]string{"GuardsDashboard": "MakesDashboard", "DegradedMetric": "MakesAlarms"} {
+		if got := at(whole(t), "Resources."+resource+".Condition"); got != condition {
+			t.Errorf("%s has the Condition %v, want %s", resource, got, condition)
+		}
+	}
+	if got := at(whole(t), "Outputs.DashboardName.Condition"); got != "MakesDashboard" {
+		t.Errorf("the output DashboardName has the Condition %v, but there may be no dashboard", got)
 	}
 }
 
@@ -130,20 +139,5 @@ func TestNoTwoStacksShareAName(t *testing.T) {
 		if got, want := names[scaffold.LogicalID(folder)+"Function FunctionName"], "${NamePrefix}"+folder; got != want {
 			t.Errorf("the name of functions/%s is %s, want %s", folder, got, want)
 		}
-	}
-}
-
-// Who deletes the table loses counts. The longest window is that of pins.
-func TestTheDocumentNamesTheLongestWindow(t *testing.T) {
-	longest := time.Duration(0)
-	for _, g := range limits.All {
-		for _, a := range g.Activities {
-			for _, r := range a.Limit.Rates() {
-				longest = max(longest, r.Window)
-			}
-		}
-	}
-	if sentence := fmt.Sprintf("at most %.0f hours of them", longest.Hours()); !strings.Contains(read(t, "docs/deploying.md"), sentence) {
-		t.Errorf("docs/deploying.md does not say that a lost table loses the counts, %s", sentence)
 	}
 }

@@ -3,6 +3,8 @@ package command
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 )
 
 type generateCommand struct {
@@ -15,7 +17,10 @@ func (generateCommand) Help() string {
 	return `The command writes what follows from limits.go: the parts of template.yaml, the
 table of limits, the lists of activities for the app's client, and the missing
 folders of functions. In the template and in a page with the table, it replaces
-only the lines between "begin generated" and "end generated". Examples:
+only the lines between "begin generated" and "end generated". The project's file
+template.extra.yaml changes these lines of the template: its maps are merged by
+key, other values replace, null removes. The command prints what it changed.
+Examples:
   go run ./cmd/guards generate
   go run ./cmd/guards generate --check`
 }
@@ -27,6 +32,10 @@ func (c *generateCommand) Run(ctx context.Context, con session) (err error) {
 	}
 	defer func() { err = errors.Join(err, project.Close()) }()
 	changes, err := project.Stale()
+	var extra []string
+	if err == nil && !c.Check {
+		extra, err = project.Extra()
+	}
 	if err == nil && !c.Check {
 		err = con.write(ctx, project, changes)
 	}
@@ -40,11 +49,15 @@ func (c *generateCommand) Run(ctx context.Context, con session) (err error) {
 			Checkout string        `json:"checkout"`
 			Check    bool          `json:"check"`
 			Files    []changedFile `json:"files"`
-		}{project.Dir, c.Check, files})
+			Extra    []string      `json:"extra,omitempty"` // what template.extra.yaml changes
+		}{project.Dir, c.Check, files, extra})
 	case len(files) == 0:
 		con.note("nothing is stale")
 	default:
 		err = con.printChanges(files)
+	}
+	if err == nil && !c.JSON && len(extra) > 0 {
+		_, err = fmt.Fprintf(con.out, "template.extra.yaml, in what is generated:\n  %s\n", strings.Join(extra, "\n  "))
 	}
 	if err == nil && c.Check && len(files) > 0 {
 		err = hint{errors.New("stale: " + several(int64(len(files)), "file")), "run go run ./cmd/guards generate"}

@@ -146,7 +146,7 @@ func (c *serveCommand) countsIn() string {
 }
 
 // settings are the variables that lambdafn.ReadSettings reads.
-var settings = []string{"MODE", "ON_OUTAGE", "ON_LIMIT", "DECISION_TIMEOUT", "BYPASS_ROLES"}
+var settings = []string{"MODE", "ON_OUTAGE", "ON_LIMIT", "DECISION_TIMEOUT", "BYPASS_ROLES", "METRICS"}
 
 // variables lists the settings that are set, so that nobody overlooks a
 // variable that a shell still has from earlier.

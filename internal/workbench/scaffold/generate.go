@@ -12,6 +12,8 @@ import (
 	"text/template"
 	"time"
 
+	"github.com/goccy/go-yaml"
+
 	"github.com/cric-talk/guards/internal/limits"
 )
 
@@ -60,8 +62,12 @@ func Stale(folder fs.FS, guards limits.Guards) (changes []Change, err error) {
 			return nil, err
 		}
 	}
+	changed, _, err := withExtra(folder, guards)
+	if err != nil {
+		return nil, err
+	}
 	for _, d := range documents {
-		c, err := d.change(folder, guards)
+		c, err := d.change(folder, guards, changed)
 		if err != nil {
 			return nil, err
 		}
@@ -74,8 +80,9 @@ func Stale(folder fs.FS, guards limits.Guards) (changes []Change, err error) {
 }
 
 // change returns the document as it is in a folder and as it must be. Both are the
-// same if the project does not have its parts.
-func (d document) change(folder fs.FS, guards limits.Guards) (Change, error) {
+// same if the project does not have its parts. Changed are the parts that an extra file
+// changed.
+func (d document) change(folder fs.FS, guards limits.Guards, changed map[string]string) (Change, error) {
 	before, err := fs.ReadFile(folder, d.file)
 	c := Change{File: d.file, What: d.what, New: errors.Is(err, fs.ErrNotExist), Before: string(before), After: string(before)}
 	if err != nil && !c.New {
@@ -88,8 +95,17 @@ func (d document) change(folder fs.FS, guards limits.Guards) (Change, error) {
 		return c, nil
 	}
 	for _, part := range d.parts {
-		if c.After, err = fill(c.After, part, text(part, guards)); err != nil {
+		lines, ok := changed[part]
+		if !ok {
+			lines = text(part, guards)
+		}
+		if c.After, err = fill(c.After, part, lines); err != nil {
 			return c, fmt.Errorf("%s %w", d.file, err)
+		}
+	}
+	if d.file == templateFile && changed != nil {
+		if err := yaml.Unmarshal([]byte(c.After), new(map[string]any)); err != nil {
+			return c, fmt.Errorf("%s with %s is no valid YAML: %w", d.file, extraFile, err)
 		}
 	}
 	return c, nil

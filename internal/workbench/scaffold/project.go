@@ -125,6 +125,13 @@ func (p *Project) Close() error { return p.root.Close() }
 // Stale returns what [Stale] returns for the project's folder and guards.
 func (p *Project) Stale() ([]Change, error) { return Stale(p.root.FS(), p.guards) }
 
+// Extra returns what the project's template.extra.yaml changes in the generated parts of
+// template.yaml, such as: adds Globals.Function.Tracing. Without this file, it returns nothing.
+func (p *Project) Extra() (did []string, err error) {
+	_, did, err = withExtra(p.root.FS(), p.guards)
+	return did, err
+}
+
 // Write writes all changes or, if one can't be written, none of them.
 func (p *Project) Write(changes []Change) error {
 	for i, c := range changes {

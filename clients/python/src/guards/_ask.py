@@ -43,6 +43,7 @@ class Asker:
         if client is not None and not (hasattr(client, "invoke") and hasattr(client, "meta")):
             raise ConfigurationError(f"The option client is {client!r}, want boto3's Lambda client.")
         self.credentials = Credentials()
+        self.reached = False  # whether anything has ever answered
         self._timeout = timeout
         self._maker = os.getpid()
         self._connections = CONNECTIONS
@@ -99,7 +100,7 @@ class Asker:
             response = self._session.get().exchange(attempt)
         except BotoCoreError as error:
             raise meaning(error, request, self._client.meta.region_name, attempt.prepared.url) from error
-        attempt.has_response = True
+        attempt.has_response = self.reached = True
         read = read_invoke if request.url is None else read_url
         return read(response, request, self._client.meta.region_name)
 

@@ -161,7 +161,7 @@ class Base(Generic[A]):
 
     def _without_guard(self, request: Request, outage: OutageError) -> Decision:
         """Return the decision of a check in an outage."""
-        self._report_sometimes(outage)
+        self._report_sometimes(outage if outage.answered or self._asker.reached else _never_reached(outage))
         if self._settings.on_outage == "allow":
             count = request.event.get("count", 1)
             return request.decision(allowed=True, reason="unavailable", granted=count, outage=outage)
@@ -202,6 +202,14 @@ def failed(request: Request, last: Lost) -> GuardsError:
         message = f"{request.function} could not be invoked: no thread is left for the request: {last}"
         return ConfigurationError(message, request.function)
     return OutageError(f"{request.function} did not answer: {last}", request.function, answered=last.answered)
+
+
+def _never_reached(outage: OutageError) -> OutageError:
+    """Return the warning of an outage if nothing has ever answered this client."""
+    hint = "Lambda has not answered this client since it started: check the network."
+    warning = OutageError(f"{outage}. {hint} In a VPC, the app needs a NAT gateway or an endpoint for Lambda.", outage.guard)
+    warning.__cause__ = outage
+    return warning
 
 
 def _log_warning(error: GuardsError) -> None:
