@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -132,25 +131,6 @@ func TestSeveralFiles(t *testing.T) {
 	}
 	if diff := cmp.Diff("b1 b2 a1 a2 b3 a3", strings.Join(users, " ")); err != nil || diff != "" || r.Name() != "new, empty, old" {
 		t.Errorf("%s: %v (-want +got):\n%s", r.Name(), err, diff)
-	}
-}
-
-// Clocks may differ a little. A file that is not sorted by time is refused.
-func TestOutOfOrder(t *testing.T) {
-	r := NewReader(Options{Unit: Millis}, File{"t.csv", strings.NewReader("time,user,activity\n500000,u1,a\n499000,u1,a\n380000,u1,a\n499999,u1,a\n500000,u1,a\n500001,u1,a\n")})
-	if got, err := lines(r); err != nil || len(got) != 6 || r.Back != 3 || r.Furthest != 2*time.Minute {
-		t.Errorf("%d lines, %v, %d out of order by up to %v, want 6, 3 by 2m0s", len(got), err, r.Back, r.Furthest)
-	}
-	for _, skip := range []bool{false, true} {
-		_, err := read(Options{Unit: Millis, SkipBad: skip}, "time,user,activity\n500000,u1,a\n379999,u1,a\n")
-		const want = "t.csv, line 3: time is 2m0.001s before that of an earlier line, want lines sorted by time (clocks may differ by 2m0s)"
-		if err == nil || err.Error() != want {
-			t.Errorf("the error is %v, want %s", err, want)
-		}
-		_, err = read(Options{SkipBad: skip}, "time,user,activity\n2261-12-31T23:59:59Z,u1,a\n2026-01-05T00:00:00Z,u1,a\n")
-		if err == nil || !strings.HasSuffix(err.Error(), " before that of an earlier line, want lines sorted by time (clocks may differ by 2m0s)") {
-			t.Errorf("8,000 years: the error is %v", err)
-		}
 	}
 }
 
