@@ -29,8 +29,9 @@ func (f *file) recognize(record []byte) (isRecord bool, err error) {
 	case f.Format == CSV:
 		return false, f.csv(record)
 	case f.records == f.lines && isDocument(text):
-		begins := slices.Concat(text, newline, f.ahead())
-		f.records = newDocument(io.MultiReader(bytes.NewReader(slices.Concat(text, newline)), f.lines.text), begins)
+		first := slices.Concat(text, newline) // a copy, because what follows moves the text
+		ahead, _ := f.lines.text.Peek(1 << 10)
+		f.records = newDocument(io.MultiReader(bytes.NewReader(first), f.lines.text), slices.Concat(first, ahead))
 		return false, nil
 	case f.Format == JSON:
 		f.plan, err = newPlan(userColumns(f.Columns), newJSON(), f.Options)
@@ -46,12 +47,6 @@ func (f *file) recognize(record []byte) (isRecord bool, err error) {
 		err = &fileError{f.fault(err)}
 	}
 	return true, err
-}
-
-// ahead returns some of the text behind the last line.
-func (f *file) ahead() []byte {
-	text, _ := f.lines.text.Peek(1 << 10)
-	return text
 }
 
 // planOf returns the plan for the lines of a log, of which this is one, or for

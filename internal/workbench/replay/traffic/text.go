@@ -3,6 +3,7 @@ package traffic
 import (
 	"bytes"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -219,13 +220,16 @@ func fits(f *form, line []byte) bool {
 	if len(words) <= last {
 		return false
 	}
+	_, err := netip.ParseAddr(string(words[slices.Index(s.names, f.addresses[0])].text))
+	dashes := err == nil // enough is known to accept a dash instead of a request
 	for i, want := range wanted[:last+1] {
 		w := words[i]
-		if w.kind != want.kind && (want.kind != quoted || string(w.text) != "-") || w.glued != want.glued && i > 0 && s.separator == ' ' {
+		isDash := dashes && want.kind == quoted && string(w.text) == "-"
+		if w.kind != want.kind && !isDash || w.glued != want.glued && i > 0 && s.separator == ' ' {
 			return false
 		}
 	}
 	at := words[slices.Index(s.names, f.times[0][0])].text
-	_, _, err := new(clock).date(at)
+	_, _, err = new(clock).date(at)
 	return err == nil
 }
