@@ -73,9 +73,11 @@ func (c *clock) local(wall time.Time) time.Time {
 		return wall
 	}
 	at := time.Date(wall.Year(), wall.Month(), wall.Day(), wall.Hour(), wall.Minute(), wall.Second(), wall.Nanosecond(), c.zone)
-	again := at.Add(time.Hour)
-	if again.Hour() == at.Hour() && time.UnixMilli(c.last).Sub(at) > furthestBack {
-		return again
+	if first := at.Add(-time.Hour); first.Hour() == at.Hour() {
+		at = first // Go does not say which of the two Date returns
+	}
+	if second := at.Add(time.Hour); second.Hour() == at.Hour() && time.UnixMilli(c.last).Sub(at) > furthestBack {
+		return second
 	}
 	return at
 }
@@ -85,8 +87,11 @@ var errNoNumber = errors.New("time is no number")
 // number reads a time that is a number.
 func (c *clock) number(text []byte, place func() string) (int64, error) {
 	digits, fraction, isDecimal := bytes.Cut(text, []byte{'.'})
+	if !isNumber(digits) || isDecimal && !isNumber(fraction) {
+		return 0, errNoNumber
+	}
 	n, err := strconv.ParseInt(string(digits), 10, 64)
-	if err != nil || !isNumber(digits) || isDecimal && !isNumber(fraction) {
+	if err != nil {
 		return 0, errNoNumber
 	}
 	unit, err := c.unit(n, isDecimal)
@@ -175,4 +180,11 @@ func (c *clock) date(text []byte) (at time.Time, hasZone bool, err error) {
 }
 
 // isNumber reports whether text consists of digits.
-func isNumber(text []byte) bool { return len(text) > 0 && len(bytes.Trim(text, "0123456789")) == 0 }
+func isNumber(text []byte) bool {
+	for _, c := range text {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return len(text) > 0
+}

@@ -195,7 +195,9 @@ func (d *document) next() ([]byte, error) {
 			if errors.Is(err, io.EOF) {
 				return nil, io.EOF
 			}
-			d.number++
+			if err == nil {
+				d.number++
+			}
 			return value, d.broken(err)
 		}
 	}

@@ -134,7 +134,7 @@ func (q *queue) size() int { return len(q.sorted) - q.head + len(q.late) }
 func (q *queue) push(line Line) {
 	if n := len(q.sorted); n > q.head && line.Time < q.sorted[n-1].Time {
 		q.count++
-		heap.Push(&q.late, lateLine{line, q.count})
+		heap.Push(&q.late, &lateLine{line, q.count})
 		return
 	}
 	if q.head == len(q.sorted) || len(q.sorted) == cap(q.sorted) && q.head > len(q.sorted)/2 { // make room at the end
@@ -157,7 +157,7 @@ func (q *queue) first() int64 {
 
 func (q *queue) pop() Line {
 	if len(q.late) > 0 && (q.head == len(q.sorted) || q.late[0].Time < q.sorted[q.head].Time) {
-		return heap.Pop(&q.late).(lateLine).Line
+		return heap.Pop(&q.late).(*lateLine).Line
 	}
 	line := q.sorted[q.head]
 	q.sorted[q.head] = Line{}
@@ -166,7 +166,7 @@ func (q *queue) pop() Line {
 }
 
 // late is a heap.
-type late []lateLine
+type late []*lateLine
 
 type lateLine struct {
 	Line
@@ -178,9 +178,10 @@ func (l late) Swap(i, j int) { l[i], l[j] = l[j], l[i] }
 func (l late) Less(i, j int) bool {
 	return l[i].Time < l[j].Time || l[i].Time == l[j].Time && l[i].number < l[j].number
 }
-func (l *late) Push(x any) { *l = append(*l, x.(lateLine)) }
+func (l *late) Push(x any) { *l = append(*l, x.(*lateLine)) }
 func (l *late) Pop() any {
-	last := (*l)[len(*l)-1]
-	*l = (*l)[:len(*l)-1]
+	i := len(*l) - 1
+	last := (*l)[i]
+	(*l)[i], *l = nil, (*l)[:i]
 	return last
 }

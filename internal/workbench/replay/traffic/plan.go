@@ -34,16 +34,16 @@ type plan struct {
 	found  [][]byte
 	none   []bool // no record has the field
 
-	times      [][]int // indexes in wanted, as all that follow
-	users      []int   // the first one that is known counts
-	used       []bool  // for each of users, whether it was the user of a record
-	activity   int     // -1: none, or the request
-	required   bool    // each record must name an activity
-	subjects   []int
-	method     int // -1: none
-	paths      []int
-	isRequest  bool // the activity is the method and the path
-	isGuess    bool // of an object of JSON that is of no known log
+	times                    [][]int // indexes in wanted, as all that follow
+	users                    []int   // the first one that is known counts
+	used                     []bool  // for each of users, whether it was the user of a record
+	activity                 int     // -1: none, or the request
+	required                 bool    // each record must name an activity
+	subjects                 []int
+	method                   int // -1: none
+	paths                    []int
+	isRequest                bool // the activity is the method and the path
+	isGuess                  bool // of an object of JSON that is of no known log
 	buffer, line, timeBuffer []byte
 }
 

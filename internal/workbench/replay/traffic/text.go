@@ -90,7 +90,7 @@ type textSplitter struct {
 	name      string // of the form, for errors
 	separator byte
 	braces    bool
-	skip      int    // words in front of the first field
+	skip      int // words in front of the first field
 	names     []string
 	kinds     []byte // of the fields in names, if they matter
 	at        []int  // for each position, the index of the wanted field; -1: not wanted
