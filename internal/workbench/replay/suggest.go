@@ -31,8 +31,8 @@ type Suggestion struct {
 	HeldUp   int64   `json:"heldUpUsers"`
 
 	Sources  []traffic.Source `json:"sources,omitempty"` // how the files were read
-	BadLines int64    `json:"badLines"`
-	FirstBad []string `json:"firstBadLines,omitempty"`
+	BadLines int64            `json:"badLines"`
+	FirstBad []string         `json:"firstBadLines,omitempty"`
 
 	Interrupted bool `json:"interrupted,omitempty"` // a lower limit may be enough
 }

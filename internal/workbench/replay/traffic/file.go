@@ -160,33 +160,15 @@ func (f *file) isW3C(record []byte) bool {
 
 // read returns the request of a record.
 func (f *file) read(record []byte) (line Line, err error) {
-	var written []byte // the time in an export
-	if f.export != nil {
-		if record, written, err = f.export.read(record); err != nil {
-			return line, err
-		}
-		if f.plan == nil {
-			if f.plan, err = f.planOf(record); err != nil {
-				return line, &fileError{f.fault(err)}
-			}
-			if f.plan == nil {
-				return line, errUnknownMessage
-			}
-		}
+	record, written, err := f.unwrap(record)
+	if err != nil {
+		return line, err
 	}
 	found, err := f.plan.read(record)
 	if err != nil {
 		return line, err
 	}
-	switch {
-	case found.time != nil:
-		line.Time, err = f.clock.read(found.time, f.plan.form.utc, f.place)
-	case written != nil:
-		line.Time, err = f.outer.read(written, true, f.place)
-	default:
-		err = f.plan.missing("time", f.plan.wanted[f.plan.times[0][0]])
-	}
-	if err != nil {
+	if line.Time, err = f.time(found.time, written); err != nil {
 		return line, err
 	}
 	line.User = string(found.user)
@@ -205,6 +187,37 @@ func (f *file) read(record []byte) (line Line, err error) {
 		return line, input.Invalid("activity", "missing or empty", "what the user did, such as create_post")
 	}
 	return line, nil
+}
+
+// unwrap returns the line of a log that a record of an export holds, and when it was
+// written. Other records are lines themselves.
+func (f *file) unwrap(record []byte) (line, written []byte, err error) {
+	if f.export == nil {
+		return record, nil, nil
+	}
+	line, written, err = f.export.read(record)
+	if err != nil || f.plan != nil {
+		return line, written, err
+	}
+	if f.plan, err = f.planOf(line); err != nil {
+		return nil, nil, &fileError{f.fault(err)}
+	}
+	if f.plan == nil {
+		err = errUnknownMessage
+	}
+	return line, written, err
+}
+
+// time reads the time of a request, or else the time at which an export says that
+// the line was written.
+func (f *file) time(text, written []byte) (int64, error) {
+	switch {
+	case text != nil:
+		return f.clock.read(text, f.plan.form.utc, f.place)
+	case written != nil:
+		return f.outer.read(written, true, f.place)
+	}
+	return 0, f.plan.missing("time", f.plan.wanted[f.plan.times[0][0]])
 }
 
 // nameOf returns the activity of a request, or the pattern that fits it.

@@ -109,8 +109,9 @@ func textOf(value strictjson.Value) ([]byte, error) {
 		return bytes.Clone(value), nil
 	case 'n':
 		return nil, nil
+	default:
+		return otherValue, nil
 	}
-	return otherValue, nil
 }
 
 // problem describes why a record cannot be read, without its content.

@@ -81,13 +81,17 @@ func TestOrder(t *testing.T) {
 					t.Error("the lines are not in the order of time")
 				}
 				for i := range got[1:] { // of one time, the line that was written first is the first one
-					var a, b int
-					_, _ = fmt.Sscanf(got[i].User+" "+got[i+1].User, "u%d u%d", &a, &b)
-					if got[i].Time == got[i+1].Time && a < b == tt.backwards {
-						t.Fatalf("%s is before %s", got[i].User, got[i+1].User)
+					if a, b := got[i], got[i+1]; a.Time == b.Time && number(a) < number(b) == tt.backwards {
+						t.Fatalf("%s is before %s", a.User, b.User)
 					}
 				}
 			}
 		})
 	}
+}
+
+// number returns the number of the user.
+func number(line Line) (n int) {
+	_, _ = fmt.Sscanf(line.User, "u%d", &n)
+	return n
 }
