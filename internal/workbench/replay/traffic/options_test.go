@@ -72,6 +72,33 @@ func TestUsersOfLogs(t *testing.T) {
 	}
 }
 
+// Files of one kind are told once, with all fields that named users.
+func TestSources(t *testing.T) {
+	const anonymous = `192.0.2.7 - - [05/Jan/2026:12:00:00 +0000] "GET / HTTP/1.1" 200 1` + "\n"
+	const common = "a log in the common or combined format"
+	for _, tt := range []struct {
+		o     Options
+		files []string
+		want  []Source
+	}{
+		{Options{}, []string{anonymous, anonymous}, []Source{{Format: common, User: "remote_addr", Address: true}}},
+		{Options{}, []string{anonymous, nginxLine, ""}, []Source{{Format: common, User: "remote_user, remote_addr"}}},
+		{Options{}, []string{nginxLine, anonymous}, []Source{{Format: common, User: "remote_user, remote_addr"}}},
+		{Options{Columns: Columns{User: "remote_addr"}}, []string{anonymous, nginxLine}, []Source{{Format: common}}},
+		{Options{Activity: "a"}, []string{header + "1767571200,u1,a\n", `{"time":1767571200,"user":"u1"}`}, nil},
+	} {
+		var files []File
+		for _, text := range tt.files {
+			files = append(files, File{"f", strings.NewReader(text)})
+		}
+		r := NewReader(tt.o, files...)
+		_, err := lines(r)
+		if diff := cmp.Diff(tt.want, r.Sources()); err != nil || diff != "" {
+			t.Errorf("%v (-want +got):\n%s", err, diff)
+		}
+	}
+}
+
 // A time without a zone is UTC unless the caller names a zone. In the hour that a
 // zone has twice, a log goes on.
 func TestZones(t *testing.T) {

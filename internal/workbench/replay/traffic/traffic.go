@@ -120,11 +120,33 @@ func (r *Reader) Name() string { return r.name }
 // a file of CSV or JSON lines that needs no explanation.
 func (r *Reader) Sources() (all []Source) {
 	for _, f := range r.all {
-		if s := f.source(); s != (Source{}) && !slices.Contains(all, s) {
+		s := f.source()
+		i := slices.IndexFunc(all, func(o Source) bool { return o.Format == s.Format && o.Zone == s.Zone && o.Backwards == s.Backwards })
+		switch {
+		case s == Source{}:
+		case i < 0:
 			all = append(all, s)
+		default:
+			all[i] = all[i].with(s)
 		}
 	}
 	return all
+}
+
+// with returns s with the users of another file of its kind. Addresses are the last ones.
+func (s Source) with(other Source) Source {
+	if s.Address {
+		s, other = other, s
+	}
+	names := strings.Split(s.User, ", ")
+	for name := range strings.SplitSeq(other.User, ", ") {
+		if name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	s.User = strings.TrimPrefix(strings.Join(names, ", "), ", ")
+	s.Address = s.Address && other.Address
+	return s
 }
 
 // Next returns the next request, or io.EOF if there is none. Any other error
