@@ -25,7 +25,7 @@ type file struct {
 	outer  clock   // of the times in export
 	header []byte  // what follows #Fields:, until a line below it shows what separates fields
 	plan   *plan   // nil before the format is known
-	proven bool    // a record was read with plan
+	tried  int     // records that did not tell the format
 
 	head     Line
 	activity string // of the last line
@@ -82,14 +82,15 @@ func (f *file) line() (Line, error) {
 			line, err = f.read(record)
 		}
 		if err == nil {
-			f.proven = true
+			f.tried = mostTries
 			return line, nil
 		}
 		if broken, ok := errors.AsType[*fileError](err); ok {
 			return line, broken
 		}
-		if !f.proven && f.plan != nil && f.plan.isGuess {
+		if f.tried < mostTries && f.plan != nil && f.plan.isGuess {
 			f.plan = nil // the next object may tell more
+			f.tried++
 		}
 		if err = f.fault(err); !f.SkipBad {
 			return line, &BadLine{err}
@@ -99,6 +100,10 @@ func (f *file) line() (Line, error) {
 		}
 	}
 }
+
+// mostTries is how many bad lines can come before the first one that tells the format,
+// such as what a server writes when it starts.
+const mostTries = 1000
 
 // A BadLine is the error for a line that is no request. [Options.SkipBad] skips it.
 type BadLine struct{ error }

@@ -267,6 +267,7 @@ func appendRequest(to, line []byte) []byte {
 	if i := bytes.LastIndex(line, protocol); i >= 0 {
 		line = line[:i]
 	}
+	line = bytes.TrimSpace(line)
 	method, target, ok := bytes.Cut(line, []byte(" "))
 	if !ok {
 		return append(to, line...)
@@ -294,7 +295,7 @@ func IsRequest(activity string) bool {
 // forwarded, it returns the one that the last proxy added, or an earlier one if
 // there are more hops.
 func (p *plan) clean(text []byte, name string) []byte {
-	if strings.Contains(name, "orwarded") {
+	if strings.Contains(name, "orwarded") || isAddressList(text) {
 		return withoutPort(hop(text, p.hops))
 	}
 	if strings.Contains(name, ":") && p.form.line != "" { // it always has a port, and IPv6 no brackets
@@ -303,6 +304,12 @@ func (p *plan) clean(text []byte, name string) []byte {
 		}
 	}
 	return withoutPort(text)
+}
+
+// isAddressList reports whether text begins with an address and a comma.
+func isAddressList(text []byte) bool {
+	first, _, isList := bytes.Cut(text, []byte(","))
+	return isList && isAddress(withoutPort(first))
 }
 
 // hop returns an address of a list; 1 is the last one. If there are fewer, the

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // The ways in which a field is written.
@@ -189,20 +190,43 @@ func (s *textSplitter) wrong() error {
 // mostSkipped is how many words of another program can stand before a line.
 const mostSkipped = 8
 
+// A known log of lines is a form that is ready to be compared with lines.
+type known struct {
+	*form
+	words               []word // of a line
+	time, address, last int    // the positions of the time, of an address, and of the last field that a request needs
+}
+
+var knownTexts = sync.OnceValue(func() (all []known) {
+	for _, f := range texts {
+		s := newText(f)
+		k := known{form: f, words: s.all([]byte(f.line))}
+		k.time, k.address = slices.Index(s.names, f.times[0][0]), slices.Index(s.names, f.addresses[0])
+		for _, name := range slices.Concat(f.times[0], f.addresses, f.paths) {
+			k.last = max(k.last, slices.Index(s.names, name))
+		}
+		all = append(all, k)
+	}
+	return all
+})
+
 // recognizeText returns the form of a line and how many words stand before it.
 // It returns nil if no form fits.
 func recognizeText(line []byte) (f *form, skip int) {
-	for _, f := range texts {
-		rest := line
-		for skip := range mostSkipped + 1 {
-			if len(rest) == 0 {
-				break
+	spaced := (&textSplitter{separator: ' '}).all(line)
+	unbraced := slices.DeleteFunc(slices.Clone(spaced), func(w word) bool { return w.kind == braces })
+	for _, k := range knownTexts() {
+		words := spaced
+		switch {
+		case k.separator == ',':
+			words = (&textSplitter{separator: ','}).all(line)
+		case k.braces:
+			words = unbraced
+		}
+		for skip := 0; skip <= mostSkipped && skip+k.last < len(words); skip++ {
+			if k.fits(words[skip:]) {
+				return k.form, skip
 			}
-			if fits(f, rest) {
-				return f, skip
-			}
-			_, rest, _ = cutWord(rest, ' ')
-			rest = bytes.TrimLeft(rest, " ")
 		}
 	}
 	return nil, 0
@@ -210,27 +234,21 @@ func recognizeText(line []byte) (f *form, skip int) {
 
 // fits reports whether a line has the fields that a request needs, where and
 // as the form has them.
-func fits(f *form, line []byte) bool {
-	s := newText(f)
-	words, wanted := s.all(line), s.all([]byte(f.line))
-	last := 0
-	for _, name := range slices.Concat(f.times[0], f.addresses, f.paths) {
-		last = max(last, slices.Index(s.names, name))
-	}
-	if len(words) <= last {
-		return false
-	}
-	_, err := netip.ParseAddr(string(words[slices.Index(s.names, f.addresses[0])].text))
-	dashes := err == nil // enough is known to accept a dash instead of a request
-	for i, want := range wanted[:last+1] {
+func (k *known) fits(words []word) bool {
+	dashes := words[k.address].kind == plain && isAddress(words[k.address].text) // enough is known to accept a dash instead of a request
+	for i, want := range k.words[:k.last+1] {
 		w := words[i]
 		isDash := dashes && want.kind == quoted && string(w.text) == "-"
-		if w.kind != want.kind && !isDash || w.glued != want.glued && i > 0 && s.separator == ' ' {
+		if w.kind != want.kind && !isDash || i > 0 && w.glued != want.glued {
 			return false
 		}
 	}
-	at := words[slices.Index(s.names, f.times[0][0])].text
-	_, _, err = new(clock).date(at)
+	_, _, err := new(clock).date(words[k.time].text)
+	return err == nil
+}
+
+func isAddress(text []byte) bool {
+	_, err := netip.ParseAddr(string(text))
 	return err == nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
 
 	"github.com/cric-talk/guards/internal/policy"
 	. "github.com/cric-talk/guards/internal/workbench/replay/traffic"
@@ -160,8 +161,15 @@ func FuzzReader(f *testing.F) {
 	f.Add(`{"time":1767571200000,"user":"u1","activity":"create_post"}` + "\n")
 	f.Add(`192.0.2.7 - alice [05/Jan/2026:01:00:00 +0100] "POST /posts?draft=1 HTTP/1.1" 201`)
 	f.Add("\ufeff\r\n\n")
+	logs, err := txtar.ParseFile("testdata/logs.txtar")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, log := range logs.Files {
+		f.Add(string(log.Data))
+	}
 	f.Fuzz(func(t *testing.T, text string) {
-		for _, o := range []Options{{}, {Activity: "a", SkipBad: true}, {Format: Nginx, Columns: Columns{Activity: "request"}}} {
+		for _, o := range []Options{{}, {Activity: "a", SkipBad: true}, {Format: Nginx, Columns: Columns{Activity: "request"}}, {SkipBad: true, Hops: 2, Patterns: []string{"* /*s"}}, {Format: Fields, Columns: Columns{Time: "1", User: "2", Activity: "3"}}} {
 			got, err := read(o, text)
 			if err != nil && !strings.HasPrefix(err.Error(), "t.csv") {
 				t.Errorf("%q: %v", text, err)
