@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,15 +19,17 @@ import (
 )
 
 type replayCommand struct {
-	Files    []string `arg:"" name:"file" help:"Recorded traffic: CSV with a header, JSON lines or an nginx log, also compressed with gzip. - is standard input."`
-	Activity string   `placeholder:"A" help:"The activity to replay. Lines that name another one are skipped. Lines without an activity are counted."`
+	Files    []string `arg:"" name:"file" help:"Recorded traffic: CSV with a header, JSON lines, a log of a web server or of AWS, or an export of CloudWatch, also compressed with gzip or zstd. - is standard input."`
+	Activity string   `placeholder:"A" help:"The activity to replay, or a pattern such as \"POST /posts*\". Lines that name another one are skipped. Lines without an activity are counted."`
 	Limit    []string `sep:"none" placeholder:"LIMIT" help:"The limit to try, such as 20/1m, \"log 100/12h\" or \"minute: 10/1m, day: 200/1d\". Default: the activity's own limit. Without --activity: ACTIVITY=LIMIT, once for each activity of a group, whose limits have names."`
 	Group    string   `placeholder:"G" help:"Replay all activities of this group of the code, each with its own limits or with that of --limit."`
 	Subject  []string `sep:"none" placeholder:"NAME=LIMIT" help:"Count each request for a subject, too, such as room=600/1m. Its id is in the column with its name. Without a limit: that of the activity in the code. Can be repeated, from the narrowest to the widest."`
 	Compare  []string `sep:"none" placeholder:"LIMIT" help:"One more limit to show beside the first one. Repeat the flag for more."`
 	Suggest  string   `placeholder:"99.9%" help:"Find the lowest limit, of the kind and window of --limit, that leaves this share of the users untouched."`
-	Format   string   `enum:"auto,csv,json,nginx" default:"auto" help:"How the files are written: auto, csv, json or nginx (its format combined). auto tells CSV and JSON apart."`
-	Columns  string   `placeholder:"time=NAME,..." help:"The names of columns or JSON fields, such as time=ts,user=account_id,activity=verb,room=room_id."`
+	Format   string   `enum:"auto,csv,json,nginx,fields" default:"auto" help:"How the files are written: auto, csv, json, nginx (its format combined) or fields (between spaces). auto recognizes all but fields, and the logs of ALB, CloudFront, API Gateway, S3, Apache, Caddy, Traefik, HAProxy, Envoy and W3C."`
+	Columns  string   `placeholder:"time=NAME,..." help:"The names of columns, fields of a log or JSON fields, such as time=ts,user=account_id,activity=verb,room=room_id."`
+	Zone     string   `placeholder:"ZONE" help:"The time zone of times without one, such as Europe/Berlin. Default: UTC."`
+	Hops     int      `placeholder:"N" default:"1" help:"Which address of X-Forwarded-For is the user, counted from the last one: the number of your own proxies. Default: 1."`
 	Unit     string   `enum:"auto,s,ms" default:"auto" help:"The unit of times that are numbers: auto, s or ms. auto knows the years 2000 to 2099."`
 	SkipBad  bool     `help:"Skip lines that are no requests, and report how many."`
 	Plot     string   `placeholder:"OUT.svg" help:"Draw the timeline of the user who was held up most, or of --user."`
@@ -38,8 +41,9 @@ type replayCommand struct {
 
 func (replayCommand) Help() string {
 	return `Each request is decided at the time that the file gives, and counted in memory.
-A time is Unix seconds, Unix milliseconds or RFC 3339. Several files are read in
-the order of their times. A limit is written as guards limits shows it. A prepaid
+A log is recognized by its lines, and the output says which field is the user. In a
+log, an activity such as "POST /posts" is the method and the path of a request, and any
+other name stands for all requests. Several files are read in the order of their times. A limit is written as guards limits shows it. A prepaid
 limit is decided exactly, without leases. Examples:
   guards replay traffic.csv --activity {activity}
   guards replay traffic.csv --activity {activity} --limit 20/1m --plot out.svg
@@ -50,8 +54,9 @@ limit is decided exactly, without leases. Examples:
   guards replay traffic.csv --group {group}
   guards replay messages.csv --activity write --limit 10/1m --subject room=600/1m --columns room=room_id
   guards replay posts.csv --activity {activity} --columns time=created_at,user=author_id
-  guards replay access.log* --format nginx --activity request --limit 100/1m
-  guards replay access.log --format nginx --columns activity=request --activity "POST /posts" --limit 20/1m
+  guards replay access.log* --activity request --limit 100/1m
+  guards replay alb/*.log.gz --activity "POST /posts*" --limit 20/1m
+  guards replay access.log --columns user=http_x_forwarded_for --hops 2 --activity request --limit 100/1m
   guards replay - --activity {activity} --json < traffic.jsonl.gz`
 }
 
@@ -118,14 +123,14 @@ func (c *replayCommand) validate(con session) (all []policy.Policy, o traffic.Op
 	if c.also, err = c.subjects(con, all); err != nil {
 		return nil, o, err
 	}
-	if o, err = c.options(); err != nil {
+	if o, err = c.options(c.Activity); err != nil {
 		return nil, o, err
 	}
 	return all, o, c.check()
 }
 
-// options returns how to read the files.
-func (c *replayCommand) options() (o traffic.Options, err error) {
+// options returns how to read the files, in which activities are looked for.
+func (c *replayCommand) options(activities ...string) (o traffic.Options, err error) {
 	o = traffic.Options{ // auto is empty there
 		Activity: c.Activity, SkipBad: c.SkipBad,
 		Format: traffic.Format(strings.TrimPrefix(c.Format, "auto")), Unit: traffic.Unit(strings.TrimPrefix(c.Unit, "auto")),
@@ -133,6 +138,18 @@ func (c *replayCommand) options() (o traffic.Options, err error) {
 	for _, text := range c.Subject {
 		name, _, _ := strings.Cut(text, "=")
 		o.Subjects = append(o.Subjects, name)
+	}
+	for _, activity := range activities {
+		if strings.Contains(activity, "*") {
+			o.Patterns = append(o.Patterns, activity)
+		}
+	}
+	if c.Hops < 1 {
+		return o, input.Invalid("--hops", strconv.Itoa(c.Hops), "1 for the last address, or a higher number")
+	}
+	o.Hops = c.Hops
+	if o.Zone, err = c.zone(); err != nil {
+		return o, err
 	}
 	if c.Columns != "" {
 		o.Columns, err = traffic.ParseColumns(c.Columns, o.Subjects...)
@@ -232,8 +249,9 @@ func unusual(b *strings.Builder, r *replay.Report) {
 	if r.OtherActivities > 0 {
 		fmt.Fprintf(b, "\n%s of other activities skipped\n", several(r.OtherActivities, "line"))
 	}
+	writeSources(b, r.Sources)
 	if r.OutOfOrder > 0 {
-		fmt.Fprintf(b, "\n%s out of order, by up to %s: the clock stepped back\n", several(r.OutOfOrder, "line"), inWords(r.OutOfOrderMs))
+		fmt.Fprintf(b, "\n%s out of order, by up to %s\n", several(r.OutOfOrder, "line"), inWords(r.OutOfOrderMs))
 	}
 	badLines(b, r.BadLines, r.FirstBad)
 }
@@ -307,6 +325,7 @@ func writeSuggestion(b *strings.Builder, s *replay.Suggestion, wanted replay.Sha
 	row("held up", s.HeldUp, 1-s.Share)
 	fmt.Fprintf(b, "\nfrom %s of %s\n", several(s.Requests, "request"), several(s.Users, "user"))
 	exactly(b, s.Exact)
+	writeSources(b, s.Sources)
 	badLines(b, s.BadLines, s.FirstBad)
 }
 

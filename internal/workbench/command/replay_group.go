@@ -28,7 +28,11 @@ func (c *replayCommand) runGroup(ctx context.Context, con session) error {
 	if err != nil {
 		return err
 	}
-	o, err := c.options()
+	var names []string
+	for _, m := range members {
+		names = append(names, m.Activity)
+	}
+	o, err := c.options(names...)
 	if err != nil {
 		return err
 	}

@@ -165,7 +165,7 @@ func nothing(t *traffic.Reader, activity string, others []string) error {
 	case t.Bad > 0 && len(others) == 0:
 		return fmt.Errorf("%s contains no requests, only bad lines (%d); the first: %s", t.Name(), t.Bad, t.FirstBad[0])
 	case len(others) == 0:
-		return fmt.Errorf("%s contains no requests, want CSV with a header and lines below it, JSON lines or an nginx log", t.Name())
+		return fmt.Errorf("%s contains no requests, want CSV with a header and lines below it, JSON lines or a log", t.Name())
 	}
 	for i, name := range others {
 		others[i] = strings.Trim(fmt.Sprintf("%+.40q", name), `"`)

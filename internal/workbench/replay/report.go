@@ -35,6 +35,8 @@ type Report struct {
 	HeldUp int64  `json:"heldUpUsers"` // refused or delayed at least once
 	Worst  []User `json:"worst"`       // the users held up most often, at most 5
 
+	Sources []traffic.Source `json:"sources,omitempty"` // how the files were read
+
 	OutOfOrder      int64 `json:"outOfOrder"`      // lines with a time before that of an earlier line
 	OutOfOrderMs    int64 `json:"outOfOrderMs"`    // the largest such difference
 	OtherActivities int64 `json:"otherActivities"` // lines that were skipped
@@ -164,6 +166,7 @@ func (u *User) heldUp() int64 { return u.Refused + u.Delayed }
 // finish sums up the users, in the order in which they were held up, and copies
 // what the reader found.
 func (r *Report) finish(t *traffic.Reader) {
+	r.Sources = t.Sources()
 	r.OutOfOrder, r.OutOfOrderMs = t.Back, t.Furthest.Milliseconds()
 	r.BadLines, r.FirstBad = t.Bad, t.FirstBad
 	r.Worst = []User{}

@@ -30,8 +30,9 @@ type Suggestion struct {
 	Users    int64   `json:"users"`
 	HeldUp   int64   `json:"heldUpUsers"`
 
-	BadLines int64    `json:"badLines"`
-	FirstBad []string `json:"firstBadLines,omitempty"`
+	Sources  []traffic.Source `json:"sources,omitempty"` // how the files were read
+	BadLines int64            `json:"badLines"`
+	FirstBad []string         `json:"firstBadLines,omitempty"`
 
 	Interrupted bool `json:"interrupted,omitempty"` // a lower limit may be enough
 }
@@ -62,7 +63,7 @@ func (r *Replay) Suggest(ctx context.Context, t *traffic.Reader, share Share, fi
 	got := &Suggestion{
 		Activity: r.Activity, Policy: found.String(), Limit: found.Rates()[0].Limit, Exact: found.Prepaid(),
 		Wanted: float64(share) / whole, Share: float64((users-found.heldUp)*10_000/users) / 10_000,
-		Users: users, HeldUp: found.heldUp, BadLines: t.Bad, FirstBad: t.FirstBad, Interrupted: err != nil,
+		Users: users, HeldUp: found.heldUp, Sources: t.Sources(), BadLines: t.Bad, FirstBad: t.FirstBad, Interrupted: err != nil,
 	}
 	for _, n := range s.spool.requests {
 		got.Requests += n

@@ -33,7 +33,7 @@ func TestTimeline(t *testing.T) {
 	const ms = start
 	got := timeline(t, policy.Must("2/1m"), "", record(
 		moment{10 * time.Second, "u1", 1}, moment{15 * time.Second, "u2", 1}, moment{20 * time.Second, "u1", 3},
-		moment{61 * time.Second, "u1", 1}, moment{59 * time.Second, "u1", 1}, // the clock stepped back
+		moment{61 * time.Second, "u1", 1}, moment{59 * time.Second, "u1", 1}, // out of order
 	))
 	want := &Timeline{
 		Activity: "act", Policy: "2/1m", User: "u1", From: ms, To: ms + 120_000, Whole: true,
@@ -43,7 +43,7 @@ func TestTimeline(t *testing.T) {
 			Steps: []Step{{ms, 0}, {ms + 10_000, 1}, {ms + 20_000, 2}, {ms + 60_000, 0}, {ms + 61_000, 1}},
 			Marks: []Mark{
 				{ms + 10_000, Allowed, 1, 1}, {ms + 20_000, Allowed, 2, 1}, {ms + 20_000, Refused, 2, 2},
-				{ms + 61_000, Allowed, 1, 1}, {ms + 59_000, Refused, 2, 1},
+				{ms + 59_000, Refused, 2, 1}, {ms + 61_000, Allowed, 1, 1},
 			},
 		}},
 		Densest: Densest{Window: 60_000, Limit: 2, N: 3, From: ms + 10_000, To: ms + 61_000},

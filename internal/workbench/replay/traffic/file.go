@@ -1,14 +1,11 @@
 package traffic
 
 import (
-	"bufio"
 	"bytes"
-	"compress/gzip"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
-	"time"
+	"strings"
 
 	"github.com/cric-talk/guards/internal/input"
 )
@@ -16,49 +13,87 @@ import (
 // A file is one file that is being read.
 type file struct {
 	Options
-	name  string
-	raw   io.Reader
-	lines *lines // nil before the first line
-	parse parser // nil before the format is known
-	clock clock
-	tally *Tally
+	name    string
+	raw     io.Reader
+	lines   *lines  // nil before the first line
+	records records // the lines, or the objects of a document
+	clock   clock
+	tally   *Tally
+	order   order
 
-	head   Line
-	latest int64 // the latest time of any line so far
+	export *export // whose records have the lines of a log; nil: a record is a line
+	outer  clock   // of the times in export
+	header []byte  // what follows #Fields:, until a line below it shows what separates fields
+	plan   *plan   // nil before the format is known
+	tried  int     // records that did not tell the format
+
+	head     Line
+	activity string // of the last line
+	ended    bool
+	failed   error // why the file ended; nil: it was read to its end
 }
 
-// A parser finds the fields of a request in a record.
-type parser interface {
-	parse(record []byte) (fields, error)
+// records are what is read from a file, one after the other.
+type records interface {
+	// next returns the next record, which is valid until the next call.
+	next() ([]byte, error)
+
+	// at returns what the last record is and its number, such as line 5.
+	at() (string, int64)
 }
 
-// fields are the texts of a request. They are valid until the next record.
-type fields struct {
-	time, user, activity []byte
-	noActivity           bool // the record names none
-	subjects             [mostSubjects][]byte
-}
-
-// next reads the next request into head. It reports whether there is one.
+// next sets head to the next request, in the order of time. It reports whether there is one.
+// Before an error, it returns the requests that were read before it.
 func (f *file) next() (bool, error) {
+	for !f.ended && !f.order.isReady() {
+		line, err := f.line()
+		if err == nil {
+			if err = f.order.add(line); err != nil {
+				err = f.fault(err)
+			}
+		}
+		if err == nil {
+			continue
+		}
+		f.ended = true
+		if !errors.Is(err, io.EOF) {
+			f.failed = err
+		}
+		if err := f.order.end(); err != nil && f.failed == nil {
+			f.failed = f.fault(err)
+		}
+	}
+	if f.order.queue.size() == 0 {
+		return false, f.failed
+	}
+	f.head = f.order.queue.pop()
+	return true, nil
+}
+
+// line reads the next line that is a request.
+func (f *file) line() (Line, error) {
 	for {
 		record, err := f.record()
 		if errors.Is(err, io.EOF) {
-			return false, nil
+			return Line{}, err
 		}
 		var line Line
 		if err == nil {
 			line, err = f.read(record)
 		}
 		if err == nil {
-			f.head = line
-			return true, f.inOrder(line.Time)
+			f.tried = mostTries
+			return line, nil
 		}
 		if broken, ok := errors.AsType[*fileError](err); ok {
-			return false, broken
+			return line, broken
+		}
+		if f.tried < mostTries && f.plan != nil && f.plan.isGuess {
+			f.plan = nil // the next object may tell more
+			f.tried++
 		}
 		if err = f.fault(err); !f.SkipBad {
-			return false, err
+			return line, &BadLine{err}
 		}
 		if f.tally.Bad++; len(f.tally.FirstBad) < mostBad {
 			f.tally.FirstBad = append(f.tally.FirstBad, err.Error())
@@ -66,84 +101,79 @@ func (f *file) next() (bool, error) {
 	}
 }
 
+// mostTries is how many bad lines can come before the first one that tells the format,
+// such as what a server writes when it starts.
+const mostTries = 1000
+
+// A BadLine is the error for a line that is no request. [Options.SkipBad] skips it.
+type BadLine struct{ error }
+
+func (e *BadLine) Unwrap() error { return e.error }
+
 // A fileError is wrong with a file as a whole, so no line can be skipped for it.
 type fileError struct{ error }
 
 func (e *fileError) Unwrap() error { return e.error }
 
-// record returns the next line that is neither empty nor a header. It may be
-// several lines of CSV.
+// record returns the next record that is neither empty nor a header, and sets
+// how to read it. A record may be several lines of CSV.
 func (f *file) record() ([]byte, error) {
 	if f.lines == nil {
-		if err := f.open(); err != nil {
+		text, err := unpack(f.raw)
+		if err != nil {
 			return nil, &fileError{fmt.Errorf("%s: %w", f.name, err)}
 		}
+		f.lines = &lines{text: text}
+		f.records = f.lines
 	}
 	for {
-		record, err := f.lines.next()
+		record, err := f.records.next()
 		switch {
 		case errors.Is(err, io.EOF), errors.Is(err, errTooLong):
 			return nil, err
+		case errors.Is(err, errDamaged):
+			return nil, &fileError{f.fault(err)}
 		case err != nil:
 			return nil, &fileError{fmt.Errorf("%s: %w", f.name, err)}
 		case len(bytes.TrimSpace(record)) == 0:
 			continue
-		case f.parse != nil:
+		}
+		if f.isW3C(record) {
+			continue
+		}
+		if f.plan != nil || f.export != nil {
 			return record, nil
 		}
-		isHeader, err := f.recognize(record)
-		if err != nil {
-			return nil, &fileError{f.fault(err)}
-		}
-		if !isHeader {
-			return record, nil
+		isRecord, err := f.recognize(record)
+		if err != nil || isRecord {
+			return record, err
 		}
 	}
 }
 
-// open looks at the first bytes, which tell gzip and UTF-16 from text.
-func (f *file) open() error {
-	text := bufio.NewReaderSize(f.raw, longestLine)
-	if magic, _ := text.Peek(2); string(magic) == "\x1f\x8b" {
-		unpacked, err := gzip.NewReader(text)
-		if err != nil {
-			return err
-		}
-		text = bufio.NewReaderSize(unpacked, longestLine)
+// isW3C reports whether a record is a line with a # of W3C's format. Servers write
+// such lines again when they start, possibly with other fields.
+func (f *file) isW3C(record []byte) bool {
+	if f.Format != Auto || record[0] != '#' || f.plan != nil && !f.plan.form.headed {
+		return false
 	}
-	if mark, _ := text.Peek(3); string(mark) == "\ufeff" { // spreadsheets put a byte order mark before CSV
-		_, _ = text.Discard(3)
+	if header, ok := bytes.CutPrefix(record, []byte("#Fields:")); ok {
+		f.header, f.plan = bytes.Clone(header), nil
 	}
-	if start, _ := text.Peek(4); bytes.HasPrefix(start, []byte("\xff\xfe")) || bytes.HasPrefix(start, []byte("\xfe\xff")) || bytes.IndexByte(start, 0) >= 0 {
-		return errors.New("it is UTF-16 or no text, want UTF-8")
-	}
-	f.lines = &lines{text: text}
-	return nil
+	return true
 }
 
-// recognize sets the parser from the first line that is not empty.
-func (f *file) recognize(record []byte) (isHeader bool, err error) {
-	switch {
-	case f.Format == Nginx:
-		if f.parse, err = newNginx(f.Columns); err == nil && len(f.Subjects) > 0 {
-			err = errors.New("a log of nginx has no column for a subject, want CSV or JSON lines")
-		}
-		return false, err
-	case f.Format == JSON, f.Format == Auto && bytes.HasPrefix(bytes.TrimSpace(record), []byte("{")):
-		f.parse = newJSON(f.Columns, f.Subjects)
-		return false, nil
-	}
-	f.lines.quotes = true
-	f.parse, err = newCSV(record, f.Columns, f.Activity != "", f.Subjects)
-	return true, err
-}
-
+// read returns the request of a record.
 func (f *file) read(record []byte) (line Line, err error) {
-	found, err := f.parse.parse(record)
+	record, written, err := f.unwrap(record)
 	if err != nil {
 		return line, err
 	}
-	if line.Time, err = f.clock.read(found.time, f.lines.number); err != nil {
+	found, err := f.plan.read(record)
+	if err != nil {
+		return line, err
+	}
+	if line.Time, err = f.time(found.time, written); err != nil {
 		return line, err
 	}
 	line.User = string(found.user)
@@ -158,18 +188,79 @@ func (f *file) read(record []byte) (line Line, err error) {
 			}
 		}
 	}
-	switch {
-	case found.noActivity:
-		line.Activity = f.Activity
-	case string(found.activity) == f.head.Activity:
-		line.Activity = f.head.Activity // most lines repeat it, so it is not copied
-	default:
-		line.Activity = string(found.activity)
-	}
-	if line.Activity == "" {
+	if line.Activity = f.nameOf(found); line.Activity == "" {
 		return line, input.Invalid("activity", "missing or empty", "what the user did, such as create_post")
 	}
 	return line, nil
+}
+
+// unwrap returns the line of a log that a record of an export holds, and when it was
+// written. Other records are lines themselves.
+func (f *file) unwrap(record []byte) (line, written []byte, err error) {
+	if f.export == nil {
+		return record, nil, nil
+	}
+	line, written, err = f.export.read(record)
+	if err != nil || f.plan != nil {
+		return line, written, err
+	}
+	if f.plan, err = f.planOf(line); err != nil {
+		return nil, nil, &fileError{f.fault(err)}
+	}
+	if f.plan == nil {
+		err = errUnknownMessage
+	}
+	return line, written, err
+}
+
+// time reads the time of a request, or else the time at which an export says that
+// the line was written.
+func (f *file) time(text, written []byte) (int64, error) {
+	switch {
+	case text != nil:
+		return f.clock.read(text, f.plan.form.utc, f.place)
+	case written != nil:
+		return f.outer.read(written, true, f.place)
+	}
+	return 0, f.plan.missing("time", f.plan.wanted[f.plan.times[0][0]])
+}
+
+// nameOf returns the activity of a request, or the pattern that fits it.
+func (f *file) nameOf(found fields) string {
+	if found.noActivity {
+		return f.Activity
+	}
+	for _, pattern := range f.Patterns {
+		if matches(pattern, found.activity) {
+			return pattern
+		}
+	}
+	if string(found.activity) != f.activity { // most lines repeat it, so it is not copied
+		f.activity = string(found.activity)
+	}
+	return f.activity
+}
+
+// matches reports whether text fits a pattern, in which each * stands for any text.
+func matches(pattern string, text []byte) bool {
+	begins, rest, more := strings.Cut(pattern, "*")
+	if len(text) < len(begins) || string(text[:len(begins)]) != begins {
+		return false
+	}
+	text = text[len(begins):]
+	for more {
+		var part string
+		part, rest, more = strings.Cut(rest, "*")
+		if !more {
+			return bytes.HasSuffix(text, []byte(part))
+		}
+		i := bytes.Index(text, []byte(part))
+		if i < 0 {
+			return false
+		}
+		text = text[i+len(part):]
+	}
+	return len(text) == 0
 }
 
 // checkID returns an error for an id that no user and no subject can have.
@@ -181,90 +272,26 @@ func checkID(field, id string) error {
 	return err
 }
 
-// furthestBack is how far the clocks that wrote the times may differ. If lines
-// are further out of order, the file was never sorted by time, and a replay of
-// it would be wrong.
-const furthestBack = 2 * time.Minute
-
-// inOrder checks that the lines are sorted by time, apart from small steps
-// back. A file that is not sorted is an error even if bad lines are skipped.
-func (f *file) inOrder(at int64) error {
-	if at >= f.latest {
-		f.latest = at
-		return nil
-	}
-	by := time.UnixMilli(f.latest).Sub(time.UnixMilli(at)) // at most 292 years, the longest duration
-	if by > furthestBack {
-		return f.fault(fmt.Errorf("time is %v before that of an earlier line, want lines sorted by time (clocks may differ by %v)", by, furthestBack))
-	}
-	f.tally.Back++
-	f.tally.Furthest = max(f.tally.Furthest, by)
-	return nil
+// place tells where the last record stands.
+func (f *file) place() string {
+	what, number := f.records.at()
+	return fmt.Sprint(what, " ", number)
 }
 
-// fault returns err with the file and the line that was read last.
-func (f *file) fault(err error) error {
-	return fmt.Errorf("%s, line %d: %w", f.name, f.lines.number, err)
-}
+// fault returns err with the file and the place of the last record.
+func (f *file) fault(err error) error { return fmt.Errorf("%s, %s: %w", f.name, f.place(), err) }
 
-const longestLine = 64 << 10 // bytes
-
-var errTooLong = fmt.Errorf("it is longer than %d bytes", longestLine)
-
-// lines splits text into records. A record is a line, or several lines if the
-// line breaks are inside the quotes of CSV.
-type lines struct {
-	text   *bufio.Reader // with room for longestLine
-	quotes bool          // the text is CSV
-	number int64         // of the first line of the last record; the file's first line is 1
-	more   int64         // lines of the last record after its first one
-	joined []byte
-}
-
-// next returns the next record. It is valid until the next call. After
-// errTooLong, the next call returns the line that follows.
-func (l *lines) next() ([]byte, error) {
-	line, err := l.text.ReadSlice('\n')
-	if len(line) == 0 && err != nil {
-		return nil, err
+// source describes how the file was read.
+func (f *file) source() Source {
+	s := Source{}
+	if f.plan != nil {
+		s = f.plan.source()
 	}
-	l.number += 1 + l.more
-	l.more = 0
-	if errors.Is(err, bufio.ErrBufferFull) {
-		for errors.Is(err, bufio.ErrBufferFull) {
-			_, err = l.text.ReadSlice('\n')
+	s.Backwards = f.order.backwards
+	if f.clock.zoneless {
+		if s.Zone = "UTC"; f.Zone != nil {
+			s.Zone = f.Zone.String()
 		}
-		if err == nil || errors.Is(err, io.EOF) {
-			err = errTooLong
-		}
-		return nil, err
 	}
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	if l.quotes && bytes.Count(line, []byte{'"'})%2 != 0 { // quotes come in pairs, so some are still open
-		line = l.join(line)
-	}
-	return bytes.TrimRight(line, "\r\n"), nil
+	return s
 }
-
-// join returns line with the lines that follow inside its quotes. If the quotes
-// are malformed or never end, it returns line alone, and that line is a bad one.
-func (l *lines) join(line []byte) []byte {
-	n := len(line)
-	l.joined = append(l.joined[:0], line...)
-	following, _ := l.text.Peek(longestLine - n)
-	l.joined = append(l.joined, following...)
-	r := csv.NewReader(bytes.NewReader(l.joined))
-	_, err := r.Read()
-	end := int(r.InputOffset())
-	if errors.Is(err, csv.ErrQuote) || end == longestLine && l.joined[end-1] != '\n' { // the record may be longer
-		return l.joined[:n]
-	}
-	record := l.joined[:end]
-	l.more = int64(bytes.Count(bytes.TrimSuffix(record, newline), newline))
-	_, _ = l.text.Discard(end - n)
-	return record
-}
-
-var newline = []byte{'\n'}

@@ -18,26 +18,24 @@ func TestReaderRefuses(t *testing.T) {
 	const csv = "time,user,activity\n1767571200,secret1,like\n"
 	const names = ", want time, user and activity; --columns time=NAME,user=NAME names others"
 	for text, want := range map[string]string{
-		"time;user;activity\n":                                                     `line 1: the first line has no column "time"` + names,
-		"when,who,what\n":                                                          `line 1: the header when,who,what has no column "time"` + names,
-		"time,user\n":                                                              `line 1: the header time,user has no column "activity"` + names,
-		"time,user,activity,user\n":                                                `line 1: the header has two columns "user"`,
-		csv + "secret2,u1,like":                                                    `line 3: time is not a time` + wantTime,
-		csv + ",secret1,like":                                                      `line 3: time is empty` + wantTime,
-		csv + "9,secret1,like":                                                     `line 3: time has 1 digit, and its unit is unclear: as seconds and as milliseconds, it is outside of the years 2000 to 2099; give the unit with --unit s or --unit ms`,
-		csv + "1767571200000000,secret1,like":                                      `line 3: time looks like Unix microseconds` + wantTime,
-		csv + "1767571200000,secret1,like":                                         `line 3: time is in Unix milliseconds, but that of line 2 is in Unix seconds, want one unit in a file`,
-		csv + "1767571200000000000,secret1,like":                                   `line 3: time looks like Unix nanoseconds` + wantTime,
-		csv + "2026-01-05 12:00:00,secret1,x":                                      `line 3: time has no T and no time zone` + wantTime,
-		csv + "2026-01-05T12:00:00.5,secret1,x":                                    `line 3: time has no time zone` + wantTime,
-		csv + "1,secret1":                                                          `line 3: it has 2 fields, want 3 as the header has`,
-		csv + "1,\"secret1\",like,now":                                             `line 3: it has 4 fields, want 3`,
-		csv + "1767571200,secret 1,like":                                           `line 3: user has U+0020 as character 7, want 1 to 128`,
-		csv + "\n\n1767571200,secret1,":                                            `line 5: activity is missing or empty, want what the user did, such as create_post`,
-		csv + strings.Repeat("secret", 20_000):                                     `line 3: it is longer than 65536 bytes`,
-		`{"time":1767571200,"activity":"like"}`:                                    `line 1: it has no field "user" for the user; --columns user=NAME names another`,
-		`{"user":"secret1","activity":"like"}`:                                     `line 1: it has no field "time" for the time; --columns time=NAME names another`,
-		`{"time":true,"user":"secret1","activity":"like"}`:                         `line 1: time is neither a string nor a number, want one of them`,
+		"time;user;activity\n":                             `line 1: it is neither the header of CSV nor a line of a log that replay knows (ALB, CloudFront, API Gateway, S3, nginx, Apache, Caddy, Traefik, HAProxy, Envoy, W3C); --format fields --columns time=1,user=2 reads`,
+		"when,who,what\n":                                  `line 1: the header when,who,what has no column "time"` + names,
+		"time,user\n":                                      `line 1: the header time,user has no column "activity"` + names,
+		"time,user,activity,user\n":                        `line 1: the header has two columns "user"`,
+		csv + "secret2,u1,like":                            `line 3: time is not a time` + wantTime,
+		csv + ",secret1,like":                              `line 3: time is empty` + wantTime,
+		csv + "9,secret1,like":                             `line 3: time has 1 digit, and its unit is unclear: as seconds and as milliseconds, it is outside of the years 2000 to 2099; give the unit with --unit s or --unit ms`,
+		csv + "1767571200000000,secret1,like":              `line 3: time looks like Unix microseconds` + wantTime,
+		csv + "1767571200000,secret1,like":                 `line 3: time is in Unix milliseconds, but that of line 2 is in Unix seconds, want one unit in a file`,
+		csv + "1767571200000000000,secret1,like":           `line 3: time looks like Unix nanoseconds` + wantTime,
+		csv + "1,secret1":                                  `line 3: it has 2 fields, want 3 as the header has`,
+		csv + "1,\"secret1\",like,now":                     `line 3: it has 4 fields, want 3`,
+		csv + "1767571200,secret 1,like":                   `line 3: user has U+0020 as character 7, want 1 to 128`,
+		csv + "\n\n1767571200,secret1,":                    `line 5: activity is missing or empty, want what the user did, such as create_post`,
+		csv + strings.Repeat("secret", 20_000):             `line 3: it is longer than 65536 bytes`,
+		`{"time":1767571200,"activity":"like"}`:            `line 1: it has no field "user" for the user; --columns user=NAME names another`,
+		`{"user":"secret1","activity":"like"}`:             `line 1: it has no field "time" for the time; --columns time=NAME names another`,
+		`{"time":true,"user":"secret1","activity":"like"}`: `line 1: time is neither a string nor a number, want one of them`,
 		`{"time":1767571200,"user":"secret1","user":"secret2","activity":"x"}`:     `line 1: it repeats a name`,
 		`{"time":1767571200,"user":"secret1","activity":"like"`:                    `line 1: it is not valid JSON`,
 		`{"time":1767571200,"user":"secret1","activity":"like"} {}`:                `line 1: it continues after the JSON object`,
@@ -63,19 +61,21 @@ func TestReaderRefuses(t *testing.T) {
 func TestReaderRefusesNginx(t *testing.T) {
 	const line = `192.0.2.7 - - [05/Jan/2026:12:00:00 +0000] "GET / HTTP/1.1" 200 1`
 	for text, want := range map[string]string{
-		"secret1 x\n": "line 1: it is not a line of the format combined, such as 192.0.2.7 - alice",
-		line + "\n192.0.2.7 - secret1 [05/Jan/2026 12:00] \"GET / HTTP/1.1\" 200 1":  "line 2: time is not a time, want one of nginx such as 05/Jan/2026:12:00:00 +0000",
-		line + "\n192.0.2.7 - secret 1 [05/Jan/2026:12:00:00 +0000] \"GET /\" 200 1": "line 2: user has U+0020",
+		"secret1 x\n": "line 1: it is not a line of a log in the common or combined format",
+		line + "\n192.0.2.7 - secret1 [05/Jan/2026 12:00] \"GET / HTTP/1.1\" 200 1":  "line 2: time is not a time, want one such as 05/Jan/2026:12:00:00 +0000",
+		line + "\n192.0.2.7 - secret 1 [05/Jan/2026:12:00:00 +0000] \"GET /\" 200 1": "line 2: it is not a line of a log in the common or combined format",
 	} {
 		checkRefused(t, Options{Format: Nginx, Activity: "act"}, text, want)
 	}
+	const fields = `want a field of a log in the common or combined format: remote_addr, ident, remote_user, time_local, request, `
 	for columns, want := range map[Columns]string{
-		{User: "remote_user"}: "line 1: remote_user is -, want the name of a user",
-		{Time: "time"}:        `line 1: --columns time is "time", want time_local`,
-		{User: "user"}:        `line 1: --columns user is "user", want remote_addr or remote_user`,
-		{Activity: "path"}:    `line 1: --columns activity is "path", want request`,
+		{User: "remote_user"}: "line 1: remote_user is empty or -, want a user; --columns user=NAME names another field",
+		{Time: "time"}:        `line 1: --columns time is "time", ` + fields,
+		{User: "user"}:        `line 1: --columns user is "user", ` + fields,
+		{Activity: "path"}:    `line 1: --columns activity is "path", ` + fields,
 	} {
 		checkRefused(t, Options{Format: Nginx, Columns: columns}, line, want)
+		checkRefused(t, Options{Columns: columns}, line, want)
 	}
 }
 
@@ -109,5 +109,5 @@ func TestWrongSubjects(t *testing.T) {
 	checkRefused(t, room, "time,user\n1767571200,secret1\n", `line 1: the header time,user has no column "room", want`)
 	checkRefused(t, room, "time,user,room\n1767571200,secret1,secret 2\n", "line 2: room has U+0020")
 	checkRefused(t, room, `{"time":1767571200,"user":"secret1","room":["secret1"]}`, "line 1: room is neither a string nor a number")
-	checkRefused(t, Options{Format: Nginx, Activity: "act", Subjects: []string{"room"}}, "192.0.2.7 - - [05/Jan/2026:00:00:01 +0000] \"GET /\" 200 5\n", "line 1: a log of nginx has no column for a subject")
+	checkRefused(t, Options{Format: Nginx, Activity: "act", Subjects: []string{"room"}}, "192.0.2.7 - - [05/Jan/2026:00:00:01 +0000] \"GET /\" 200 5\n", `line 1: --columns room is "room", want a field of a log in`)
 }

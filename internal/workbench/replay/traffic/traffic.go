@@ -1,8 +1,8 @@
 // Package traffic reads recorded requests from files.
 //
-// A file is CSV with a header, JSON lines, or an nginx log in the format
-// "combined". It can be compressed with gzip. [Reader] recognizes CSV, JSON and
-// gzip by their content.
+// A file is CSV with a header, JSON lines, the log of a web server or of AWS, or
+// an export of CloudWatch that holds such lines. It can be compressed with gzip or
+// zstd. [Reader] recognizes all of them by their content.
 //
 // For example, this file is read with the columns time=ts,user=account:
 //
@@ -36,25 +36,31 @@ type Line struct {
 const mostSubjects = 3
 
 // Options describe the form of the files. The zero Options read CSV and JSON with
-// the fields time, user and activity.
+// the fields time, user and activity, and the known logs.
 type Options struct {
 	Format   Format
 	Columns  Columns
 	Unit     Unit
-	Activity string   // of lines that name no activity; empty: each line must name one
-	Subjects []string // names of subjects that lines have, such as room; at most mostSubjects
-	SkipBad  bool     // skip lines that are no requests, instead of ending with an error
+	Activity string         // of lines that name no activity; empty: each line must name one
+	Patterns []string       // activities in which * stands for any text; a line whose activity fits has this one
+	Subjects []string       // names of subjects that lines have, such as room; at most mostSubjects
+	SkipBad  bool           // skip lines that are no requests, instead of ending with an error
+	Zone     *time.Location // of times without a zone; nil: UTC
+	Hops     int            // which address of X-Forwarded-For counts, from the end; 0 and 1: the last one
 }
 
 // A Format is how a file is written.
 type Format string
 
-// The formats. Auto is JSON if the first line begins with {, and otherwise CSV.
+// The formats. Auto recognizes the others, but Fields, and the known logs. Nginx is
+// the common and the combined format of nginx and Apache. Fields are fields between
+// spaces, which the columns name by their numbers.
 const (
-	Auto  Format = ""
-	CSV   Format = "csv"
-	JSON  Format = "json"
-	Nginx Format = "nginx"
+	Auto   Format = ""
+	CSV    Format = "csv"
+	JSON   Format = "json"
+	Nginx  Format = "nginx"
+	Fields Format = "fields"
 )
 
 // A File is a source of requests. Errors refer to it by its name.
@@ -65,8 +71,8 @@ type File struct {
 
 // A Tally counts what was unusual in the lines so far.
 type Tally struct {
-	Back     int64         // lines whose time is before that of an earlier line of their file: the clock stepped back
-	Furthest time.Duration // the largest step back
+	Back     int64         // lines out of order: their time is before that of an earlier line of their file
+	Furthest time.Duration // the largest such difference
 
 	Bad      int64    // lines that were skipped because they are no requests
 	FirstBad []string // what is wrong with the first of them, with file and line; at most mostBad
@@ -74,10 +80,21 @@ type Tally struct {
 
 const mostBad = 3
 
+// A Source is how a file was read.
+type Source struct {
+	Format    string `json:"format,omitempty"`    // of a known log, with its article: an ALB log
+	User      string `json:"user,omitempty"`      // the fields that named users, if the caller did not choose
+	Address   bool   `json:"address,omitempty"`   // they are addresses of clients
+	Zone      string `json:"zone,omitempty"`      // of the times without a zone; empty: there are none
+	Backwards bool   `json:"backwards,omitempty"` // the file ran backwards, and was read from its end
+}
+
 // A Reader reads the requests of several files in the order of their time. It
-// holds a few lines of each file in memory.
+// holds the lines of ten minutes of each file in memory, at most 65,536, and
+// a whole file if it runs backwards.
 type Reader struct {
 	Tally
+	all    []*file
 	unread []*file // all files, before the first request
 	files  []*file // those with more requests; the first one has the earliest head
 	name   string  // of all files, for errors
@@ -88,9 +105,10 @@ func NewReader(o Options, files ...File) *Reader {
 	r := &Reader{}
 	var names []string
 	for _, f := range files {
-		r.unread = append(r.unread, &file{Options: o, name: f.Name, raw: f.Text, clock: clock{set: o.Unit}, tally: &r.Tally})
+		r.unread = append(r.unread, &file{Options: o, name: f.Name, raw: f.Text, clock: clock{set: o.Unit, zone: o.Zone}, tally: &r.Tally, order: order{tally: &r.Tally}})
 		names = append(names, f.Name)
 	}
+	r.all = r.unread
 	r.name = strings.Join(names, ", ")
 	return r
 }
@@ -98,12 +116,45 @@ func NewReader(o Options, files ...File) *Reader {
 // Name returns the names of the files, for messages.
 func (r *Reader) Name() string { return r.name }
 
+// Sources returns how the files were read so far, each way once. It has none for
+// a file of CSV or JSON lines that needs no explanation.
+func (r *Reader) Sources() (all []Source) {
+	for _, f := range r.all {
+		s := f.source()
+		i := slices.IndexFunc(all, func(o Source) bool { return o.Format == s.Format && o.Zone == s.Zone && o.Backwards == s.Backwards })
+		switch {
+		case s == Source{}:
+		case i < 0:
+			all = append(all, s)
+		default:
+			all[i] = all[i].with(s)
+		}
+	}
+	return all
+}
+
+// with returns s with the users of another file of its kind. Addresses are the last ones.
+func (s Source) with(other Source) Source {
+	if s.Address {
+		s, other = other, s
+	}
+	names := strings.Split(s.User, ", ")
+	for name := range strings.SplitSeq(other.User, ", ") {
+		if name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	s.User = strings.TrimPrefix(strings.Join(names, ", "), ", ")
+	s.Address = s.Address && other.Address
+	return s
+}
+
 // Next returns the next request, or io.EOF if there is none. Any other error
 // names the file, the line and the field that is wrong.
 //
 // The files of several servers can cover the same time: Next always takes the
-// earliest request. Each file must be in the order of time itself, apart from
-// small steps back.
+// earliest request. Each file must be in the order of time itself, forwards or
+// backwards, with lines that are at most ten minutes out of order.
 func (r *Reader) Next() (Line, error) {
 	if r.unread != nil {
 		for _, f := range r.unread {
