@@ -65,7 +65,14 @@ func (c *statusCommand) Run(ctx context.Context, con session) error {
 	if err != nil {
 		return err
 	}
-	for _, line := range unreadable(con.guards, key, items, con.now()) {
+	var lines []string
+	for k, item := range items {
+		if u, ok := unreadOf(con.guards, k, item, con.now()); ok {
+			lines = append(lines, u.String())
+		}
+	}
+	slices.Sort(lines)
+	for _, line := range lines {
 		con.note(line)
 	}
 	con.warnOfTier(c.Tier, changed.Limits())
@@ -102,6 +109,10 @@ func statusTable(list []standing) (t textTable) {
 			each = []figures{s.figures}
 		}
 		for _, f := range each {
+			if len(s.Unreadable) > 0 { // the figures mean nothing
+				t.row(limitOf(s.Activity, f.Name), "unreadable", "", "", s.Live.String())
+				continue
+			}
 			t.row(limitOf(s.Activity, f.Name), used(f.ActivityCount, f.Limit, s.Prepaid), fmt.Sprint(f.Remaining), waitMs(f.WaitTime), s.Live.String())
 		}
 	}
@@ -161,36 +172,48 @@ func unusable(a limits.Activity, key string, p policy.Policy, item ratelimit.Ite
 	return ratelimit.Request{UserID: key, Activity: a.Name, Group: a.Group, Policy: p, Count: 1, ID: "status"}.Unusable(now, item)
 }
 
-// unreadable returns a line for each item that has an attribute of the wrong type which
-// guards need. Guards decide such an activity as in an outage, and its figures mean nothing.
-func unreadable(guards limits.Guards, whoseKey string, items map[ratelimit.Key]ratelimit.Item, at time.Time) (lines []string) {
-	for key, item := range items {
-		all := countedIn(guards, key.Activity)
-		var needed []string
-		if len(all) == 0 || all[0].Unlimited { // no guard decides by it, and its figures can't be shown
-			needed = item.Unread
-		}
-		for _, a := range all {
-			if p := a.Part(subjectOf(key.UserID)).Limit; !p.IsZero() {
-				needed = append(needed, unusable(a, key.UserID, p, item, at.UnixMilli())...)
-			}
-		}
-		if needed = slices.Compact(slices.Sorted(slices.Values(needed))); len(needed) == 0 {
-			continue
-		}
-		repair, whose := "guards erase "+option(whoseKey), key.Activity
-		if clears(all, key, at) {
-			repair = "guards reset " + option(whoseKey) + " " + all[0].Name
-		}
-		if len(all) > 0 && all[0].Group != "" {
-			whose = groupOf(all)
-		}
-		lines = append(lines, fmt.Sprintf("an item of %s can't be read, so its figures mean nothing: %s has the wrong type; %s repairs it",
-			whose, strings.Join(needed, ", "), repair))
-	}
-	slices.Sort(lines)
-	return lines
+// An unread is an item that has an attribute of the wrong type which guards need. They decide
+// by it as in an outage, and its figures mean nothing.
+type unread struct {
+	whose
+	Item       string   `json:"item"` // an activity or a group
+	Attributes []string `json:"attributes"`
+	Repair     string   `json:"repair"` // what helps
 }
+
+func (u unread) String() string {
+	return fmt.Sprintf("an item of %s can't be read, so its figures mean nothing: %s has the wrong type; %s", u.Item, strings.Join(u.Attributes, ", "), u.Repair)
+}
+
+// unreadOf returns what is wrong with an item, and false if guards can read it.
+func unreadOf(guards limits.Guards, key ratelimit.Key, item ratelimit.Item, at time.Time) (u unread, ok bool) {
+	all := countedIn(guards, key.Activity)
+	u = unread{whose: whoseOf(key.UserID), Item: key.Activity}
+	if len(all) == 0 || all[0].Unlimited { // no guard decides by it, and its figures can't be shown
+		u.Attributes = slices.Clone(item.Unread)
+	}
+	for _, a := range all {
+		if p := a.Part(subjectOf(key.UserID)).Limit; !p.IsZero() {
+			u.Attributes = append(u.Attributes, unusable(a, key.UserID, p, item, at.UnixMilli())...)
+		}
+	}
+	if u.Attributes = slices.Compact(slices.Sorted(slices.Values(u.Attributes))); len(u.Attributes) == 0 {
+		return u, false
+	}
+	switch whose := option(key.UserID); {
+	case clears(all, key, at):
+		u.Repair = "guards reset " + whose + " " + all[0].Name + " repairs it"
+	case key.Window != 0: // no guard reads it any more
+		u.Repair = "it expires by itself"
+	default:
+		u.Repair = "guards erase " + whose + " repairs it, and deletes all else of " + shown(key.UserID)
+	}
+	if len(all) > 0 && all[0].Group != "" {
+		u.Item = groupOf(all)
+	}
+	return u, true
+}
+
 
 // clears reports whether a reset deletes the item with this key, which counts these
 // activities. It deletes the current item of an activity that has a limit. Of a

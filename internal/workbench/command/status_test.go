@@ -21,13 +21,16 @@ func TestUnreadableItems(t *testing.T) {
 	p.put(map[string]string{"userId": "u3", "activityWindow": "create_post#28333333", "activity": "create_post", "activityCount": "3"})
 	p.put(map[string]string{"userId": "u4", "activityWindow": "like#28333334", "activity": "like", "activityCount": "3"})
 	p.put(map[string]string{"userId": "u5", "activityWindow": "create_post#28333334", "activity": "create_post", "note": "3", "w": "3"}) // no guard needs these
+	p.contains("status --user u1", "create_post          unreadable\n", "update_post          0/10        10\n")
+	p.contains("top --yes", `UNREADABLE  ITEM`, "u1          create_post", "activityCount  guards reset --user u1 create_post repairs it\n", "t              guards erase --user u2 repairs it")
+	p.contains("top --yes --json", `{"userId":"u1","item":"create_post","attributes":["activityCount"],"repair":"guards reset --user u1 create_post repairs it"}`)
 	for _, tt := range []struct {
 		command string
 		status  int
 		message string // on stderr
 	}{
 		{"status --user u1", done, "guards: an item of create_post can't be read, so its figures mean nothing: activityCount has the wrong type; guards reset --user u1 create_post repairs it\n"},
-		{"status --user u1", done, "guards: an item of old_activity can't be read, so its figures mean nothing: activityCount has the wrong type; guards erase --user u1 repairs it\n"},
+		{"status --user u1", done, "guards: an item of old_activity can't be read, so its figures mean nothing: activityCount has the wrong type; it expires by itself\n"},
 		{"status --user u1 --json", done, "activityCount has the wrong type"},
 		{"check create_post --user u1 --store dynamodb", unreachable, "wrong type"},
 		{"check update_post --user u1 --store dynamodb", done, ""},
@@ -36,13 +39,13 @@ func TestUnreadableItems(t *testing.T) {
 		{"status --user u1", done, ""},
 		{"check create_post --user u1 --store dynamodb", done, ""},
 
-		{"status --user u2", done, "guards: an item of update_member_role can't be read, so its figures mean nothing: t has the wrong type; guards erase --user u2 repairs it\n"},
+		{"status --user u2", done, "guards: an item of update_member_role can't be read, so its figures mean nothing: t has the wrong type; guards erase --user u2 repairs it, and deletes all else of u2\n"},
 		{"reset update_member_role --user u2 --yes", wrongUse, "update_member_role can't be reset"},
 		{"erase --user u2 --yes", done, ""},
-		{"status --user u3", done, "guards erase --user u3 repairs it\n"}, // of the window before, which a reset does not delete
+		{"status --user u3", done, "it expires by itself\n"}, // of the window before, which a reset does not delete
 		{"status --user u5", done, ""},
 		{"check create_post --user u5 --store dynamodb", done, ""},
-		{"status --user u4", done, "guards erase --user u4 repairs it\n"}, // like is unlimited, so a reset deletes nothing
+		{"status --user u4", done, "it expires by itself\n"}, // like is unlimited, so a reset deletes nothing
 	} {
 		status, out, log := p.run(tt.command)
 		if status != tt.status || !strings.Contains(log, tt.message) || tt.message == "" && log != "" {

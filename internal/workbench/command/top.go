@@ -38,7 +38,8 @@ one was granted, and a user of a higher tier can have used more than the limit.
 Activities of a group share an item, which has one row: that of the activity and the
 limit of which most is used. With --activity, it is that activity's row. A subject is in
 the list beside the users, such as room=r42. Instances can hold some of what is used of a
-prepaid limit; the table does not tell how much.
+prepaid limit; the table does not tell how much. Items that can't be read are listed
+below the users, with what helps.
 Examples:
   guards top
   guards top --activity {activity} --near 50
@@ -192,6 +193,8 @@ type ranking struct {
 	Found int64     `json:"found"` // users or subjects and activities at or above near
 	Users []ranked  `json:"users"` // the first ones of them
 
+	Unreadable []unread `json:"unreadable,omitempty"` // at most mostUnread
+
 	rows    int
 	guards  limits.Guards
 	counted map[string][]limits.Activity // the activities to show, by the name of their items
@@ -213,9 +216,18 @@ func rankedActivities(guards limits.Guards, only string) map[string][]limits.Act
 	return counted
 }
 
+// mostUnread is how many unreadable items a ranking lists.
+const mostUnread = 100
+
 // add adds an item, if its window is current and its user is near the limit. The item
 // of a group is added for the activity that is nearest to its limit.
 func (r *ranking) add(k ratelimit.Key, item ratelimit.Item) {
+	if u, ok := unreadOf(r.guards, k, item, r.At); ok {
+		if len(r.Unreadable) < mostUnread {
+			r.Unreadable = append(r.Unreadable, u)
+		}
+		return // its figures mean nothing
+	}
 	most, nearest := ranked{Percent: -1}, limits.Activity{}
 	for _, a := range r.counted[k.Activity] {
 		if one, ok := r.rank(k, a, item); ok && one.Percent > most.Percent {
@@ -287,6 +299,13 @@ func (r *ranking) print(con session, c *topCommand) error {
 	}
 	if rest := r.Found - int64(len(r.Users)); rest > 0 {
 		t.row(fmt.Sprintf("and %d more: see --rows", rest))
+	}
+	if len(r.Unreadable) > 0 {
+		t.row()
+		t.head("UNREADABLE", "ITEM", "ATTRIBUTES", "WHAT HELPS")
+	}
+	for _, u := range r.Unreadable {
+		t.row(shown(u.key()), u.Item, strings.Join(u.Attributes, ", "), u.Repair)
 	}
 	t.explain(slices.ContainsFunc(r.Users, func(u ranked) bool { return u.Prepaid }), countsLeases)
 	return t.below(con, fmt.Sprintf("%s UTC: %d at %d %% of a limit or more, among %s (%s), in %s",
