@@ -89,7 +89,7 @@ func TestTheWorstOfManyUsers(t *testing.T) {
 
 func TestTrafficWithoutRequests(t *testing.T) {
 	for text, want := range map[string]string{
-		"time,user,activity\n":                     "t contains no requests, want CSV with a header and lines below it, JSON lines or an nginx log",
+		"time,user,activity\n":                     "t contains no requests, want CSV with a header and lines below it, JSON lines or a log",
 		"time,user,activity\n1,u1,view\n1,u1,ac\n": `t has no request of the activity "act", only of ac, view`,
 	} {
 		r := &Replay{Activity: "act", Policy: policy.Must("2/1m")}
