@@ -146,8 +146,10 @@ func length(ms int64) string {
 		return fmt.Sprintf("%d ms", ms)
 	case ms < 120_000:
 		return fmt.Sprintf("%d s", (ms+999)/1000)
-	case ms < 7_200_000:
+	case ms <= 59*60_000:
 		return fmt.Sprintf("%d min", (ms+59_999)/60_000)
+	case ms < 86_400_000:
+		return fmt.Sprintf("%d h %d min", (ms+59_999)/3_600_000, (ms+59_999)%3_600_000/60_000)
 	}
 	return fmt.Sprintf("%d h", (ms+3_599_999)/3_600_000)
 }

@@ -229,3 +229,13 @@ func TestTheLabelOfALimitIsWhole(t *testing.T) {
 		}
 	}
 }
+
+func TestTimesAreInHoursAndMinutes(t *testing.T) {
+	for minutes, want := range map[int64]string{5: "5 min", 59: "59 min", 60: "1 h 0 min", 69: "1 h 9 min", 23*60 + 59: "23 h 59 min", 48 * 60: "48 h"} {
+		line := sample()
+		line.Densest.To = line.Densest.From + minutes*60_000
+		if _, text := elements(t, draw(t, line)); !strings.Contains(text, "here in "+want+"\n") {
+			t.Errorf("the picture of %d minutes does not say %q", minutes, want)
+		}
+	}
+}
