@@ -3,7 +3,9 @@ package findings
 import (
 	"fmt"
 	"html"
+	"math"
 	"strings"
+	"unicode/utf8"
 )
 
 // A Chart is a picture with a bar for each value.
@@ -24,7 +26,8 @@ type Bar struct {
 // Sizes of a chart, in pixels.
 const (
 	chartWidth = 720
-	labelWidth = 250
+	labelWidth = 250 // at least
+	letterMost = 8.3 // of a label; the mean in wide fonts such as DejaVu Sans
 	textWidth  = 110
 	barHeight  = 26
 	barsTop    = 44
@@ -40,6 +43,10 @@ func (c Chart) SVG() []byte {
 	for _, bar := range c.Bars {
 		most = max(most, bar.Value)
 	}
+	labels := float64(labelWidth)
+	for _, bar := range c.Bars {
+		labels = max(labels, math.Ceil(letterMost*float64(utf8.RuneCountInString(bar.Label)))+16)
+	}
 	height := barsTop + barHeight*len(c.Bars) + 8
 	var b strings.Builder
 	line := func(format string, args ...any) { _, _ = fmt.Fprintf(&b, format+"\n", args...) }
@@ -53,11 +60,11 @@ func (c Chart) SVG() []byte {
 		}
 		width := 1.0
 		if most > 0 {
-			width = max(1, bar.Value/most*(chartWidth-labelWidth-textWidth))
+			width = max(1, bar.Value/most*(chartWidth-labels-textWidth))
 		}
-		line(`<text x="%d" y="%d" text-anchor="end">%s</text>`, labelWidth-8, y+17, html.EscapeString(bar.Label))
-		line(`<rect class="%s" x="%d" y="%d" width="%.1f" height="%d"/>`, class, labelWidth, y+2, width, barHeight-6)
-		line(`<text x="%.1f" y="%d">%s</text>`, labelWidth+width+8, y+17, html.EscapeString(bar.Text))
+		line(`<text x="%v" y="%d" text-anchor="end">%s</text>`, labels-8, y+17, html.EscapeString(bar.Label))
+		line(`<rect class="%s" x="%v" y="%d" width="%.1f" height="%d"/>`, class, labels, y+2, width, barHeight-6)
+		line(`<text x="%.1f" y="%d">%s</text>`, labels+width+8, y+17, html.EscapeString(bar.Text))
 	}
 	line(`</svg>`)
 	return []byte(b.String())

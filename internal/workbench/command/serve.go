@@ -325,7 +325,7 @@ func (c session) words(s served) string {
 		return c.paint(red, "error"+status) + " " + visible(s.Error)
 	}
 	var a struct {
-		Activity, Op, Reason                    string
+		Activity, Op, Reason, LimitedBy         string
 		Allowed                                 bool
 		ActivityCount, Limit, WaitTime, Crossed int64
 	}
@@ -334,7 +334,11 @@ func (c session) words(s served) string {
 	}
 	text := fmt.Sprintf("%s %s: %s, %s", a.Op, a.Activity, c.verdict(a.Allowed, a.Reason), a.Reason)
 	if a.Limit > 0 {
-		text += fmt.Sprintf(", %d/%d used", a.ActivityCount, a.Limit) + words.Crossed(a.Crossed)
+		text += fmt.Sprintf(", %d/%d used", a.ActivityCount, a.Limit)
+		if a.LimitedBy != "" { // such as room; it has no id
+			text += " of " + visible(a.LimitedBy)
+		}
+		text += words.Crossed(a.Crossed)
 	}
 	if a.WaitTime > 0 {
 		text += ", wait " + waitMs(a.WaitTime)

@@ -58,3 +58,19 @@ func TestServeCleanup(t *testing.T) {
 		}
 	}
 }
+
+// The log names the limit or the subject that refused, without its id.
+func TestTheLogNamesWhatRefuses(t *testing.T) {
+	endpoint, log := serveGuards(t, rooms, atPinned)
+	for _, user := range []string{"u1", "u2"} {
+		post(t, invocations(endpoint, "rooms-guard"), `{"userId": "`+user+`", "activity": "write", "count": 3, "subjects": {"room": "r42"}}`)
+	}
+	for _, line := range []string{"check write: allowed, ok, 3/3 used", "check write: refused, limited, 3/4 used of room, wait "} {
+		if !strings.Contains(log.String(), line) {
+			t.Errorf("the log lacks %q:\n%s", line, log)
+		}
+	}
+	if strings.Contains(log.String(), "r42") {
+		t.Errorf("the log names a room:\n%s", log)
+	}
+}

@@ -23,7 +23,7 @@ func wait(d time.Duration) string {
 		return fmt.Sprintf("%d ms", ms)
 	case s < 120:
 		return fmt.Sprintf("%d s", s)
-	case s < 2*3600:
+	case s <= 59*60:
 		return fmt.Sprintf("%d min", (s+59)/60)
 	case s < 3*24*3600:
 		return fmt.Sprintf("%d h %d min", (s+59)/3600, (s+59)%3600/60)

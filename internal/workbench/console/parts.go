@@ -34,6 +34,16 @@ func (r request) subjectOf(limit string) string {
 	return ""
 }
 
+// by names the subject that refused a call as the page shows it, such as room=r42. It is empty
+// if nothing did, or the user's own limit.
+func (c *call) by() string {
+	name := c.subjectOf(c.LimitedBy)
+	if c.Allowed || name == "" {
+		return ""
+	}
+	return name + "=" + c.Subjects[name]
+}
+
 // of returns the answer to r with the figures of one part only. It returns false if the
 // answer has none of it, as a refusal from memory has only those of the limit that refused.
 func (a answer) of(r request, subject string) (answer, bool) {

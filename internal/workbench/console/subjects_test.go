@@ -67,6 +67,12 @@ func TestWindowsOfSubjects(t *testing.T) {
 	if !strings.Contains(seen, `"again":"{\"userId\":\"u2\",\"activity\":\"write\",\"count\":2,\"subjects\":{\"room\":\"r42\"}}"`) {
 		t.Errorf("the windows are %s", seen)
 	}
+	if !strings.Contains(seen, `"refused":"Refused by room=r42."`) {
+		t.Errorf("the window of u2 does not name the room:\n%s", seen)
+	}
+	if page := html.UnescapeString(r.get("/")); !strings.Contains(page, `data-text="detail">room=r42: 3 of 4 used, 1 left`) {
+		t.Errorf("the answer to u2 does not name the room:\n%s", page)
+	}
 	if got := r.send("GET", "/console/picture.svg?user=u2&activity=write", ""); got.StatusCode != 404 {
 		t.Errorf("the picture of u2 has what the room refused: %d", got.StatusCode)
 	}

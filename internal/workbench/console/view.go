@@ -151,6 +151,9 @@ func (c *Console) detail(made call) string {
 		text = made.Reason
 	default:
 		text = made.text() + words.Crossed(made.Crossed)
+		if by := made.by(); by != "" {
+			text = by + ": " + text
+		}
 	}
 	if made.Granted > 0 && made.Granted < made.Count && made.Op != guard.Renew {
 		text = fmt.Sprintf("%d of %d granted, %s", made.Granted, made.Count, text)
@@ -191,8 +194,11 @@ func (c *Console) window(w *window) windowView {
 	}
 	if w.again != nil {
 		v.PassesAt, v.Again, v.Refused = w.passesAt, string(w.again.json()), "Refused."
-		if w.place > 0 {
+		switch {
+		case w.place > 0:
 			v.Refused = "Delayed."
+		case w.by != "":
+			v.Refused = "Refused by " + w.by + "."
 		}
 	}
 	return v

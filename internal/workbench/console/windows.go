@@ -34,6 +34,7 @@ type window struct {
 	bars     []figures
 	passesAt int64    // when the refused request can pass; 0: none was refused
 	place    int64    // the place that a delayed request was given; 0: none
+	by       string   // the subject that refused it, such as room=r42; empty: the user's own limit
 	again    *request // the event that asks once more for what was refused; nil: nothing was
 	unknown  string   // why the figures may be old; empty: they are not
 	last     int64    // the number of its last event
@@ -103,7 +104,7 @@ func (w *windows) addPart(c call, p part, group string, now int64) {
 	switch {
 	case c.Op == guard.Check && !c.Allowed:
 		known.passesAt, known.place = now+c.WaitTime, c.Place
-		known.again = again(c)
+		known.again, known.by = again(c), c.by()
 	case c.Op != guard.Status && c.Op != guard.Renew:
 		known.passed()
 	}
@@ -153,7 +154,7 @@ func (w *window) held(now int64) string {
 }
 
 // passed forgets what was refused.
-func (w *window) passed() { w.passesAt, w.place, w.again = 0, 0, nil }
+func (w *window) passed() { w.passesAt, w.place, w.again, w.by = 0, 0, nil, "" }
 
 // set brings the figures of an answer.
 func (w *window) set(a answer, now int64) {

@@ -31,7 +31,7 @@ async function moveClock(how) {
 function duration(ms) {
   const s = Math.ceil(ms / 1000);
   if (s < 120) return `${s} s`;
-  if (s < 7200) return `${Math.floor(s / 60)} min ${s % 60} s`;
+  if (s < 3600) return `${Math.floor(s / 60)} min ${s % 60} s`;
   if (s < 172800) return `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min`;
   return `${Math.floor(s / 86400)} days`;
 }
@@ -175,6 +175,13 @@ async function call(guard, event) {
   return response.headers.has("X-Amz-Function-Error") ? { error: `${reply.errorType}: ${reply.errorMessage}` } : { reply };
 }
 
+// by names the subject that refused, such as room=r42, after a space. It is empty for the user.
+function by(event, reply) {
+  const name = (reply.limitedBy ?? "").split(".")[0];
+  const id = event.subjects?.[name];
+  return id === undefined ? "" : ` by ${name}=${id}`;
+}
+
 // ask sends an event several times, one after the other, and says how it went.
 async function ask(guard, event, times = 1) {
   let allowed = 0;
@@ -202,7 +209,7 @@ async function ask(guard, event, times = 1) {
     sentence += event.op === "status" ? "Would be allowed." : times > 1 ? "" : "Allowed.";
   } else {
     const delayed = reply.readyAt !== undefined;
-    sentence += (event.op === "status" ? "Would be refused." : delayed ? "Delayed." : "Refused.");
+    sentence += `${event.op === "status" ? "Would be refused" : delayed ? "Delayed" : "Refused"}${by(event, reply)}.`;
     sentence += ` It can pass in ${duration(reply.waitTime)}.`;
     mark = delayed ? "◆" : "✕";
   }

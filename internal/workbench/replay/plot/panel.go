@@ -17,7 +17,7 @@ func (p *picture) panel(of *replay.Panel) {
 		height = oneOfMany
 	}
 	if len(p.t.Panels) > 1 {
-		p.text("b", "start", left, p.y+12*pixel, "limit “"+of.Name+"”")
+		p.text("b", "start", p.left, p.y+12*pixel, "limit “"+of.Name+"”")
 		p.y += 20 * pixel
 	}
 	piles, rows := p.piles(of)
@@ -32,9 +32,9 @@ func (p *picture) panel(of *replay.Panel) {
 	}
 	p.windows(of, plot.top, plot.bottom)
 	if lane > 0 {
-		p.rect("lane", left, top, right-left, lane)
+		p.rect("lane", p.left, top, right-p.left, lane)
 		p.pile(piles, top+lane-8*pixel)
-		p.text("s", "end", left-8*pixel, top+lane-5*pixel, held(of))
+		p.text("s", "end", p.left-labelEnd, top+lane-5*pixel, held(of))
 	}
 	for _, w := range of.Windows {
 		if w.Start >= p.t.From {
@@ -69,7 +69,7 @@ func (s scale) y(count int64) px {
 func (p *picture) windows(of *replay.Panel, top, bottom px) {
 	for _, w := range of.Windows {
 		if w.Key%2 == 1 {
-			from, to := max(left, p.x(w.Start)), min(right, p.x(w.End))
+			from, to := max(p.left, p.x(w.Start)), min(right, p.x(w.End))
 			p.rect("odd", from, top, max(0, to-from), bottom-top)
 		}
 	}
@@ -97,15 +97,27 @@ func (p *picture) curve(of *replay.Panel, plot scale) {
 // scaleMarks draws the lines at 0 and at the limit, with their numbers.
 func (p *picture) scaleMarks(of *replay.Panel, plot scale) {
 	number := func(class string, count int64, text string) {
-		p.text(class, "end", left-8*pixel, plot.y(count)+4*pixel, text)
+		p.text(class, "end", p.left-labelEnd, plot.y(count)+4*pixel, text)
 	}
 	number("s", 0, "0")
 	if half := of.Limit / 2; of.Limit%2 == 0 {
 		number("s", half, fmt.Sprint(half))
 	}
-	number("b", of.Limit, fmt.Sprint("limit ", of.Limit))
-	p.line("limit", left, plot.y(of.Limit), right, plot.y(of.Limit))
-	p.line("axis", left, plot.bottom, right, plot.bottom)
+	number("b", of.Limit, limitLabel(of.Limit))
+	p.line("limit", p.left, plot.y(of.Limit), right, plot.y(of.Limit))
+	p.line("axis", p.left, plot.bottom, right, plot.bottom)
+}
+
+// labelEnd is the distance from the end of a label to the axis.
+const labelEnd = 8 * pixel
+
+func limitLabel(limit int64) string { return fmt.Sprint("limit ", limit) }
+
+// widthOf returns the width of a label of a limit in the widest of the usual fonts, which is
+// DejaVu Sans Bold.
+func widthOf(label string) px {
+	const word, digit = 38 * pixel, 91 * pixel / 10
+	return word + px(len(label)-len("limit "))*digit
 }
 
 func held(of *replay.Panel) string {

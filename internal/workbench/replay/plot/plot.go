@@ -17,7 +17,7 @@ import (
 
 const (
 	width        = 800 * pixel
-	left         = 78 * pixel // of the time axis
+	leastLeft    = 78 * pixel // of the time axis
 	right        = width - 34*pixel
 	inset        = 6 * pixel // room for a mark at either end of the axis
 	plotHeight   = 150 * pixel
@@ -31,15 +31,21 @@ const (
 // A picture is a canvas that is filled from top to bottom.
 type picture struct {
 	canvas
-	all []*replay.Timeline // several are compared
-	t   *replay.Timeline   // the one that is being drawn
-	y   px                 // where the next part begins
+	all  []*replay.Timeline // several are compared
+	t    *replay.Timeline   // the one that is being drawn
+	left px                 // of the time axis
+	y    px                 // where the next part begins
 }
 
 // SVG draws one timeline, or several of the same user and the same period below
 // each other. It writes the same bytes for the same timelines, on every machine.
 func SVG(w io.Writer, timelines ...*replay.Timeline) error {
-	p := &picture{all: timelines, t: timelines[0]}
+	p := &picture{all: timelines, t: timelines[0], left: leastLeft}
+	for _, t := range timelines {
+		for _, of := range t.Panels {
+			p.left = max(p.left, labelEnd+widthOf(limitLabel(of.Limit))+2*pixel)
+		}
+	}
 	p.heading()
 	for _, t := range timelines {
 		p.t = t
@@ -75,8 +81,8 @@ var shapes = [...]string{replay.Allowed: "allowed", replay.Refused: "refused", r
 
 // x returns the place of a time on the axis.
 func (p *picture) x(at int64) px {
-	const axis = int64(right - left - 2*inset)
-	return left + inset + px(axis*(at-p.t.From)/(p.t.To-p.t.From))
+	axis := int64(right - p.left - 2*inset)
+	return p.left + inset + px(axis*(at-p.t.From)/(p.t.To-p.t.From))
 }
 
 // densest draws a bracket around the time with the most allowed requests.
@@ -94,8 +100,8 @@ func (p *picture) densest() {
 	const half = 150 * pixel // at least half the width of the text
 	x, anchor := (from+to)/2, "middle"
 	switch {
-	case x < left+half:
-		x, anchor = max(from, left), "start"
+	case x < p.left+half:
+		x, anchor = max(from, p.left), "start"
 	case x > right-half:
 		x, anchor = min(to, right), "end"
 	}
@@ -140,8 +146,10 @@ func length(ms int64) string {
 		return fmt.Sprintf("%d ms", ms)
 	case ms < 120_000:
 		return fmt.Sprintf("%d s", (ms+999)/1000)
-	case ms < 7_200_000:
+	case ms <= 59*60_000:
 		return fmt.Sprintf("%d min", (ms+59_999)/60_000)
+	case ms < 86_400_000:
+		return fmt.Sprintf("%d h %d min", (ms+59_999)/3_600_000, (ms+59_999)%3_600_000/60_000)
 	}
 	return fmt.Sprintf("%d h", (ms+3_599_999)/3_600_000)
 }

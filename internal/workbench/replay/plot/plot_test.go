@@ -207,3 +207,35 @@ func TestComparison(t *testing.T) {
 		t.Errorf("the picture says %s", text) // once in the description, and once above the panels
 	}
 }
+
+// The label of a limit begins inside the picture, in the widest of the usual fonts. In
+// DejaVu Sans Bold of 13 pixels, a digit has 9.05 pixels, and "limit " has 37.7.
+func TestTheLabelOfALimitIsWhole(t *testing.T) {
+	for _, limit := range []int64{1, 100, 1000, 25_000, 1_000_000} {
+		line := sample()
+		line.Panels[0].Limit = limit
+		all, text := elements(t, draw(t, line))
+		label := "limit " + strconv.FormatInt(limit, 10)
+		if !strings.Contains(text, label+"\n") {
+			t.Fatalf("the picture does not say %q", label)
+		}
+		for _, e := range all {
+			if e.Name.Local != "text" || attr(e, "text-anchor") != "end" || attr(e, "class") != "b" {
+				continue
+			}
+			if x, _ := strconv.ParseFloat(attr(e, "x"), 64); x < 37.7+9.05*float64(len(label)-len("limit ")) {
+				t.Errorf("%q ends at %v, so its beginning is outside of the picture", label, x)
+			}
+		}
+	}
+}
+
+func TestTimesAreInHoursAndMinutes(t *testing.T) {
+	for minutes, want := range map[int64]string{5: "5 min", 59: "59 min", 60: "1 h 0 min", 69: "1 h 9 min", 23*60 + 59: "23 h 59 min", 48 * 60: "48 h"} {
+		line := sample()
+		line.Densest.To = line.Densest.From + minutes*60_000
+		if _, text := elements(t, draw(t, line)); !strings.Contains(text, "here in "+want+"\n") {
+			t.Errorf("the picture of %d minutes does not say %q", minutes, want)
+		}
+	}
+}
