@@ -82,6 +82,23 @@ func TestMetricLinesOfTheRealBinaries(t *testing.T) {
 	}
 }
 
+// The real binary reads METRICS. Without metrics it decides and logs as usual.
+func TestMetricsCanBeOfTheGuardOrOff(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for choice, want := range map[string]string{"guard": `"Dimensions":[["Guard"]]`, "off": ""} {
+		i := r.start(t, "posts-guard", "METRICS="+choice)
+		if a, failed := ask(t, i, event("create_post")); !a.Allowed || failed != "" {
+			t.Errorf("METRICS=%s: %+v %s", choice, a, failed)
+		}
+		i.Stop()
+		lines := checkMetrics(t, i.Logs())
+		if (lines > 0) != (want != "") || !strings.Contains(i.Logs(), want) || strings.Contains(i.Logs(), `"Activity"`) {
+			t.Errorf("METRICS=%s: %d lines of metrics:\n%s", choice, lines, i.Logs())
+		}
+	}
+}
+
 // An instance under load writes one or two lines a second, and not one for each
 // decision. No count is lost when the instance is shut down, and Lambda does not
 // have to wait for its end.
