@@ -64,7 +64,7 @@ func TestOverridesEndByThemselves(t *testing.T) {
 func TestAnEndNeedsNoRead(t *testing.T) {
 	follow(t, func(t *testing.T, b bench) {
 		b.set("20/1m")
-		b.Ends = []byte(fmt.Sprintf(`{"create_post": {"limits": {"": {"of": "20/1m", "until": %q}}}}`, time.Now().Add(45*time.Second).Format(time.RFC3339Nano)))
+		b.Ends = fmt.Appendf(nil, `{"create_post": {"limits": {"": {"of": "20/1m", "until": %q}}}}`, time.Now().Add(45*time.Second).Format(time.RFC3339Nano))
 		b.look(20, 1)
 		terms := func() string {
 			return b.Limits().Terms(Case{Activity: activityOf(t, "create_post"), UserID: "u", At: time.Now()}).Limit.String()

@@ -170,11 +170,11 @@ func TestTheExtraFileReachesEachKey(t *testing.T) {
 		if i%5 != 0 || testing.Short() && i%25 != 0 || strings.HasPrefix(strings.Join(path, "."), "Metadata.shared.") || slices.Equal(path, []string{"Globals", "Function"}) {
 			continue
 		}
-		extra := ""
+		var extra strings.Builder
 		for depth, key := range path {
-			extra += strings.Repeat("  ", depth) + fmt.Sprintf("%q:\n", key)
+			extra.WriteString(strings.Repeat("  ", depth) + fmt.Sprintf("%q:\n", key))
 		}
-		sameAsValues(t, base, strings.TrimSuffix(extra, "\n")+[]string{" null\n", " {Own: [1, 2]}\n", " text # own\n"}[i%3])
+		sameAsValues(t, base, strings.TrimSuffix(extra.String(), "\n")+[]string{" null\n", " {Own: [1, 2]}\n", " text # own\n"}[i%3])
 	}
 }
 
