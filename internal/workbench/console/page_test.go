@@ -3,6 +3,7 @@ package console_test
 import (
 	"html"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -57,6 +58,29 @@ func TestTheClockCanBeFixed(t *testing.T) {
 	}
 	if got := r.own("/console/clock", `{"move": 1000}`); got.StatusCode != 409 || strings.TrimSpace(got.Text) != why {
 		t.Errorf("%d %s", got.StatusCode, got.Text)
+	}
+}
+
+// A clock that was moved by hours leaves the requests before and after it side by side.
+func TestThePictureLeavesOutEmptyWindows(t *testing.T) {
+	r := start(t, 0, nil)
+	const picture, ask = "/console/picture.svg?user=u1&activity=create_post", `{"userId": "u1", "activity": "create_post"}`
+	r.app("posts-guard", ask)
+	r.own("/console/clock", `{"move": 43200000}`)
+	r.app("posts-guard", ask)
+	svg := r.get(picture)
+	for _, want := range []string{">2 requests of the user u1 ", ", without the windows in which there was none: 2 allowed", " UTC, without empty windows<"} {
+		if !strings.Contains(svg, want) {
+			t.Errorf("the picture does not say %q:\n%s", want, svg)
+		}
+	}
+	var at []float64
+	for _, use := range regexp.MustCompile(`<use href="#allowed" x="([0-9.]+)"`).FindAllStringSubmatch(svg, -1)[1:] { // the first is in the legend
+		x, _ := strconv.ParseFloat(use[1], 64)
+		at = append(at, x)
+	}
+	if len(at) != 2 || at[1]-at[0] < 250 || at[1]-at[0] > 450 { // one minute of two
+		t.Errorf("the requests are drawn at %v", at)
 	}
 }
 

@@ -41,6 +41,7 @@ type Replay struct {
 	Activity string
 	Policy   policy.Policy     // not zero
 	Subjects []Subject         // for which each request counts, too; for Run and Compare
+	Times    []int64           // of the user's requests, if pictures are to leave out windows without one; for Timelines
 	Progress func(lines int64) // if set, called every 16,384 lines with the number of lines read so far
 }
 

@@ -18,7 +18,8 @@ type Timeline struct {
 	Policy   string // its text form
 	User     string
 	From, To int64
-	Whole    bool // the period contains all requests of the user
+	Whole    bool  // the period contains all requests of the user
+	Cuts     []Cut // in the period, in ascending order; none unless Replay.Times is set
 
 	Requests, Allowed, Refused, Delayed int64 // requests in the period
 
@@ -99,7 +100,9 @@ func (r *Replay) Timelines(ctx context.Context, t *traffic.Reader, reports []*Re
 		last = max(last, report.byID[u.ID].lastRun)
 	}
 	shown := Timeline{Activity: r.Activity, User: u.ID}
-	shown.From, shown.To, shown.Whole = u.period(reports[0].ruler, last)
+	if r.Policy.Queues() || !shown.sparse(reports[0].ruler, r.Times, u) {
+		shown.From, shown.To, shown.Whole = u.period(reports[0].ruler, last)
+	}
 	var drawings []*drawing
 	for _, p := range slices.Concat([]policy.Policy{r.Policy}, others) {
 		drawings = append(drawings, newDrawing(shown, p))
@@ -183,15 +186,15 @@ func newDrawing(t Timeline, p policy.Policy) *drawing {
 		panel := Panel{Name: rate.Name, Limit: empty.Limit}
 		windows := ruler{limits[i], rate.Window.Milliseconds()}
 		w := windows.at(max(0, t.From-1))
-		if windowed := empty.WindowKey != 0; windowed && (t.To-t.From)/(w.End-w.Start) <= mostBorders {
-			for ; w.Start <= t.To; w = windows.at(w.End) {
+		if windowed := empty.WindowKey != 0; windowed && t.Shown(t.To)/(w.End-w.Start) <= mostBorders {
+			for ; w.Start <= t.To; w = windows.at(t.Uncut(w.End)) {
 				panel.Windows = append(panel.Windows, w)
 			}
 		}
 		t.Panels = append(t.Panels, panel)
 	}
 	for i := range int64(columns) {
-		d.due = append(d.due, t.From+i*(t.To-t.From)/columns)
+		d.due = append(d.due, t.at(i*t.Shown(t.To)/columns))
 	}
 	for _, panel := range t.Panels {
 		for _, w := range panel.Windows {
@@ -262,7 +265,7 @@ func needless(steps []Step) int {
 }
 
 // column returns the column of the picture that shows a time.
-func (d *drawing) column(at int64) int64 { return (at - d.From) * columns / (d.To - d.From) }
+func (d *drawing) column(at int64) int64 { return d.Shown(at) * columns / d.Shown(d.To) }
 
 // add puts a decision into the picture. A decision that was made before the
 // period is not shown, but the place that it gave may lie in the period.

@@ -42,6 +42,11 @@ func (p *picture) panel(of *replay.Panel) {
 		}
 	}
 	p.curve(of, plot)
+	for _, c := range p.t.Cuts { // two lines, because a border is one
+		x := p.x(c.To)
+		p.line("axis", x-2*pixel, top, x-2*pixel, plot.bottom)
+		p.line("axis", x+2*pixel, top, x+2*pixel, plot.bottom)
+	}
 	p.scaleMarks(of, plot)
 	for _, m := range of.Marks {
 		if m.Kind == replay.Allowed || m.Kind == replay.Runs {
@@ -224,11 +229,22 @@ func format(step int64) string {
 	return "2 Jan 2006"
 }
 
+// room is the least distance between two labels of times. Only those beside a cut can be nearer.
+const room = 60 * pixel
+
 // times draws the time axis, in UTC.
 func (p *picture) times() {
-	by := step(p.t.To - p.t.From)
-	for at := (p.t.From + by - 1) / by * by; at <= p.t.To; at += by {
+	by := step(p.t.Shown(p.t.To))
+	next := px(0) // where the next label can be
+	for at := p.t.From; at <= p.t.To; at++ {
+		if at = p.t.Uncut((at + by - 1) / by * by); at > p.t.To {
+			break
+		}
 		x := p.x(at)
+		if x < next {
+			continue
+		}
+		next = x + room
 		p.line("axis", x, p.y, x, p.y+5*pixel)
 		p.text("s", "middle", x, p.y+19*pixel, time.UnixMilli(at).UTC().Format(format(by)))
 	}

@@ -82,7 +82,7 @@ var shapes = [...]string{replay.Allowed: "allowed", replay.Refused: "refused", r
 // x returns the place of a time on the axis.
 func (p *picture) x(at int64) px {
 	axis := int64(right - p.left - 2*inset)
-	return p.left + inset + px(axis*(at-p.t.From)/(p.t.To-p.t.From))
+	return p.left + inset + px(axis*p.t.Shown(at)/p.t.Shown(p.t.To))
 }
 
 // densest draws a bracket around the time with the most allowed requests.
@@ -181,6 +181,9 @@ func (p *picture) title() string {
 // description returns the picture in words, for readers who cannot see it.
 func (p *picture) description() string {
 	requests := fmt.Sprintf("%d requests of the user %s from %s", p.t.Requests, p.t.User, period(p.t))
+	if len(p.t.Cuts) > 0 {
+		requests += ", without the windows in which there was none"
+	}
 	if !p.compares() {
 		return requests + ": " + outcome(p.t)
 	}
@@ -204,6 +207,9 @@ func outcome(t *replay.Timeline) string {
 func (p *picture) heading() {
 	p.text("t", "start", edge, 30*pixel, p.title())
 	when := ", " + period(p.t)
+	if len(p.t.Cuts) > 0 {
+		when += ", without empty windows"
+	}
 	if !p.t.Whole {
 		when = " at the worst" + when
 	}

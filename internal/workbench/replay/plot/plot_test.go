@@ -239,3 +239,27 @@ func TestTimesAreInHoursAndMinutes(t *testing.T) {
 		}
 	}
 }
+
+// The labels of times stay apart where the picture leaves out windows.
+func TestLabelsBesideACutStayApart(t *testing.T) {
+	for _, gap := range []int64{1, 59_000, 60_000, 3600_000, 40 * 86_400_000} {
+		line := sample()
+		cut := replay.Cut{From: line.From + 50_000, To: line.From + 50_000 + gap}
+		line.Cuts, line.To = []replay.Cut{cut}, line.To+gap
+		all, text := elements(t, draw(t, line))
+		last := -100.0
+		for _, e := range all {
+			x, _ := strconv.ParseFloat(attr(e, "x"), 64)
+			y, _ := strconv.ParseFloat(attr(e, "y"), 64)
+			if e.Name.Local == "text" && attr(e, "class") == "s" && attr(e, "text-anchor") == "middle" && y > 200 {
+				if x-last < 55 {
+					t.Errorf("with a cut of %d ms, two labels are %v pixels apart", gap, x-last)
+				}
+				last = x
+			}
+		}
+		if !strings.Contains(text, "without empty windows") {
+			t.Error("the picture does not say that it leaves out time")
+		}
+	}
+}
