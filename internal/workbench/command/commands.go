@@ -56,7 +56,7 @@ type limitsCommand struct {
 	List    listCommand    `cmd:"" default:"withargs" help:"List the limits of all guards, as the code has them."`
 	Set     setCommand     `cmd:"" help:"Change the limit or the mode of an activity without a deploy."`
 	Unset   unsetCommand   `cmd:"" help:"Undo the changes of an activity."`
-	Diff    diffCommand    `cmd:"" help:"Show what differs from the code, and what is granted."`
+	Diff    diffCommand    `cmd:"" help:"Show what differs from the code, what is granted, and who is blocked."`
 	History historyCommand `cmd:"" help:"Show who changed what, when and why."`
 	Repair  repairCommand  `cmd:"" help:"Drop what can't be read in the live limits, the grants and the blocks."`
 	Export  exportCommand  `cmd:"" help:"Print the live limits, modes and grants as JSON."`
