@@ -97,7 +97,7 @@ func TestANarrowTerminalLosesNoWord(t *testing.T) {
 		words := " " + strings.Join(strings.Fields(out.String()), " ") + " "
 		for _, row := range table {
 			for i, cell := range row.cells {
-				for _, word := range strings.Fields(cell) {
+				for word := range strings.FieldsSeq(cell) {
 					if !row.head && i != 2 && !strings.Contains(words, " "+word+" ") {
 						t.Errorf("with %d characters, %q is lost:\n%s", width, word, &out)
 					}
