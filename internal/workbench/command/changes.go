@@ -19,7 +19,7 @@ func openProject(folder string, guards limits.Guards) (*scaffold.Project, error)
 	switch {
 	case errors.Is(err, scaffold.ErrNoProject):
 		err = hint{err, "run the command in a project, name one with --dir, or make one with guards init"}
-	case errors.Is(err, scaffold.ErrOtherLimits), errors.Is(err, scaffold.ErrMoreLimits):
+	case errors.Is(err, scaffold.ErrOtherLimits), errors.Is(err, scaffold.ErrMoreLimits), errors.Is(err, scaffold.ErrNotTheSame):
 		err = hint{err, "in place of guards, write go run ./cmd/guards, which has the limits of this file; it knows the guards that are in All"}
 	}
 	return project, err
