@@ -214,7 +214,6 @@ func unreadOf(guards limits.Guards, key ratelimit.Key, item ratelimit.Item, at t
 	return u, true
 }
 
-
 // clears reports whether a reset deletes the item with this key, which counts these
 // activities. It deletes the current item of an activity that has a limit. Of a
 // reservoir it deletes nothing, because jobs wait for the places.

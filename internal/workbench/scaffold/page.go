@@ -169,25 +169,32 @@ func (p page) fields(of string, lit *ast.CompositeLit, is reflect.Value) string 
 	return ""
 }
 
-// limit compares a limit's text, in any form.
+// limit compares a limit, whatever the form of its text.
 func (p page) limit(of string, e ast.Expr, is policy.Policy) string {
-	there, ok := policy.Policy{}, e == nil
-	if call, called := p.resolve(e).(*ast.CallExpr); called && len(call.Args) == 1 {
-		if f, ok := call.Fun.(*ast.SelectorExpr); ok && f.Sel.Name == "Limit" && isNamed(f.X, "guards") {
-			text, known := p.text(call.Args[0])
-			parsed, err := policy.Parse(text)
-			there, ok = parsed, known && err == nil
-		}
-	}
+	there, ok := p.policy(e)
 	if !ok || there.Equal(is) {
 		return ""
 	}
 	return fmt.Sprintf("%s has the limit %s there and %s here", of, cmp.Or(there.String(), "unlimited"), cmp.Or(is.String(), "unlimited"))
 }
 
-func isNamed(e ast.Expr, name string) bool {
-	id, ok := e.(*ast.Ident)
-	return ok && id.Name == name
+// policy returns the limit of a call of guards.Limit, and whether it is known. Without a
+// call, it is the zero Policy.
+func (p page) policy(e ast.Expr) (is policy.Policy, known bool) {
+	call, ok := p.resolve(e).(*ast.CallExpr)
+	if !ok || len(call.Args) != 1 {
+		return is, e == nil
+	}
+	f, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || f.Sel.Name != "Limit" {
+		return is, false
+	}
+	text, known := p.text(call.Args[0])
+	if from, ok := f.X.(*ast.Ident); !ok || from.Name != "guards" || !known {
+		return is, false
+	}
+	is, err := policy.Parse(text)
+	return is, err == nil
 }
 
 // tiers compares the limits of tiers.
