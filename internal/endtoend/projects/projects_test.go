@@ -118,7 +118,8 @@ func TestAProjectFindsItsMistakes(t *testing.T) {
 	p.wants(t, 1, twice, "go run ./cmd/guards generate")
 	p.wants(t, 2, twice, "make test")
 	p.write(t, "limits/limits.go", strings.Replace(page, `"videos-guard"`, `"movies-guard"`, 1))
-	p.wants(t, 1, `functions/videos-guard is the function of no guard in limits/limits.go: give a guard the Name "videos-guard", or delete the folder`, "go run ./cmd/guards generate")
+	p.wants(t, 0, `functions/movies-guard/main.go +new: the function\n(.*\n)*functions/videos-guard/main.go +removed: the function\n`, "go run ./cmd/guards generate")
+	p.wants(t, 0, `dist/cleanup/bootstrap\n.*dist/movies-guard/bootstrap\n.*dist/photos-guard/bootstrap`, "make build")
 	p.write(t, "limits/limits.go", strings.Replace(page, `"2/1h"`, `"2/1x"`, 1))
 	p.wants(t, 1, `limit is "2/1x"(.*\n)*.*limits.go:\d+`, "go run ./cmd/guards generate")
 }

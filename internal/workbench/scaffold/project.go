@@ -122,15 +122,26 @@ func (p *Project) Extra() (did []string, err error) {
 // Write writes all changes or, if one can't be written, none of them.
 func (p *Project) Write(changes []Change) error {
 	for i, c := range changes {
-		err := p.root.MkdirAll(path.Dir(c.File), 0o755)
-		if err == nil {
-			err = p.root.WriteFile(c.File, []byte(c.After), 0o644)
-		}
-		if err != nil {
+		if err := p.write(c); err != nil {
 			return errors.Join(err, p.undo(changes[:i+1]))
 		}
 	}
+	for _, c := range changes {
+		if c.Gone {
+			_ = p.root.Remove(path.Dir(c.File)) // it fails while another file is in the folder
+		}
+	}
 	return nil
+}
+
+func (p *Project) write(c Change) error {
+	if c.Gone {
+		return p.root.Remove(c.File)
+	}
+	if err := p.root.MkdirAll(path.Dir(c.File), 0o755); err != nil {
+		return err
+	}
+	return p.root.WriteFile(c.File, []byte(c.After), 0o644)
 }
 
 // undo writes the old texts of changes, and removes new files.
