@@ -179,7 +179,7 @@ func TestWriteRestoresARemovedFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := &Project{Dir: dir, root: root}
-	defer p.Close()
+	t.Cleanup(func() { _ = p.Close() })
 	const program, event = "functions/photos-guard/main.go", "functions/photos-guard/event.json"
 	if err := p.Write([]Change{{File: program, New: true, After: "main"}, {File: event, New: true, After: "event"}, {File: "more", New: true}}); err != nil {
 		t.Fatal(err)
