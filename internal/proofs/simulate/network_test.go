@@ -189,6 +189,7 @@ type budget struct {
 }
 
 func (in *instance) newBudget() ratelimit.Budget {
+	in.sim.op.asks()
 	in.sim.op.attemptEnds = in.sim.now + 250 // of a probe, which comes first
 	return &budget{op: in.sim.op, deadline: in.sim.now + 1000, stoodStill: in.stoodStill}
 }

@@ -1,6 +1,7 @@
 package simulate_test
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/cric-talk/guards/internal/proofs/oracle"
@@ -27,6 +28,14 @@ func (in *instance) learn(o *op, a *landing) {
 		return
 	}
 	in.seen[name] = &seen{Account: a.snapshot, order: a.order, asked: a.clock}
+}
+
+// asks notes that o puts another question to the store: about its next part, or to mark what it
+// has found. So its last one has ended, and the instance knows what the store showed then.
+// While a mark is under way, other decisions of the instance use that.
+func (o *op) asks() {
+	p := cmp.Or(o.turn, o)
+	o.in.learn(p, p.last)
 }
 
 // knows returns the item that a decision is about.
