@@ -35,6 +35,7 @@ func (in *instance) learn(o *op, a *landing) {
 // While a mark is under way, other decisions of the instance use that.
 func (o *op) asks() {
 	p := cmp.Or(o.turn, o)
+	o.anew = true
 	o.in.learn(p, p.last)
 }
 

@@ -62,10 +62,13 @@ func (o *op) returns(k ratelimit.Key) bool {
 
 // begins notes that o asks the store about an item, or has marked what it found there. The
 // parts before have ended. Once the last one has admitted, o turns to those again that
-// another attempt has counted. After a refusal, a check in shadow mode only reads.
+// another attempt has counted, even if the parts after them were decided from memory, without a
+// request. After a refusal, a check in shadow mode only reads.
 func (o *op) begins(k ratelimit.Key, givesBack, reads bool) {
 	p := o.part(k, false)
-	if p == o || p == o.turn && !givesBack { // a later part can have refused from memory
+	again := p == o.turn && o.anew && o.kind == ratelimit.Check && !reads // a give-back can read first
+	o.anew = false
+	if p == o || p == o.turn && !givesBack && !again { // a later part can have refused from memory
 		return
 	}
 	switch {
@@ -76,7 +79,7 @@ func (o *op) begins(k ratelimit.Key, givesBack, reads bool) {
 	case !o.returns(k) && reads: // it was perhaps refused
 		o.ends(p, false)
 		o.busy(1)
-	case !o.returns(k):
+	case !o.returns(k) && !again:
 		o.ends(p, true)
 	default:
 		o.ends(nil, true)
