@@ -99,7 +99,6 @@ type op struct {
 	ended       bool
 	refused     bool     // it has ended, and was told limited
 	unsure      bool     // an update had an unknown outcome
-	wasUnsure   bool     // the same, before it was decided anew, because its mark was refused
 	last        *landing // the last attempt that was answered
 
 	call    call

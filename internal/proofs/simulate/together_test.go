@@ -141,9 +141,8 @@ func (o *op) answered(a *landing) {
 // the one of before. The instance knows what both have shown.
 func (o *op) marks(a *landing) {
 	o.lost = false
-	if !a.done { // o is decided anew
+	if !a.done { // o is decided anew, and what got lost before stays unknown
 		o.in.sim.stats[lateMarks]++
-		o.wasUnsure, o.unsure = o.wasUnsure || o.unsure, false
 		return
 	}
 	o.marked = a.rec
@@ -311,7 +310,7 @@ func (l *ledger) judgeGivenBack(p *op, d ratelimit.Decision, err error) {
 	u := l.user(p.owner())
 	window, _ := p.terms.Item(p.now)
 	r := u.records[counter{p.id, window}]
-	if r == nil || r.over || p.unsure || p.wasUnsure || p.lost || p.in.frozenUntil >= p.began || p.in.limiter.CircuitOpen() {
+	if r == nil || r.over || p.unsure || p.lost || p.in.frozenUntil >= p.began || p.in.limiter.CircuitOpen() {
 		return
 	}
 	counts := p.kind == ratelimit.Check && r.by == p && !r.relied && !r.stale && u.given[receipt(p.id, r.at)] == nil
