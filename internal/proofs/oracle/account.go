@@ -316,35 +316,34 @@ func (a *Account) Give(t *Terms, now, n, place int64) (w Moment, fits bool) {
 
 // Repace changes the intervals of buckets whose limits in t are slower, as a refusal at now
 // does. It reports whether there were any.
-func (a *Account) Repace(t *Terms, now int64) (changed bool) { return a.repaceAt(t, a.At(t, now)) }
-
-// Repaced returns the account after a refusal at now has recorded its pace, so that the item
-// holds after. A refusal that was planned before a clock ahead has begun a window of another
-// limit records it at the time of before: early. The item shows that time, and the bucket has
-// not changed since, or the record would not have landed.
-func (a *Account) Repaced(t *Terms, now int64, after map[string]int64) (repaced *Account, early, ok bool) {
-	latest := a.At(t, now)
-	moments := []int64{latest}
-	for m := range a.Own(t) {
-		if b, ok := m.(*bucket); ok && now <= after[b.prefix+"asof"] && after[b.prefix+"asof"] < latest {
-			moments = append(moments, after[b.prefix+"asof"])
-		}
-	}
-	for _, at := range moments {
-		if repaced = a.Clone(); repaced.repaceAt(t, at) && repaced.Same(after) {
-			return repaced, at < latest, true
-		}
-	}
-	return nil, false, false
-}
-
-func (a *Account) repaceAt(t *Terms, at int64) (changed bool) {
+func (a *Account) Repace(t *Terms, now int64) (changed bool) {
+	at := a.At(t, now)
 	for m, r := range a.Own(t) {
 		if b, ok := m.(*bucket); ok {
 			changed = b.repace(at, r) || changed
 		}
 	}
 	return changed
+}
+
+// Repaced returns the account after a refusal at now has recorded its pace, so that the item
+// holds after. If the item has changed since the refusal's decision began (raced), the refusal
+// was perhaps planned before that: early. Then it left out a bucket that has a faster pace
+// since then, and did not know of a window that a clock ahead has begun. The item shows which
+// buckets the record changes, and at what time. Nobody else has changed these, because their
+// state is a condition of the write.
+func (a *Account) Repaced(t *Terms, now int64, after map[string]int64, raced bool) (repaced *Account, early, ok bool) {
+	if repaced = a.Clone(); repaced.Repace(t, now) && repaced.Same(after) {
+		return repaced, false, true
+	}
+	repaced = a.Clone()
+	for m, r := range repaced.Own(t) {
+		if b, is := m.(*bucket); is && !b.Same(after) {
+			at := min(max(now, after[b.prefix+"asof"]), a.At(t, now))
+			ok = b.repace(at, r) || ok
+		}
+	}
+	return repaced, true, raced && ok && repaced.Same(after)
 }
 
 // Repaces reports whether a bucket of t last counted at another pace.

@@ -222,7 +222,7 @@ func (l *ledger) counted(u *user, a *landing, w ratelimit.Write, before ratelimi
 // repaced reports whether a write without an id has recorded the slower pace of a limit that
 // refused its check.
 func (l *ledger) repaced(u *user, a *landing, w ratelimit.Write) bool {
-	after, early, ok := u.Repaced(a.op.terms.numbers, w.Now, a.item.State)
+	after, early, ok := u.Repaced(a.op.terms.numbers, w.Now, a.item.State, u.changed >= a.op.began)
 	if !ok {
 		return false
 	}
