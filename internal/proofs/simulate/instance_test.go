@@ -110,6 +110,7 @@ type op struct {
 	decided bool          // of a part: it was admitted or refused
 	lost    bool          // of a part: its last attempt got no answer
 	gives   *op           // the part of a check or a renewal that this one gives back
+	refusal *landing      // that of the last mark, if nothing was answered since
 	marked  *record       // what it relies on by its mark; nil: its own count, or nothing
 	alone   bool          // of a part: it was admitted from memory
 	earlier bool          // of a part: that was before others of the instance, which the models have noted already

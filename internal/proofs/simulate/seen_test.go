@@ -34,9 +34,15 @@ func (in *instance) learn(o *op, a *landing) {
 // has found. So its last one has ended, and the instance knows what the store showed then.
 // While a mark is under way, other decisions of the instance use that.
 func (o *op) asks() {
-	p := cmp.Or(o.turn, o)
 	o.anew = true
-	o.in.learn(p, p.last)
+	cmp.Or(o.turn, o).learns()
+}
+
+// learns notes that a question of o to the store has ended. The instance knows the last item
+// that came, even if a refused mark brought it and nothing was answered after that.
+func (o *op) learns() {
+	o.in.learn(o, o.last)
+	o.in.learn(o, o.refusal)
 }
 
 // knows returns the item that a decision is about.

@@ -93,7 +93,7 @@ func (o *op) begins(k ratelimit.Key, givesBack, reads bool) {
 // memory, unless they came from a lease.
 func (o *op) ends(next *op, admitted bool) {
 	if o.turn != nil {
-		o.in.learn(o.turn, o.turn.last)
+		o.turn.learns()
 	}
 	for _, p := range o.parts {
 		switch {
@@ -131,7 +131,7 @@ func (o *op) failed(k ratelimit.Key, givesBack bool, err error) {
 
 // answered notes what the store has answered to o, or to a part of it.
 func (o *op) answered(a *landing) {
-	o.last, o.lost, o.marked = a, false, nil
+	o.last, o.lost, o.marked, o.refusal = a, false, nil, nil
 	if o.gives != nil {
 		o.gives.last, o.gives.lost = a, false
 	}
@@ -143,6 +143,7 @@ func (o *op) marks(a *landing) {
 	o.lost = false
 	if !a.done { // o is decided anew, and what got lost before stays unknown
 		o.in.sim.stats[lateMarks]++
+		o.refusal = a
 		return
 	}
 	o.marked = a.rec
