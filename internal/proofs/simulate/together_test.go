@@ -88,13 +88,9 @@ func (o *op) begins(k ratelimit.Key, givesBack, reads bool) {
 	o.turn = p
 }
 
-// ends notes that the parts before the next one have ended; nil: all. The instance knows
-// what the store has shown. If they were admitted, those without an answer were so from
-// memory, unless they came from a lease.
+// ends notes that the parts before the next one have ended; nil: all. If they were admitted,
+// those without an answer were so from memory, unless they came from a lease.
 func (o *op) ends(next *op, admitted bool) {
-	if o.turn != nil {
-		o.turn.learns()
-	}
 	for _, p := range o.parts {
 		switch {
 		case p == next || !admitted || o.kind != ratelimit.Check:
@@ -164,6 +160,7 @@ func (l *ledger) judgeAll(o *op, d ratelimit.Decision, err error) {
 		refuser = o.refuser(d)
 		next = o.parts[refuser] // if it was known to refuse, those before it were not asked
 	}
+	cmp.Or(o.turn, o).learns()
 	for _, p := range o.parts {
 		p.earlier = o.giving // it was refused, and has given back since
 	}
