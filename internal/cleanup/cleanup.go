@@ -179,7 +179,7 @@ func (c *Cleanup) sweep(ctx context.Context, r Request, s table.Sweep) (table.Sw
 	if r.KeepBlocks {
 		return swept, nil
 	}
-	if _, err := liveedit.Unblock(ctx, c.Live, liveedit.Change{At: c.now(), By: "erase"}, r.UserID, ""); err != nil {
+	if err := liveedit.ForgetBlocks(ctx, c.Live, r.UserID, c.now()); err != nil {
 		return swept, r.kept("blocks", err)
 	}
 	return swept, nil

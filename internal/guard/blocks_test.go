@@ -161,3 +161,17 @@ func TestABlockThatIsLiftedIsNoticed(t *testing.T) {
 		b.reasons(`{"activity": "like"}`, "unlimited", "blocked")
 	})
 }
+
+// A block that ends within a millisecond has an end that an answer can name: who comes back
+// then is not blocked any more. Its wait is never 0, also if the clock has gone on.
+func TestABlockEndsAtTheTimeInItsAnswer(t *testing.T) {
+	withLiveLimits(t, func(_ *testing.T, b *bench, s *settings) {
+		s.setBlocks(b, block("", time.Hour+300*time.Microsecond))
+		b.reasons(`{}`, "ok")
+		b.now = start.Add(time.Hour + 200*time.Microsecond)
+		end := start.Add(time.Hour + time.Millisecond)
+		b.want(`{}`, blockedFor(time.Millisecond, end, nil))
+		b.now = end
+		b.reasons(`{}`, "ok")
+	})
+}

@@ -260,7 +260,9 @@ func (h *Handler) ask(ctx context.Context, t live.Terms, r Request) (Answer, err
 // block returns the answer to a request that is blocked. In shadow mode it is let through.
 func (h *Handler) block(t live.Terms, r Request) Answer {
 	d := &ratelimit.Decision{Reason: ratelimit.Blocked}
-	d.Wait, d.ResetAt, d.LimitedBy = t.Block.Until.Sub(h.Limiter.Clock().Truncate(time.Millisecond)), t.Block.Until.UnixMilli(), t.Block.Subject()
+	until := t.Block.Until.Add(time.Millisecond - 1).Truncate(time.Millisecond)             // the first moment that an answer can name
+	d.Wait = max(time.Millisecond, until.Sub(h.Limiter.Clock().Truncate(time.Millisecond))) // the clock goes on after the terms
+	d.ResetAt, d.LimitedBy = until.UnixMilli(), t.Block.Subject()
 	a := Answer{Request: r, Reason: d.Reason, Decision: d, Message: cmp.Or(h.Guard.BlockedMessage, "You can't do this at the moment.")}
 	if Mode(t.Mode) == Shadow {
 		a.Allowed, a.Reason, a.Message = true, ratelimit.Shadow, ""

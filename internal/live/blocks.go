@@ -1,7 +1,7 @@
 package live
 
 import (
-	"encoding/json"
+	"bytes"
 	"errors"
 	"fmt"
 	"time"
@@ -31,7 +31,7 @@ type Blocks struct {
 
 	// Damaged are the entries that can't be read, for example after an edit by hand. They
 	// block nobody, and the others hold.
-	Damaged []json.RawMessage
+	Damaged []strictjson.Value
 
 	// Problems tells what is wrong with each. It can contain user ids, so it is not for a log.
 	Problems []string
@@ -39,20 +39,21 @@ type Blocks struct {
 
 // blockDocument is the form in which Blocks are stored.
 type blockDocument struct {
-	Blocks []json.RawMessage `json:"blocks"`
+	Blocks []strictjson.Value `json:"blocks"`
 }
 
 // Blocks returns the blocks that a table keeps in this form. The error has the type
-// *DocumentError.
+// *DocumentError: the document itself is damaged, and the blocks are those that can still be
+// found.
 func (s Stored) Blocks() (b Blocks, err error) {
 	if s.Version == 0 {
 		return b, nil
 	}
-	var d blockDocument
-	if err := strictjson.Unmarshal(s.Document, &d, strictjson.KnownMembers); err != nil {
-		return b, &DocumentError{err}
+	var found entries
+	if err = found.readBlocks(s.Document); err != nil {
+		err = &DocumentError{err}
 	}
-	for i, entry := range d.Blocks {
+	for i, entry := range found.blocks {
 		one, err := parseBlock(entry)
 		if err != nil {
 			b.Damaged = append(b.Damaged, entry)
@@ -61,7 +62,19 @@ func (s Stored) Blocks() (b Blocks, err error) {
 		}
 		b.All = append(b.All, one)
 	}
-	return b, nil
+	return b, err
+}
+
+// readBlocks finds the entries of a document of blocks, as read does.
+func (e *entries) readBlocks(document []byte) error {
+	d := strictjson.NewDecoder(bytes.NewReader(document), lenient...)
+	err := e.object(d, func(member string) error {
+		if member != "blocks" {
+			return fmt.Errorf("the document has the unknown member %q", member)
+		}
+		return array(d, &e.blocks)
+	})
+	return e.end(d, err)
 }
 
 // parseBlock reads one entry. It ignores members that it does not know, because a newer
@@ -82,7 +95,7 @@ func parseBlock(entry []byte) (b Block, err error) {
 
 // Stored returns the blocks as a table keeps them under this version.
 func (b Blocks) Stored(version int64) (Stored, error) {
-	d := blockDocument{Blocks: []json.RawMessage{}}
+	d := blockDocument{Blocks: []strictjson.Value{}}
 	for _, one := range b.All {
 		entry, err := strictjson.Marshal(one)
 		if err != nil {
@@ -91,7 +104,7 @@ func (b Blocks) Stored(version int64) (Stored, error) {
 		d.Blocks = append(d.Blocks, entry)
 	}
 	d.Blocks = append(d.Blocks, b.Damaged...)
-	text, err := strictjson.Marshal(d)
+	text, err := strictjson.Marshal(d, lenient...)
 	return Stored{Version: version, Document: text}, err
 }
 

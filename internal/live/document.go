@@ -37,8 +37,6 @@ func Parse(document []byte) (s Settings, err error) {
 	var e entries
 	if err = e.read(document); err != nil {
 		err = &DocumentError{err}
-		e = entries{}
-		_ = e.read(document, strictjson.RepeatedNames, strictjson.AnyBytes)
 	}
 	bad := func(where string, err error) {
 		s.Damaged.Problems = append(s.Damaged.Problems, where+": "+strictjson.Problem(err))
@@ -68,15 +66,21 @@ func Parse(document []byte) (s Settings, err error) {
 type entries struct {
 	activities map[string]strictjson.Value
 	grants     []strictjson.Value
+	blocks     []strictjson.Value // of the document of blocks
+	twice      error              // a name that an object of the document, not of an entry, has twice
 }
 
-// read finds the entries of a document. After an error, e has those before it.
-func (e *entries) read(document []byte, options ...strictjson.Option) error {
-	d := strictjson.NewDecoder(bytes.NewReader(document), options...)
-	err := object(d, func(member string) error {
+// lenient reads and writes an entry as it stands, also with a name that it has twice or with
+// half a character. Who reads the entry itself is strict.
+var lenient = []strictjson.Option{strictjson.RepeatedNames, strictjson.AnyBytes, strictjson.AsWritten}
+
+// read finds the entries of a document. After an error, e has those that can still be found.
+func (e *entries) read(document []byte) error {
+	d := strictjson.NewDecoder(bytes.NewReader(document), lenient...)
+	err := e.object(d, func(member string) error {
 		switch member {
 		case activities:
-			return object(d, func(name string) error {
+			return e.object(d, func(name string) error {
 				v, err := d.ReadValue()
 				if err == nil {
 					e.activities = set(e.activities, name, v.Clone())
@@ -84,33 +88,49 @@ func (e *entries) read(document []byte, options ...strictjson.Option) error {
 				return err
 			})
 		case grants:
-			return list(d, '[', ']', func() error {
-				v, err := d.ReadValue()
-				if err == nil {
-					e.grants = append(e.grants, v.Clone())
-				}
-				return err
-			})
+			return array(d, &e.grants)
 		}
 		return fmt.Errorf("the document has the unknown member %q", member)
 	})
+	return e.end(d, err)
+}
+
+// end returns what is wrong with a document after which d is.
+func (e *entries) end(d *strictjson.Decoder, err error) error {
 	if err != nil {
 		return err
 	}
 	if _, err := d.ReadToken(); !errors.Is(err, io.EOF) {
 		return errors.New("something follows the document")
 	}
-	return nil
+	return e.twice
 }
 
 // object reads an object, and calls member after each name.
-func object(d *strictjson.Decoder, member func(name string) error) error {
+func (e *entries) object(d *strictjson.Decoder, member func(name string) error) error {
+	seen := map[string]bool{}
 	return list(d, '{', '}', func() error {
-		name, err := d.ReadToken()
+		t, err := d.ReadToken()
 		if err != nil {
 			return err
 		}
-		return member(name.String())
+		name := t.String()
+		if seen[name] && e.twice == nil {
+			e.twice = fmt.Errorf("%w %q", strictjson.ErrDuplicateName, name)
+		}
+		seen[name] = true
+		return member(name)
+	})
+}
+
+// array reads the elements of an array.
+func array(d *strictjson.Decoder, all *[]strictjson.Value) error {
+	return list(d, '[', ']', func() error {
+		v, err := d.ReadValue()
+		if err == nil {
+			*all = append(*all, v.Clone())
+		}
+		return err
 	})
 }
 
@@ -164,5 +184,5 @@ func (s Settings) Document() ([]byte, error) {
 	if len(granted) > 0 {
 		members[grants] = granted
 	}
-	return strictjson.Marshal(members, strictjson.Sorted)
+	return strictjson.Marshal(members, append(lenient, strictjson.Sorted)...)
 }

@@ -33,11 +33,18 @@ func (u Until) For(text string) time.Time {
 	return u.Until
 }
 
-// parseEnds reads what stored returned. A text that can't be read has no ends, because it
-// must not keep the live limits from being followed.
+// parseEnds reads what stored returned, each entry by itself. One that can't be read has no
+// end, because it must not keep the live limits from being followed.
 func parseEnds(text []byte) (e Ends) {
-	if err := strictjson.Unmarshal(text, &e); err != nil {
+	var entries map[string]strictjson.Value
+	if err := strictjson.Unmarshal(text, &entries); err != nil {
 		return nil
+	}
+	for name, entry := range entries {
+		var one End
+		if err := strictjson.Unmarshal(entry, &one); err == nil {
+			e = set(e, name, one)
+		}
 	}
 	return e
 }
@@ -59,6 +66,11 @@ func (s Settings) At(now time.Time) Settings {
 		return s
 	}
 	all, ends := maps.Clone(s.Activities), Ends{}
+	for name := range s.Damaged.Activities { // it can be repaired by hand
+		if end, ok := s.Ends[name]; ok {
+			ends[name] = end
+		}
+	}
 	for name, o := range s.Activities {
 		end := s.Ends[name]
 		o.Tiers, end.Limits = maps.Clone(o.Tiers), maps.Clone(end.Limits)

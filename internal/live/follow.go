@@ -268,7 +268,7 @@ func (f *Follower) apply(ctx context.Context, found Stored) error {
 		problems = append(problems, fmt.Errorf("%d of the entries in the document of live limits can't be read", n))
 	}
 	for i, err := range problems {
-		if e, ok := errors.AsType[*input.ValidationError](err); ok && (e.Field == "activity" || e.Field == "group") { // its name may be a user id
+		if e, ok := errors.AsType[*input.ValidationError](err); ok && (e.Field == "activity" || e.Field == "subject" || e.Field == "group") { // its name may be a user id
 			problems[i] = errors.New("an override is of an activity or a group without a limit in the code")
 		}
 	}

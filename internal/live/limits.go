@@ -18,7 +18,8 @@ import (
 type Limits struct {
 	activities map[string]activity
 	grants     map[string][]Grant
-	blocks     map[string][]Block // by user or by the key of a subject
+	blocks     map[string][]Block  // by user or by the key of a subject
+	overrides  map[string]Override // of which the activities are made, by name
 
 	until time.Time // when something of these limits ends
 	after *Limits   // the limits from then on; nil: nothing ends
@@ -179,6 +180,7 @@ func (l *Limits) Activity(a limits.Activity) (now limits.Activity, mode string) 
 // the value that it had in last, which may be nil, or else the code's. The
 // blocks stay as they are in last. The problems name what the code can't follow. They can contain user ids, so they are not for a log.
 func (s Settings) Limits(guards limits.Guards, last *Limits) (l *Limits, problems []error) {
+	s = s.keeping(last)
 	l, problems = s.apply(guards, last)
 	if l.until = s.firstEnd(); !l.until.IsZero() {
 		l.after, _ = s.At(l.until).Limits(guards, l)
@@ -186,9 +188,25 @@ func (s Settings) Limits(guards limits.Guards, last *Limits) (l *Limits, problem
 	return l, problems
 }
 
+// keeping returns the settings with what last has instead of the damaged overrides. A kill
+// switch must not end because of a mistake in its entry, and its end still holds.
+func (s Settings) keeping(last *Limits) Settings {
+	if len(s.Damaged.Activities) == 0 || last == nil {
+		return s
+	}
+	all := maps.Clone(s.Activities)
+	for name := range s.Damaged.Activities {
+		if o, ok := last.overrides[name]; ok {
+			all = set(all, name, o)
+		}
+	}
+	s.Activities, s.Damaged = all, Damaged{}
+	return s
+}
+
 // apply is Limits until something ends.
 func (s Settings) apply(guards limits.Guards, last *Limits) (l *Limits, problems []error) {
-	l = &Limits{activities: make(map[string]activity), grants: make(map[string][]Grant)}
+	l = &Limits{activities: make(map[string]activity), grants: make(map[string][]Grant), overrides: s.Activities}
 	c := change{Settings: s, last: last, known: make(map[[2]string]bool)}
 	for _, g := range guards {
 		for _, code := range g.Activities {
@@ -252,9 +270,6 @@ type change struct {
 // activity returns an activity of the code with the settings applied.
 func (c *change) activity(code limits.Activity) activity {
 	was, mode := c.last.Activity(code)
-	if last, ok := c.kept(code); ok {
-		return last
-	}
 	now := activity{Activity: code, mode: c.Activities[code.Name].Mode, before: map[string]limits.Tiers{}}
 	if now.mode != "" && !slices.Contains(Modes, now.mode) {
 		c.problems = append(c.problems, fmt.Errorf("%s: %w", code.Name, input.Invalid("mode", input.Show(now.mode), "enforce, shadow or off")))
@@ -265,22 +280,6 @@ func (c *change) activity(code limits.Activity) activity {
 		now.Activity, now.before[part.Name] = now.With(part), c.Trials.before(code, part)
 	}
 	return now
-}
-
-// kept returns an activity as it was, if an entry about it is damaged. A kill switch must not
-// end because of a mistake beside it.
-func (c *change) kept(code limits.Activity) (was activity, ok bool) {
-	if c.last == nil {
-		return was, false
-	}
-	for name := range c.Damaged.Activities {
-		of, _, _ := strings.Cut(name, "/")
-		if of == code.Name || code.Group != "" && strings.HasPrefix(name, code.Group+".") {
-			was, ok = c.last.activities[code.Name]
-			return was, ok
-		}
-	}
-	return was, false
 }
 
 // part returns a part of an activity with the numbers that its group has now, and with

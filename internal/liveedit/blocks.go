@@ -52,7 +52,7 @@ func Block(ctx context.Context, t Table, c Change, b live.Block) error {
 	}
 	b.Set, b.Set.Why = by, "" // the history has it
 	return untilStored(func() error {
-		return editBlocks(ctx, t, c, func(all []live.Block) ([]live.Block, error) {
+		return editBlocks(ctx, t, c, func(all, _ []live.Block) ([]live.Block, error) {
 			all = slices.DeleteFunc(all, func(old live.Block) bool { return old.UserID == b.UserID && old.Activity == b.Activity })
 			return append(all, b), nil
 		})
@@ -63,12 +63,23 @@ func Block(ctx context.Context, t Table, c Change, b live.Block) error {
 // empty, it lifts only the one of this activity. Blocks that have ended do not count. If
 // somebody else changes the blocks at the same time, it tries again.
 func Unblock(ctx context.Context, t Table, c Change, key, activity string) (lifted []live.Block, err error) {
+	return unblock(ctx, t, c, key, activity, false)
+}
+
+// ForgetBlocks drops all blocks of a user or a subject from the table, also those that have
+// ended. If somebody else changes the blocks at the same time, it tries again.
+func ForgetBlocks(ctx context.Context, t Table, key string, now time.Time) error {
+	_, err := unblock(ctx, t, Change{At: now, By: "erase"}, key, "", true)
+	return err
+}
+
+func unblock(ctx context.Context, t Table, c Change, key, activity string, forget bool) (lifted []live.Block, err error) {
 	c.Op, c.Activity, c.Subject = "unblock", activity, live.Block{UserID: key}.Subject()
 	if _, err := c.stamp(); err != nil {
 		return nil, err
 	}
 	return lifted, untilStored(func() error {
-		return editBlocks(ctx, t, c, func(all []live.Block) ([]live.Block, error) {
+		return editBlocks(ctx, t, c, func(all, ended []live.Block) ([]live.Block, error) {
 			lifted = nil
 			all = slices.DeleteFunc(all, func(b live.Block) bool {
 				ends := b.UserID == key && (activity == "" || b.Activity == activity)
@@ -77,7 +88,7 @@ func Unblock(ctx context.Context, t Table, c Change, key, activity string) (lift
 				}
 				return ends
 			})
-			if len(lifted) == 0 {
+			if !slices.ContainsFunc(ended, func(b live.Block) bool { return forget && b.UserID == key }) && len(lifted) == 0 {
 				return nil, errNothing
 			}
 			return all, nil
@@ -85,15 +96,27 @@ func Unblock(ctx context.Context, t Table, c Change, key, activity string) (lift
 	})
 }
 
-// editBlocks stores what edit makes of the blocks that have not ended.
-func editBlocks(ctx context.Context, t Table, c Change, edit func([]live.Block) ([]live.Block, error)) error {
+// editBlocks stores what edit makes of the blocks that have not ended. Edit also gets those
+// that have, which are dropped.
+func editBlocks(ctx context.Context, t Table, c Change, edit func(all, ended []live.Block) ([]live.Block, error)) error {
 	now, version, err := ReadBlocks(ctx, t)
 	if err != nil {
 		return err
 	}
+	was, err := now.Stored(version)
+	if err != nil {
+		return err
+	}
+	var all, ended []live.Block
+	for _, b := range now.All {
+		if b.InForce(c.At) {
+			all = append(all, b)
+		} else {
+			ended = append(ended, b)
+		}
+	}
 	before := len(now.All)
-	now.All = slices.DeleteFunc(now.All, func(b live.Block) bool { return !b.InForce(c.At) })
-	if now.All, err = edit(now.All); err != nil {
+	if now.All, err = edit(all, ended); err != nil {
 		return err
 	}
 	c.Version = version + 1
@@ -102,10 +125,9 @@ func editBlocks(ctx context.Context, t Table, c Change, edit func([]live.Block) 
 		return err
 	}
 	switch { // what takes less room than before is always right
-	case len(now.All) <= before:
-	case len(now.All) > mostBlocks:
+	case len(now.All) > max(before, mostBlocks):
 		return fmt.Errorf("there would be %d blocks, want at most %d: unblock some first, or shorten them", len(now.All), mostBlocks)
-	case len(stored.Document) > mostBlockBytes:
+	case len(stored.Document) > max(len(was.Document), mostBlockBytes):
 		return fmt.Errorf("the blocks would take %d KB, want at most %d: unblock some first, or give shorter reasons", len(stored.Document)/1000, mostBlockBytes/1000)
 	}
 	return t.ChangeBlocks(ctx, version, stored, c)

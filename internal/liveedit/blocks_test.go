@@ -112,3 +112,49 @@ func TestBlocksHaveBounds(t *testing.T) {
 		}
 	}
 }
+
+// A block that replaces another one can take more room, which is bounded, too.
+func TestALongerBlockIsBounded(t *testing.T) {
+	table, all := &table{}, live.Blocks{}
+	for i := range 999 {
+		all.All = append(all.All, live.Block{UserID: fmt.Sprintf("u%0120d", i), Until: blockTime.AddDate(0, 0, 1), Reason: "r"})
+	}
+	fill := func() {
+		var err error
+		if table.blocks, err = all.Stored(1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fill()
+	for i := range (199_990 - len(table.blocks.Document)) / 59 { // until hardly anything more fits
+		all.All[i].Reason = strings.Repeat("r", 60)
+	}
+	fill()
+	longer := live.Block{UserID: all.All[998].UserID, Reason: strings.Repeat("\x01", 60)} // JSON needs 6 bytes for each of these
+	if err := table.block(t, longer); err == nil || !strings.Contains(err.Error(), "want at most 200") {
+		t.Errorf("%v, and the blocks take %d bytes, want an error", err, len(table.blocks.Document))
+	}
+	if _, err := Unblock(t.Context(), table, Change{At: blockTime, By: "op"}, longer.UserID, ""); err != nil {
+		t.Error(err)
+	}
+}
+
+// After an erasure, no block has the id any more, also none that has ended.
+func TestAnErasureForgetsBlocksThatHaveEnded(t *testing.T) {
+	table := &table{}
+	for _, b := range []live.Block{{UserID: "u17", Until: blockTime.Add(time.Minute)}, {UserID: "u2"}} {
+		if err := table.block(t, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	later := blockTime.Add(time.Hour)
+	if lifted, err := Unblock(t.Context(), table, Change{At: later, By: "op"}, "u17", ""); err != nil || len(lifted) > 0 || len(table.history) != 2 {
+		t.Errorf("unblock lifts %v, %v, want nothing", lifted, err)
+	}
+	if err := ForgetBlocks(t.Context(), table, "u17", later); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(table.blocks.Document), "u17") || table.inForce(t, time.Hour) != "u2" {
+		t.Errorf("after the erasure: %s", table.blocks.Document)
+	}
+}

@@ -41,6 +41,7 @@ var (
 	KnownMembers  = json.RejectUnknownMembers(true)    // an unknown name is an error
 	RepeatedNames = jsontext.AllowDuplicateNames(true) // a name may stand twice, which saves the check
 	AnyBytes      = jsontext.AllowInvalidUTF8(true)    // a text need not be UTF-8
+	AsWritten     = jsontext.PreserveRawStrings(true)  // a text keeps its escapes
 	Sorted        = json.Deterministic(true)           // maps are written in the order of their names
 )
 

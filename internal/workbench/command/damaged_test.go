@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -65,6 +66,10 @@ func TestADamagedDocumentIsRepaired(t *testing.T) {
 		"an empty item": {"limits", nil, "limits: the attribute version is not a number", "limits: 0 kept, 1 dropped", nil},
 		"a damaged block": {"blocks", map[string]types.AttributeValue{"version": number(1), "document": text(`{"blocks":[{"userId":"u8","until":"2030-01-01T00:00:00Z","reason":"spam"},{"userId":"u9","until":7}]}`)},
 			"blocks: block 2: /until is a number, which does not fit", "blocks: 1 kept, 1 dropped", []string{"u8 "}},
+		"a name twice in a block": {"blocks", map[string]types.AttributeValue{"version": number(1), "document": text(`{"blocks":[{"userId":"u8","until":"2030-01-01T00:00:00Z","reason":"spam"},{"userId":"u9","userId":"u9","until":"2030-01-01T00:00:00Z"}]}`)},
+			"blocks: block 2: duplicate object member name", "blocks: 1 kept, 1 dropped", []string{"u8 "}},
+		"blocks that are cut off": {"blocks", map[string]types.AttributeValue{"version": number(1), "document": text(`{"blocks":[{"userId":"u8","until":"2030-01-01T00:00:00Z","reason":"spam"},{"userId":"u9","un`)},
+			"blocks: the document: unexpected EOF", "blocks: 1 kept, 1 dropped", []string{"u8 "}},
 		"blocks that are no list": {"blocks", map[string]types.AttributeValue{"version": number(1), "document": text(`{"blocks":{}}`)},
 			"blocks: the document: ", "blocks: 0 kept, 1 dropped", nil},
 	} {
@@ -125,8 +130,30 @@ func TestADamagedEntryOutlivesAnEdit(t *testing.T) {
 	p.byHand("limits", map[string]types.AttributeValue{"version": dynamostore.Number(3), "document": dynamostore.Text(strings.Replace(rightLimits, `"20/1m"`, `20`, 1))})
 	p.does("limits set pin \"log 50/12h\" --by op", "revoke --user u2 --by op")
 	p.contains("limits repair --dry-run", "limits: create_post: /limit is a number, which does not fit")
-	p.does("limits set create_post 30/1m --by op")
+	if status, out, log := p.run("limits import " + os.DevNull); status == 0 {
+		t.Errorf("an empty file is imported: %s%s", out, log)
+	}
+	right := filepath.Join(t.TempDir(), "right.json")
+	if err := os.WriteFile(right, []byte(`{"activities":{"create_post":{"limit":"30/1m"}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.fails("limits import "+right, wrongUse, "1 entry of the table can't be read and would be lost: run guards limits repair first")
+	p.contains("limits repair --dry-run", "limits: create_post: /limit is a number, which does not fit")
+	if _, _, log := p.run("limits set create_post 30/1m --by op"); !strings.Contains(log, "the entry of create_post could not be read: all of it is replaced") {
+		t.Errorf("the command says %q", log)
+	}
 	p.contains("limits repair --dry-run", "nothing to repair in the table")
+}
+
+// A damaged entry can't be attributed, so an erasure leaves it, and says so if it has the id.
+func TestAnErasureTellsOfADamagedEntry(t *testing.T) {
+	p := ofApp(t)
+	p.byHand("limits", map[string]types.AttributeValue{"version": dynamostore.Number(3), "document": dynamostore.Text(strings.Replace(rightLimits, `"tier"`, `"tear"`, 1))})
+	for user, says := range map[string]bool{"u1": true, "u2": false} {
+		if _, _, log := p.run("erase --yes --user " + user); strings.Contains(log, "1 entry that can't be read has the id") != says {
+			t.Errorf("erase of %s says %q", user, log)
+		}
+	}
 }
 
 // All live limits and grants move from one table to another.
@@ -134,18 +161,23 @@ func TestLimitsAreMoved(t *testing.T) {
 	t.Chdir(t.TempDir())
 	from, to := ofApp(t), ofApp(t)
 	from.does("limits set create_post 20/1m --by ann --why launch", "limits set add_comment --mode shadow --by ann", "grant --user u1 --tier premium --until 2030-01-01 --reason trial --by ann")
+	from.does("limits set pin --mode off --until 2h --by ann --yes", "limits set ingest \"sliding 80/1h\" --until 1h --by ann")
+	from.now, to.now = from.now.Add(90*time.Minute), to.now.Add(90*time.Minute)
 	_, exported, _ := from.run("limits export")
 	if err := os.WriteFile("moved.json", []byte(exported), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	to.does("limits set pin \"log 50/12h\" --by bob")
-	to.contains("limits import moved.json --by bob", "2 changes and 1 grant instead of 1 change and 0 grants\n")
+	to.contains("limits import moved.json --by bob", "3 changes and 1 grant instead of 1 change and 0 grants\n")
 	_, want, _ := from.run("limits --live")
 	if _, got, _ := to.run("limits --live"); got != want {
 		t.Errorf("after the move:\n%s\nwant\n%s", got, want)
 	}
+	if !strings.Contains(want, "off until 2023-11-15T00:14:18Z") || strings.Contains(want, "80/1h") {
+		t.Errorf("in force:\n%s\nwant a mode that ends, and no limit that has ended", want)
+	}
 	for content, message := range map[string]string{
-		`{`: "guards limits repair", `{"activities": {"create_post": {"limit": "20/1h"}}}`: "window", `{"activities": {"pst": {"limit": "20/1h"}}}`: "pst",
+		`{"activities": {}, "ends": {"pin": 5}}`: "ends: /pin is a number", `{`: "guards limits repair", `{"activities": {"create_post": {"limit": "20/1h"}}}`: "window", `{"activities": {"pst": {"limit": "20/1h"}}}`: "pst",
 		`{"activities": {"create_post": {"limit": 5}}}`: "create_post: /limit is a number", `{"grants": [{"userId": "u1"}]}`: "a grant needs",
 	} {
 		if err := os.WriteFile("wrong.json", []byte(content), 0o600); err != nil {

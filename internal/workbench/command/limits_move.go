@@ -10,6 +10,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/liveedit"
+	"github.com/cric-talk/guards/internal/strictjson"
 )
 
 type exportCommand struct {
@@ -37,12 +38,46 @@ func (c *exportCommand) Run(ctx context.Context, con session) error {
 	}
 	con.noteDamagedLimits(s)
 	s.Damaged = live.Damaged{}
-	document, err := s.Document()
+	text, err := export(s.At(con.now()))
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(con.out, "%s\n", document)
+	_, err = fmt.Fprintf(con.out, "%s\n", text)
 	return err
+}
+
+// export returns settings as one document. Its member "ends" tells which of them end by
+// themselves. A table has that beside the document.
+func export(s live.Settings) ([]byte, error) {
+	stored, err := s.Stored(1)
+	if err != nil || len(stored.Ends) == 0 {
+		return stored.Document, err
+	}
+	var members map[string]strictjson.Value
+	if err := strictjson.Unmarshal(stored.Document, &members); err != nil {
+		return nil, err
+	}
+	members["ends"] = stored.Ends
+	return strictjson.Marshal(members, strictjson.Sorted)
+}
+
+// imported reads what export returned.
+func imported(text []byte) (s live.Settings, err error) {
+	var members map[string]strictjson.Value
+	if err := strictjson.Unmarshal(text, &members); err != nil || members["ends"] == nil {
+		return live.Parse(text) // it tells what is wrong
+	}
+	var ends live.Ends
+	if err := strictjson.Unmarshal(members["ends"], &ends, strictjson.KnownMembers); err != nil {
+		return s, errors.New("ends: " + strictjson.Problem(err))
+	}
+	delete(members, "ends")
+	if text, err = strictjson.Marshal(members, strictjson.Sorted); err != nil {
+		return s, err
+	}
+	s, err = live.Parse(text)
+	s.Ends = ends
+	return s, err
 }
 
 type importCommand struct {
@@ -53,7 +88,7 @@ type importCommand struct {
 
 func (importCommand) Help() string {
 	return `The live limits, the modes and the grants of the file replace those of the table. Each
-must fit the limits of the code, and grants that have ended are left out. Examples:
+must fit the limits of the code, and what has ended is left out. Examples:
   guards limits import limits.json --why "moved from the old region"
   guards limits import - --yes < limits.json`
 }
@@ -63,7 +98,7 @@ func (c *importCommand) Run(ctx context.Context, con session) error {
 	if err != nil {
 		return err
 	}
-	next, err := live.Parse(text)
+	next, err := imported(text)
 	if err != nil {
 		return err
 	}
@@ -75,6 +110,7 @@ func (c *importCommand) Run(ctx context.Context, con session) error {
 			return err
 		}
 	}
+	next = next.At(con.now())
 	next.Grants = liveedit.GrantsAt(next, con.now())
 	store, err := c.open(ctx)
 	if err != nil {
@@ -86,6 +122,9 @@ func (c *importCommand) Run(ctx context.Context, con session) error {
 	}
 	change := liveedit.Change{Op: "import", Kept: len(next.Activities) + len(next.Grants)}
 	r, err := c.edit(ctx, con, store, change, func(d liveedit.Draft) (liveedit.Draft, error) {
+		if n := d.Damaged.Len(); n > 0 {
+			return d, errors.New(entries(n) + " of the table can't be read and would be lost: run guards limits repair first, which keeps them in a file")
+		}
 		d.Settings = next
 		return d, nil
 	})

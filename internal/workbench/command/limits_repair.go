@@ -120,7 +120,7 @@ func (c *repairCommand) repair(ctx context.Context, con session, table *dynamoed
 			return err
 		}
 		all[i].File = fmt.Sprintf("guards-%s-%s.json", r.Item, con.now().UTC().Format("20060102-150405"))
-		if err := os.WriteFile(all[i].File, append(text, '\n'), 0o600); err != nil {
+		if err := keep(all[i].File, append(text, '\n')); err != nil {
 			return err
 		}
 		con.note("the old item is in " + all[i].File)
@@ -140,6 +140,16 @@ func (c *repairCommand) repair(ctx context.Context, con session, table *dynamoed
 		}
 	}
 	return nil
+}
+
+// keep writes a new file that only its owner can read.
+func keep(name string, text []byte) error {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	return errors.Join(err, f.Close())
 }
 
 func (c *repairCommand) print(con session, all []repaired) error {

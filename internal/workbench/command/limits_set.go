@@ -92,6 +92,7 @@ func (c *setCommand) Run(ctx context.Context, con session) error {
 		}
 	}
 	c.noteKept(con, r, all)
+	c.noteGone(con, r, until, name)
 	return c.printChanges(con, r, name, name+": nothing differs from before")
 }
 
@@ -167,6 +168,7 @@ func (c *setCommand) setMany(ctx context.Context, con session) error {
 	if len(lines) == 0 {
 		lines = []string{what + ": nothing differs from before"}
 	}
+	c.noteGone(con, r, until, names...)
 	return c.print(con, r, lines...)
 }
 
@@ -215,6 +217,26 @@ func (c *setCommand) noteKept(con session, r report, all []limits.Activity) {
 		if len(kept) > 0 {
 			con.note(strings.Join(kept, "; "))
 		}
+	}
+}
+
+// noteGone tells what was set before and does not come back when the change ends.
+func (c *setCommand) noteGone(con session, r report, until time.Time, names ...string) {
+	if until.IsZero() {
+		return
+	}
+	var gone []string
+	for _, name := range names {
+		old, now := r.before.Activities[name], r.after.Activities[name]
+		if was := old.Text(c.Tier); c.Limit != "" && was != "" && was != now.Text(c.Tier) {
+			gone = append(gone, nameOf(name, c.Tier)+": "+was)
+		}
+		if c.Mode != "" && old.Mode != "" && old.Mode != now.Mode {
+			gone = append(gone, name+": mode "+old.Mode)
+		}
+	}
+	if len(gone) > 0 {
+		con.note("then the code's limit and the function's mode hold, and not what was set before: " + strings.Join(gone, "; "))
 	}
 }
 

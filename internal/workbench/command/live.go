@@ -344,6 +344,13 @@ func (f *changeFlags) edit(ctx context.Context, con session, s store, c liveedit
 		r.after, asked = after.Settings, err == nil
 		return after, err
 	})
+	if err == nil {
+		for _, name := range slices.Sorted(maps.Keys(r.before.Damaged.Activities)) {
+			if _, left := r.after.Damaged.Activities[name]; !left {
+				con.note("the entry of " + name + " could not be read: all of it is replaced, also what the command does not name")
+			}
+		}
+	}
 	if ctx.Err() != nil && asked {
 		con.note("stopped: the change may be made or not; see guards limits history")
 	}

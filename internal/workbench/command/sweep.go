@@ -1,14 +1,17 @@
 package command
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/cric-talk/guards/internal/cleanup"
 	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/liveedit"
+	"github.com/cric-talk/guards/internal/strictjson"
 	"github.com/cric-talk/guards/internal/table"
 )
 
@@ -94,11 +97,25 @@ func ownedBy(ctx context.Context, con session, s store, key string) (grants, blo
 				blocks++
 			}
 		}
+		if n := naming(key, slices.Concat(settings.Damaged.Grants, all.Damaged)); n > 0 {
+			con.note(entries(n) + " that can't be read has the id, and an erasure leaves it: see guards limits repair")
+		}
 	}
 	if isDamaged(err) {
 		err = nil
 	}
 	return grants, blocks, reached(err)
+}
+
+// naming returns how many entries have the id of a user or the key of a subject.
+func naming(key string, all []strictjson.Value) (n int) {
+	quoted, _ := strictjson.AppendQuote(nil, key) // the key is ASCII
+	for _, entry := range all {
+		if bytes.Contains(entry, quoted) {
+			n++
+		}
+	}
+	return n
 }
 
 // isDamaged reports whether a document of the live settings can't be read.

@@ -19,6 +19,12 @@ func TestAChangeEndsByItself(t *testing.T) {
 	p.prints("check add_comment --user u1 --store dynamodb", "1  allowed  unlimited\n")
 	p.prints("check create_post --user u1 --count 15 --store dynamodb", "1  allowed  15/20 used,  5 left\n")
 
+	// What was set before does not come back, and the command says so.
+	if _, _, log := p.run("limits set pin \"log 60/12h\" --until 1m --by op"); !strings.Contains(log, "and not what was set before: pin: log 50/12h") {
+		t.Errorf("the command says %q", log)
+	}
+	p.does("limits set pin \"log 50/12h\" --by op")
+
 	p.now = p.now.Add(time.Hour)
 	p.prints("check add_comment --user u1 --store dynamodb", "1  allowed   1/60 used, 59 left\n")
 	p.contains("limits diff", "create_post")
