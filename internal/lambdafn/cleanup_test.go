@@ -45,7 +45,7 @@ func TestCleanupFunction(t *testing.T) {
 		}
 	}
 	for payload, message := range map[string]string{
-		`{"dryrun": true}`:      `event has the unknown field "dryrun", want only dryRun, userId, subject`,
+		`{"dryrun": true}`:      `event has the unknown field "dryrun", want only dryRun, userId, keepBlocks, subject`,
 		`{"userId": " config"}`: "userId has U+0020 as character 1, want 1 to 128 printable ASCII characters without a space",
 		`[]`:                    "event is an array, want a JSON object",
 	} {

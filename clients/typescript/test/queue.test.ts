@@ -105,7 +105,7 @@ test("a guard that is gone costs no call more than its timeout, even if repeats 
   const decisions = await Promise.all(Array.from({ length: 20 }, () => guards.check("create_post", user)));
   assert.ok(decisions.every(({ reason }) => reason === "unavailable"));
   between(lambda.requests.length, 2, 4); // without this rule, 20 requests of 400 ms come first
-  assert.equal(warnings[0]?.message, "posts-guard did not answer: timeout after 1000 ms");
+  assert.match(warnings[0]?.message ?? "", /^posts-guard did not answer: timeout after 1000 ms\. /); // nothing has answered yet
 });
 
 test("a repeat that waits for a socket goes on waiting while the guard answers others", async (t) => {

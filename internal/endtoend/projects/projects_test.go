@@ -99,9 +99,13 @@ func TestAProjectFindsItsMistakes(t *testing.T) {
 	p.wants(t, 0, `^$`, "gofmt -l .")
 	p.wants(t, 0, `guards devel`, "go run ./cmd/guards version") // a checkout, so it has no version
 
-	// A limit that changes by mistake is found by its test.
+	// A limit that changes by mistake is found by its test. A program that was built before says so.
 	page := p.read(t, "limits/limits.go")
+	p.wants(t, 0, `^FUNCTION`, "go build -o ../guards ./cmd/guards && ../guards limits")
 	p.write(t, "limits/limits.go", strings.Replace(page, `"5/1m"`, `"50/1m"`, 1))
+	p.wants(t, 0, `limits.go has other limits than this program: upload_photo has the limit 50/1m there and 5/1m here\n`, "cd limits && ../../guards limits")
+	p.wants(t, 0, `^FUNCTION`, "go run ./cmd/guards limits")
+	p.wants(t, 2, `this program has other limits than limits/limits.go: `, "../guards generate")
 	p.wants(t, 2, `stale`, "make test")
 	p.wants(t, 0, `the table of limits`, "make generate")
 	p.wants(t, 2, `upload_photo in limits.go is\n *photos-guard: "50/1m", (.*\n)*.*change promised in limits_test.go`, "make test")
@@ -114,7 +118,8 @@ func TestAProjectFindsItsMistakes(t *testing.T) {
 	p.wants(t, 1, twice, "go run ./cmd/guards generate")
 	p.wants(t, 2, twice, "make test")
 	p.write(t, "limits/limits.go", strings.Replace(page, `"videos-guard"`, `"movies-guard"`, 1))
-	p.wants(t, 1, `functions/videos-guard is the function of no guard in limits/limits.go: give a guard the Name "videos-guard", or delete the folder`, "go run ./cmd/guards generate")
+	p.wants(t, 0, `functions/movies-guard/main.go +new: the function\n(.*\n)*functions/videos-guard/main.go +removed: the function\n`, "go run ./cmd/guards generate")
+	p.wants(t, 0, `dist/cleanup/bootstrap\n.*dist/movies-guard/bootstrap\n.*dist/photos-guard/bootstrap`, "make build")
 	p.write(t, "limits/limits.go", strings.Replace(page, `"2/1h"`, `"2/1x"`, 1))
 	p.wants(t, 1, `limit is "2/1x"(.*\n)*.*limits.go:\d+`, "go run ./cmd/guards generate")
 }

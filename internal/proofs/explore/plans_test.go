@@ -189,7 +189,8 @@ func plans(t *testing.T) []plan {
 		plan{name: "a group with mixed costs", subjects: costly(), scenarios: mixed, instants: border, skews: skews, attempts: 2, faults: 2},
 		plan{name: "two versions side by side", subjects: sideBySide(), scenarios: slices.Concat(mixed, []scenario{{[]request{one, both, one}, 0}}), instants: []int64{-1, 0, 9999}, skews: same, attempts: 2, faults: 1, set: versions},
 		plan{name: "renewals in a group with mixed costs", subjects: logs(costly()), scenarios: mixedHeld, instants: held, skews: skews, attempts: 2, faults: 2},
-		plan{name: "rooms", subjects: inRooms(), scenarios: rooms, instants: border, skews: skews, attempts: 2, faults: 2, set: crash},
+		// A check in a room sends up to six requests. With two faults, these systems don't end within hours.
+		plan{name: "rooms", subjects: inRooms(), scenarios: rooms, instants: border, skews: skews, attempts: 2, faults: 1, set: crash},
 		plan{name: "a room that fails alone", subjects: slices.Concat(inRooms(), slotsInRooms()), scenarios: rooms[:3], instants: []int64{0, 5000}, skews: skews, attempts: 2, set: fails},
 		plan{name: "late copies in rooms", subjects: inRooms(), scenarios: rooms, instants: late, skews: apart, attempts: 2, faults: 1, set: crash},
 		// With two faults, only two attempts fit in the time of this proof, and no release beside them.
@@ -199,7 +200,7 @@ func plans(t *testing.T) []plan {
 		plan{name: "two attempts in a full prepaid room", subjects: prepaidInRooms(), scenarios: prepaidInAFullRoom, instants: border[:1], skews: apart, attempts: 2, faults: 1, set: crash},
 		plan{name: "two attempts until a place comes back", subjects: fillingRooms(), scenarios: untilAPlaceComesBack[:1], instants: []int64{0, 5000}, skews: skews, attempts: 2, faults: 2, set: crash},
 		plan{name: "three attempts until a place comes back", subjects: fillingRooms(), scenarios: untilAPlaceComesBack[1:], instants: []int64{0, 5000}, skews: apart, attempts: 2, faults: 1, set: crash},
-		plan{name: "slots in rooms", subjects: slotsInRooms(), scenarios: heldInRooms, instants: held, skews: skews, attempts: 2, faults: 2, set: crash},
+		plan{name: "slots in rooms", subjects: slotsInRooms(), scenarios: heldInRooms, instants: held, skews: skews, attempts: 2, faults: 1, set: crash},
 		plan{name: "midnight", subjects: days(), scenarios: core, instants: []int64{midnight - 2000, midnight - 1, midnight}, skews: skews, attempts: 2, faults: 1},
 		plan{name: "prepaid limits", subjects: prepaids(), scenarios: slices.Concat(hot, hotter), instants: []int64{-1100, 0}, skews: apart, attempts: 2, faults: 1, set: crash},
 		plan{name: "prepaid limits, seconds later", subjects: prepaids(), scenarios: hot, instants: []int64{0, 999, 1001}, skews: skews, attempts: 2, faults: 1},

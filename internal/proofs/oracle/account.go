@@ -326,6 +326,26 @@ func (a *Account) Repace(t *Terms, now int64) (changed bool) {
 	return changed
 }
 
+// Repaced returns the account after a refusal at now has recorded its pace, so that the item
+// holds after. If the item has changed since the refusal's decision began (raced), the refusal
+// was perhaps planned before that: early. Then it left out a bucket that has a faster pace
+// since then, and did not know of a window that a clock ahead has begun. The item shows which
+// buckets the record changes, and at what time. Nobody else has changed these, because their
+// state is a condition of the write.
+func (a *Account) Repaced(t *Terms, now int64, after map[string]int64, raced bool) (repaced *Account, early, ok bool) {
+	if repaced = a.Clone(); repaced.Repace(t, now) && repaced.Same(after) {
+		return repaced, false, true
+	}
+	repaced = a.Clone()
+	for m, r := range repaced.Own(t) {
+		if b, is := m.(*bucket); is && !b.Same(after) {
+			at := min(max(now, after[b.prefix+"asof"]), a.At(t, now))
+			ok = b.repace(at, r) || ok
+		}
+	}
+	return repaced, true, raced && ok && repaced.Same(after)
+}
+
 // Repaces reports whether a bucket of t last counted at another pace.
 func (a *Account) Repaces(t *Terms) bool {
 	for m, r := range a.Own(t) {

@@ -24,6 +24,7 @@ type landing struct {
 	perhaps bool    // it fits for some clock
 	figures []oracle.Figure
 	wait    [2]int64 // the shortest and the longest wait that an answer may name
+	given   int64    // reservoir: the ticket of the places that the instance had given from memory when it was sent
 	next    int64    // reservoir: the place that it would get
 	waiting int64    // reservoir: places up to its own
 	skips   bool     // the instance has given later places from memory, so figures and waits can't be known

@@ -177,8 +177,9 @@ func (h *half) intact() bool {
 	return h.rooms && !h.has(lossyTable, freeze) && !slices.ContainsFunc(h.spells, func(s spell) bool { return s.what == slowTable && s.most > 20 })
 }
 
-// A written is an id in an item. Its copies are the writes that were sent before one of them
-// was performed. One that lands only after a release counts, and nobody can prevent that.
+// A written is an id in an item. Its copies are the writes that were sent before their process
+// could know that one of them was performed. One that lands only after a release counts, and
+// nobody can prevent that.
 type (
 	written struct {
 		item string
@@ -186,25 +187,43 @@ type (
 	}
 	copies struct {
 		underway  int
-		performed bool
+		performed time.Time // the first one; zero: none
 	}
+	probed struct{ landed, answered time.Time }
 )
 
-// leaves notes that w is sent, and reports whether none of its copies was performed before.
-func (h *half) leaves(w ratelimit.Write) (first bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+// leaves notes that p sends w, and reports whether w is one of those copies: none was performed
+// before, or only after the probe landed whose answer makes p send w now. For example:
+//
+//	ms   the write
+//	0    is sent
+//	333  a probe is sent beside it
+//	340  the probe lands: the item does not have the id
+//	540  the write is performed
+//	570  the probe is answered, so the write is sent once more
+func (p *process) leaves(w ratelimit.Write) (first bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if w.ID == (ratelimit.ID{}) || w.Drop.Set != "" {
 		return false
 	}
 	of := written{w.Key.UserID, w.ID}
-	if h.writes[of] == nil {
-		h.writes[of] = &copies{}
+	if p.writes[of] == nil {
+		p.writes[of] = &copies{}
 	}
-	if first = !h.writes[of].performed; first {
-		h.writes[of].underway++
+	c, probe := p.writes[of], p.probes[w.Key]
+	first = c.performed.IsZero() || probe.answered.Equal(time.Now()) && probe.landed.Before(c.performed)
+	if first {
+		c.underway++
 	}
 	return first
+}
+
+// shown notes that a probe of the item under k is answered, and when it landed.
+func (p *process) shown(k ratelimit.Key, landed time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.probes[k] = probed{landed, time.Now()}
 }
 
 // lands notes that w has landed.
@@ -213,13 +232,15 @@ func (h *half) lands(w ratelimit.Write, first, done bool) {
 	defer h.mu.Unlock()
 	if c := h.writes[written{w.Key.UserID, w.ID}]; first {
 		c.underway--
-		c.performed = c.performed || done
+		if done && c.performed.IsZero() {
+			c.performed = time.Now()
+		}
 	}
 	if !done || w.Drop.Set == "" {
 		return
 	}
 	for of, c := range h.writes { // the item has its ids in another form, so this can be another one
-		if of.item == w.Key.UserID && c.performed && c.underway > 0 {
+		if of.item == w.Key.UserID && !c.performed.IsZero() && c.underway > 0 {
 			h.tally(of.item).unknown++
 		}
 	}

@@ -55,6 +55,7 @@ type process struct {
 
 	number  int
 	limiter *ratelimit.Limiter
+	probes  map[ratelimit.Key]probed // the last probe of each item that was answered
 }
 
 // A spell is a time in which something does not work.
@@ -95,7 +96,7 @@ func newHalf(seed uint64) *half {
 		h.versions[i] = policy.Must(text)
 	}
 	for i := range 4 {
-		p := &process{half: h, number: i}
+		p := &process{half: h, number: i, probes: map[ratelimit.Key]probed{}}
 		p.limiter = &ratelimit.Limiter{Store: p, Memory: ratelimit.NewMemory(memory), Timeout: time.Second}
 		h.processes = append(h.processes, p)
 	}
@@ -227,12 +228,17 @@ func (p *process) send(ctx context.Context, k ratelimit.Key, perform func(contex
 func (p *process) Update(ctx context.Context, w ratelimit.Write) (ratelimit.Item, bool, error) {
 	var item ratelimit.Item
 	var done bool
+	var landed time.Time
 	first := p.leaves(w)
 	if err := p.send(ctx, w.Key, func(ctx context.Context) {
 		item, done, _ = p.store.Update(ctx, w)
+		landed = time.Now()
 		p.lands(w, first, done)
 	}); err != nil {
 		return ratelimit.Item{}, false, err
+	}
+	if w.Now == 0 { // a probe
+		p.shown(w.Key, landed)
 	}
 	return item, done, nil
 }

@@ -99,7 +99,6 @@ type op struct {
 	ended       bool
 	refused     bool     // it has ended, and was told limited
 	unsure      bool     // an update had an unknown outcome
-	wasUnsure   bool     // the same, before it was decided anew, because its mark was refused
 	last        *landing // the last attempt that was answered
 
 	call    call
@@ -111,10 +110,12 @@ type op struct {
 	decided bool          // of a part: it was admitted or refused
 	lost    bool          // of a part: its last attempt got no answer
 	gives   *op           // the part of a check or a renewal that this one gives back
+	refusal *landing      // that of the last mark, if nothing was answered since
 	marked  *record       // what it relies on by its mark; nil: its own count, or nothing
 	alone   bool          // of a part: it was admitted from memory
 	earlier bool          // of a part: that was before others of the instance, which the models have noted already
 	giving  bool          // it gives back
+	anew    bool          // what it sends next begins another question to the store
 	held    *alone        // of a part: what the instance admitted alone, when o began to give back
 	vain    bool          // of a part of a renewal: its slots were gone when that began
 	own     *alone        // of a part: what the instance admitted alone, with this part; nil: without it

@@ -23,7 +23,7 @@ func (l *ledger) judge(o *op, d ratelimit.Decision, err error) {
 		l.judgeSpoiled(o, d, err)
 		return
 	}
-	o.in.learn(o, o.last)
+	o.learns()
 	if err == nil && o.terms.Prepaid() {
 		l.balanced(o, d)
 	}

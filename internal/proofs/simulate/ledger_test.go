@@ -174,7 +174,7 @@ func (l *ledger) counted(u *user, a *landing, w ratelimit.Write, before ratelimi
 		s.wrong("%s is counted twice, at %d and at %d", o.name, r.now, w.Now)
 	}
 	n, when, err := u.Counts(o.terms.numbers, w.Now, before.State, a.item.State)
-	l.skips(u, o, when, a.item.State)
+	l.skips(u, a, when)
 	switch {
 	case err != nil:
 		s.wrong("%s: %v: %+v changes %v", o.name, err, w.Update, before.State)
@@ -222,11 +222,11 @@ func (l *ledger) counted(u *user, a *landing, w ratelimit.Write, before ratelimi
 // repaced reports whether a write without an id has recorded the slower pace of a limit that
 // refused its check.
 func (l *ledger) repaced(u *user, a *landing, w ratelimit.Write) bool {
-	after := u.Clone()
-	if !after.Repace(a.op.terms.numbers, w.Now) || !after.Same(a.item.State) {
+	after, early, ok := u.Repaced(a.op.terms.numbers, w.Now, a.item.State, u.changed >= a.op.began)
+	if !ok {
 		return false
 	}
-	if u.Fits(a.op.terms.numbers, w.Now, a.op.request.Count, true) && u.freed < a.op.began { // a late record can arrive after a release
+	if !early && u.Fits(a.op.terms.numbers, w.Now, a.op.request.Count, true) && u.freed < a.op.began { // a late record can arrive after a release
 		l.sim.wrong("%s fits, and the store records its pace instead: %v", a.op.name, u)
 	}
 	u.Account = after

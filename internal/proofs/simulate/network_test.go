@@ -114,13 +114,14 @@ func (in *instance) Update(ctx context.Context, w ratelimit.Write) (ratelimit.It
 	}
 	o.writing = !probe && w.ID != ratelimit.ID{} // a visit is not sent again, and the id tells whether its request is counted
 	part := o.part(w.Key, back)                  // now: a late copy does not know what is counted later
+	given := in.given(part)                      // a reset can clear the memory before it lands
 	a, err := in.attempt(w.Key, func(a *landing) {
 		if w.Key.UserID == spoiled && !probe {
 			in.sim.spoil(a, w)
 			return
 		}
 		before, _ := in.sim.store.Read(ctx, w.Key)
-		a.op, a.bare = part, w.ID == ratelimit.ID{}
+		a.op, a.given, a.bare = part, given, w.ID == ratelimit.ID{}
 		a.item, a.done, _ = in.sim.store.Update(ctx, w)
 		in.sim.ledger.update(a, w, before)
 	})
@@ -189,6 +190,7 @@ type budget struct {
 }
 
 func (in *instance) newBudget() ratelimit.Budget {
+	in.sim.op.asks()
 	in.sim.op.attemptEnds = in.sim.now + 250 // of a probe, which comes first
 	return &budget{op: in.sim.op, deadline: in.sim.now + 1000, stoodStill: in.stoodStill}
 }

@@ -67,9 +67,10 @@ func (o *op) skipped(a *oracle.Account, now int64) (*oracle.Account, bool) {
 	return after, skips
 }
 
-// skips notes that a write of o has skipped the places that its instance gave from memory.
-// The instance keeps the place of the write, too.
-func (l *ledger) skips(u *user, o *op, when oracle.Moment, after map[string]int64) {
+// skips notes that a write has skipped the places that its instance gave from memory. The
+// instance keeps the place of the write, too.
+func (l *ledger) skips(u *user, a *landing, when oracle.Moment) {
+	o, after := a.op, a.item.State
 	if _, ok := o.queue(); !ok {
 		return
 	}
@@ -79,7 +80,7 @@ func (l *ledger) skips(u *user, o *op, when oracle.Moment, after map[string]int6
 		return
 	}
 	for _, ticket := range []int64{after["t"], after[o.queueName()+"_t"]} {
-		if ticket != 0 && ticket <= o.in.given(o) && counted.Skip(o.terms.numbers, when.Came, ticket-1) {
+		if ticket != 0 && ticket <= a.given && counted.Skip(o.terms.numbers, when.Came, ticket-1) {
 			l.sim.stats[skippedPlaces]++
 			u.Account = counted
 		}

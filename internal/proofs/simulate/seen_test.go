@@ -1,6 +1,7 @@
 package simulate_test
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/cric-talk/guards/internal/proofs/oracle"
@@ -27,6 +28,21 @@ func (in *instance) learn(o *op, a *landing) {
 		return
 	}
 	in.seen[name] = &seen{Account: a.snapshot, order: a.order, asked: a.clock}
+}
+
+// asks notes that o puts another question to the store: about its next part, or to mark what it
+// has found. So its last one has ended, and the instance knows what the store showed then.
+// While a mark is under way, other decisions of the instance use that.
+func (o *op) asks() {
+	o.anew = true
+	cmp.Or(o.turn, o).learns()
+}
+
+// learns notes that a question of o to the store has ended. The instance knows the last item
+// that came, even if a refused mark brought it and nothing was answered after that.
+func (o *op) learns() {
+	o.in.learn(o, o.last)
+	o.in.learn(o, o.refusal)
 }
 
 // knows returns the item that a decision is about.

@@ -62,10 +62,13 @@ func (o *op) returns(k ratelimit.Key) bool {
 
 // begins notes that o asks the store about an item, or has marked what it found there. The
 // parts before have ended. Once the last one has admitted, o turns to those again that
-// another attempt has counted. After a refusal, a check in shadow mode only reads.
+// another attempt has counted, even if the parts after them were decided from memory, without a
+// request. After a refusal, a check in shadow mode only reads.
 func (o *op) begins(k ratelimit.Key, givesBack, reads bool) {
 	p := o.part(k, false)
-	if p == o || p == o.turn && !givesBack { // a later part can have refused from memory
+	again := p == o.turn && o.anew && o.kind == ratelimit.Check && !reads // a give-back can read first
+	o.anew = false
+	if p == o || p == o.turn && !givesBack && !again { // a later part can have refused from memory
 		return
 	}
 	switch {
@@ -76,7 +79,7 @@ func (o *op) begins(k ratelimit.Key, givesBack, reads bool) {
 	case !o.returns(k) && reads: // it was perhaps refused
 		o.ends(p, false)
 		o.busy(1)
-	case !o.returns(k):
+	case !o.returns(k) && !again:
 		o.ends(p, true)
 	default:
 		o.ends(nil, true)
@@ -85,13 +88,9 @@ func (o *op) begins(k ratelimit.Key, givesBack, reads bool) {
 	o.turn = p
 }
 
-// ends notes that the parts before the next one have ended; nil: all. The instance knows
-// what the store has shown. If they were admitted, those without an answer were so from
-// memory, unless they came from a lease.
+// ends notes that the parts before the next one have ended; nil: all. If they were admitted,
+// those without an answer were so from memory, unless they came from a lease.
 func (o *op) ends(next *op, admitted bool) {
-	if o.turn != nil {
-		o.in.learn(o.turn, o.turn.last)
-	}
 	for _, p := range o.parts {
 		switch {
 		case p == next || !admitted || o.kind != ratelimit.Check:
@@ -128,7 +127,7 @@ func (o *op) failed(k ratelimit.Key, givesBack bool, err error) {
 
 // answered notes what the store has answered to o, or to a part of it.
 func (o *op) answered(a *landing) {
-	o.last, o.lost, o.marked = a, false, nil
+	o.last, o.lost, o.marked, o.refusal = a, false, nil, nil
 	if o.gives != nil {
 		o.gives.last, o.gives.lost = a, false
 	}
@@ -138,9 +137,9 @@ func (o *op) answered(a *landing) {
 // the one of before. The instance knows what both have shown.
 func (o *op) marks(a *landing) {
 	o.lost = false
-	if !a.done { // o is decided anew
+	if !a.done { // o is decided anew, and what got lost before stays unknown
 		o.in.sim.stats[lateMarks]++
-		o.wasUnsure, o.unsure = o.wasUnsure || o.unsure, false
+		o.refusal = a
 		return
 	}
 	o.marked = a.rec
@@ -161,6 +160,7 @@ func (l *ledger) judgeAll(o *op, d ratelimit.Decision, err error) {
 		refuser = o.refuser(d)
 		next = o.parts[refuser] // if it was known to refuse, those before it were not asked
 	}
+	cmp.Or(o.turn, o).learns()
 	for _, p := range o.parts {
 		p.earlier = o.giving // it was refused, and has given back since
 	}
@@ -308,7 +308,7 @@ func (l *ledger) judgeGivenBack(p *op, d ratelimit.Decision, err error) {
 	u := l.user(p.owner())
 	window, _ := p.terms.Item(p.now)
 	r := u.records[counter{p.id, window}]
-	if r == nil || r.over || p.unsure || p.wasUnsure || p.lost || p.in.frozenUntil >= p.began || p.in.limiter.CircuitOpen() {
+	if r == nil || r.over || p.unsure || p.lost || p.in.frozenUntil >= p.began || p.in.limiter.CircuitOpen() {
 		return
 	}
 	counts := p.kind == ratelimit.Check && r.by == p && !r.relied && !r.stale && u.given[receipt(p.id, r.at)] == nil

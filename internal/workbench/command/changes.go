@@ -19,7 +19,7 @@ func openProject(folder string, guards limits.Guards) (*scaffold.Project, error)
 	switch {
 	case errors.Is(err, scaffold.ErrNoProject):
 		err = hint{err, "run the command in a project, name one with --dir, or make one with guards init"}
-	case errors.Is(err, scaffold.ErrOtherLimits), errors.Is(err, scaffold.ErrMoreLimits):
+	case errors.Is(err, scaffold.ErrOtherLimits), errors.Is(err, scaffold.ErrMoreLimits), errors.Is(err, scaffold.ErrNotTheSame):
 		err = hint{err, "in place of guards, write go run ./cmd/guards, which has the limits of this file; it knows the guards that are in All"}
 	}
 	return project, err
@@ -50,6 +50,7 @@ func (c session) tidy(ctx context.Context, dir string) error {
 type changedFile struct {
 	File string `json:"file"`
 	New  bool   `json:"new"`
+	Gone bool   `json:"removed,omitzero"`
 	What string `json:"what"`
 	Diff string `json:"diff,omitempty"`
 }
@@ -58,7 +59,7 @@ type changedFile struct {
 func changedFiles(changes []scaffold.Change, lines bool) []changedFile {
 	files := make([]changedFile, len(changes))
 	for i, c := range changes {
-		files[i] = changedFile{File: c.File, New: c.New, What: c.What}
+		files[i] = changedFile{File: c.File, New: c.New, Gone: c.Gone, What: c.What}
 		if !lines {
 			continue
 		}
@@ -77,8 +78,11 @@ func (c session) printChanges(files []changedFile) error {
 	t.head("FILE", "CHANGE")
 	for _, f := range files {
 		what := f.What
-		if f.New {
+		switch {
+		case f.New:
 			what = "new: " + what
+		case f.Gone:
+			what = "removed: " + what
 		}
 		t.row(f.File, what)
 	}

@@ -84,7 +84,8 @@ func run(ctx context.Context, args []string, c session) int {
 	if c.now == nil {
 		c.now = time.Now
 	}
-	linked, wrong := c.guards.Link()
+	page := c.guards
+	linked, wrong := page.Link()
 	if wrong == nil {
 		c.guards = linked
 	}
@@ -121,6 +122,7 @@ func run(ctx context.Context, args []string, c session) int {
 		err = wrong
 	}
 	if err == nil {
+		c.noteOtherPage(command, page)
 		err = explain(command, command.Run())
 	}
 	err = quoted(args, err)

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/policy"
 	app "github.com/cric-talk/guards/limits"
 )
 
@@ -56,6 +57,14 @@ func TestComplete(t *testing.T) {
 			"limits set write --mode ":    "enforce shadow off",
 			"limits set write --mode=s":   "--mode=shadow",
 			"new a-guard b 1/1m --tier ":  "pro=",
+		}},
+		{limits.Guards{{Name: "a-guard", Message: "m", Activities: []limits.Activity{
+			{Name: "call", Limit: policy.Must("1/1m"), Tiers: limits.Tiers{"gold": policy.Must("2/1m")}},
+			{Name: "mail", Limit: policy.Must("1/1m"), Tiers: limits.Tiers{"pro": policy.Must("2/1m")}},
+		}}}, map[string]string{
+			"check call --tier ":      "gold",
+			"limits set mail --tier ": "pro",
+			"check --tier ":           "gold pro",
 		}},
 	} {
 		for typed, want := range project.rows {

@@ -21,14 +21,16 @@ type initCommand struct {
 	optionFlags
 	Module  string `placeholder:"PATH" help:"The module of the project, such as example.com/my-guards. Default: the folder's name."`
 	Replace string `placeholder:"FOLDER" help:"Take Guards from this checkout in place of a published version. A program without a version takes the checkout that you are in."`
-	DryRun  bool   `help:"List the files, and write nothing."`
-	JSON    bool   `name:"json" help:"Print one JSON document."`
+	yesFlag
+	DryRun bool `help:"List the files, and write nothing."`
+	JSON   bool `name:"json" help:"Print one JSON document."`
 }
 
 func (initCommand) Help() string {
 	return `The command makes a project of your own that requires Guards: your limits on one
 page, a Lambda function for each guard, the stack for SAM, and a command line that
-knows your limits. At the end it runs go mod tidy, which downloads modules. Examples:
+knows your limits. It asks first if the folder has other files than .git, .gitignore
+and a licence. At the end it runs go mod tidy, which downloads modules. Examples:
   guards init ../my-guards --guard photos-guard --activity upload_photo --limit 5/1m
   guards init ../my-guards --guard chat-guard --activity write --limit 10/1m --subject room=600/1m
   guards init . --guard sms-guard --activity send_code --limit "minute: bucket 1/1m, day: 10/1d"`
@@ -66,13 +68,8 @@ func (c *initCommand) Run(ctx context.Context, con session) (err error) {
 	if err != nil {
 		return err
 	}
-	if !c.DryRun {
-		if err := scaffold.Create(dir, changes); err != nil {
-			return err
-		}
-		if err := con.tidy(ctx, dir); err != nil {
-			return err
-		}
+	if changes, err = c.write(ctx, con, dir, changes); err != nil {
+		return err
 	}
 	p := newProject{dir, name, c.DryRun, changedFiles(changes, false)}
 	if c.JSON {
@@ -90,6 +87,34 @@ func (c *initCommand) Run(ctx context.Context, con session) (err error) {
 	}
 	con.note(fmt.Sprintf("next: cd %s && go run ./cmd/guards check %s --user u1%s --times %d", word(c.Dir), c.Activity, scaffold.Options(r.Activity), scaffold.Refused(r.Activity)))
 	return nil
+}
+
+// write writes the files into a folder, and fetches the modules. If the folder has files of
+// something else, it asks first. With --dry-run, it does neither.
+func (c *initCommand) write(ctx context.Context, con session, dir string, changes []scaffold.Change) ([]scaffold.Change, error) {
+	changes, others, err := scaffold.Into(dir, changes)
+	if err != nil {
+		return nil, err
+	}
+	if len(others) > 0 {
+		const most = 3 // names in a question
+		names := strings.Join(others[:min(most, len(others))], ", ")
+		if more := len(others) - most; more > 0 {
+			names += fmt.Sprintf(" and %d more", more)
+		}
+		if c.DryRun {
+			con.note(fmt.Sprintf("the folder %s has other files: %s", dir, names))
+		} else if err := c.confirm(ctx, con, fmt.Sprintf("The folder %s has other files: %s. Make the project among them?", dir, names), ", or choose a new folder"); err != nil {
+			return nil, err
+		}
+	}
+	if c.DryRun {
+		return changes, nil
+	}
+	if err := scaffold.Create(dir, changes); err != nil {
+		return nil, err
+	}
+	return changes, con.tidy(ctx, dir)
 }
 
 // origin returns where the project gets Guards from: a checkout, or the version of

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -26,6 +27,9 @@ type session struct {
 	progress bool             // err is a terminal on which a line can be replaced
 	guards   limits.Guards    // those of the project
 	now      func() time.Time // decides what is counted and what has expired; nil: time.Now
+
+	folder string           // if its project has other limits, commands say so; empty: not checked
+	built  *debug.BuildInfo // how this program was built; set if folder is
 }
 
 func (c session) printJSON(v any) error {
@@ -50,6 +54,9 @@ func terminal(guards limits.Guards) session {
 		out:    os.Stdout, err: os.Stderr, color: colorful(os.Stdout),
 		screen:   os.Getenv("TERM") != "dumb" && term.IsTerminal(int(os.Stdout.Fd())),
 		progress: os.Getenv("TERM") != "dumb" && term.IsTerminal(int(os.Stderr.Fd())),
+	}
+	if built, ok := debug.ReadBuildInfo(); ok {
+		c.folder, c.built = ".", built
 	}
 	if width, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil {
 		c.width = width

@@ -33,6 +33,8 @@ type verifyCommand struct {
 
 	table cleanup.Table // with the items; asker sets it, unless a function has them
 	live  *live.Limits  // what operators changed; asker sets it, unless a function follows it
+
+	note func(string) // tells a person; nil: nobody
 }
 
 func (verifyCommand) Help() string {
@@ -81,6 +83,7 @@ func (c *verifyCommand) Run(ctx context.Context, con session) error {
 	if err != nil {
 		return err
 	}
+	c.note = con.note
 	var v raceResult
 	switch {
 	case len(activity.Subjects) > 0:
@@ -272,10 +275,17 @@ func (c *verifyCommand) race(ctx context.Context, ask asker, user guard.Request,
 	return v, nil
 }
 
+// manyRequests is from how many requests on verify says first that it sends them, because
+// they take long, and a deployed guard and its table cost money.
+const manyRequests = 1000
+
 // send sends requests. The callers run at the same time. Each sends one request after
 // the other.
 func (c *verifyCommand) send(ctx context.Context, ask asker, requests []guard.Request) (raceResult, []outcome, error) {
 	v := raceResult{Activity: c.Activity, Asked: len(requests)}
+	if v.Asked >= manyRequests && c.note != nil {
+		c.note("sending " + several(int64(v.Asked), "request") + "; Ctrl-C stops")
+	}
 	outcomes := make([]outcome, v.Asked)
 	next := make(chan *outcome, v.Asked)
 	for i := range outcomes {

@@ -71,8 +71,8 @@ func TestASparsePictureIsBounded(t *testing.T) {
 			t.Errorf("%s: cuts %v", text, got.Cuts)
 		}
 	}
-	close := []moment{{10 * time.Second, "u1", 1}, {70 * time.Second, "u1", 1}}
-	if got, want := sparse(t, policy.Must("2/1m"), close...), timeline(t, policy.Must("2/1m"), "", record(close...)); !cmp.Equal(got, want) {
+	near := []moment{{10 * time.Second, "u1", 1}, {70 * time.Second, "u1", 1}}
+	if got, want := sparse(t, policy.Must("2/1m"), near...), timeline(t, policy.Must("2/1m"), "", record(near...)); !cmp.Equal(got, want) {
 		t.Errorf("without empty windows (-want +got):\n%s", cmp.Diff(want, got))
 	}
 }

@@ -39,8 +39,8 @@ func (p *Project) Add(r Request) ([]Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	page, err1 := p.parse(limitsFile)
-	promises, err2 := p.parse(promisesFile)
+	page, err1 := parse(p.root.FS(), limitsFile)
+	promises, err2 := parse(p.root.FS(), promisesFile)
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}
@@ -235,12 +235,12 @@ func pairs(tiers limits.Tiers, format string) string {
 // variable returns a name for the guard's variable in package limits: Photos
 // for photos-guard, or PhotosGuard if the package uses Photos.
 func (p *Project) variable(guard string) (string, error) {
-	sources, err := p.sources()
+	files, err := sources(p.root.FS())
 	if err != nil {
 		return "", err
 	}
 	used := map[string]bool{}
-	for _, s := range sources {
+	for _, s := range files {
 		for _, id := range all[*ast.Ident](s) {
 			used[id.Name] = true
 		}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/policy"
 )
 
 // A function is a folder in functions/: a program of one call, and a sample event.
@@ -86,8 +87,11 @@ func main() { %s }
 
 var moduleLine = regexp.MustCompile(`(?m)^module (\S+)`)
 
-// missing returns the files of functions that a folder does not have. It returns an
-// error if a function's program starts something else, or if it is none of these.
+// whatOfFunction describes the files of a function's folder.
+var whatOfFunction = map[string]string{"main.go": "the function", "event.json": "a sample event"}
+
+// missing returns the files of functions that a folder does not have, and the removal of those
+// that it should not have. It returns an error if a function's program starts something else.
 func missing(folder fs.FS, functions []function) (changes []Change, err error) {
 	mod, err := fs.ReadFile(folder, "go.mod")
 	module := moduleLine.FindSubmatch(mod)
@@ -97,40 +101,105 @@ func missing(folder fs.FS, functions []function) (changes []Change, err error) {
 	if module == nil {
 		return nil, errors.New("go.mod names no module")
 	}
-	add := func(file, what, text string) {
-		changes = append(changes, Change{File: file, What: what, New: true, After: text})
+	add := func(file, text string) {
+		changes = append(changes, Change{File: file, What: whatOfFunction[path.Base(file)], New: true, After: text})
 	}
 	for _, f := range functions {
 		file := path.Join("functions", f.name, "main.go")
 		switch text, err := fs.ReadFile(folder, file); {
 		case errors.Is(err, fs.ErrNotExist):
-			text, err := format.Source(fmt.Appendf(nil, functionText, f.name, f.does, path.Join(Module, f.from), module[1], f.call))
+			text, err := f.program(string(module[1]))
 			if err != nil {
 				return nil, err
 			}
-			add(file, "the function", string(text))
+			add(file, text)
 		case err != nil:
 			return nil, err
 		case !strings.Contains(string(text), f.call) || !strings.Contains(string(text), `"`+path.Join(Module, f.from)+`"`):
 			return nil, fmt.Errorf("%s does not call %s of %s/%s: write the call, or delete the file and run go run ./cmd/guards generate", file, f.call, Module, f.from)
 		}
 		if file := path.Join("functions", f.name, "event.json"); !exists(folder, file) {
-			add(file, "a sample event", f.event+"\n")
+			add(file, f.event+"\n")
 		}
 	}
+	gone, err := gone(folder, string(module[1]), functions)
+	return append(changes, gone...), err
+}
+
+// program returns the main.go of a function.
+func (f function) program(module string) (string, error) {
+	text, err := format.Source(fmt.Appendf(nil, functionText, f.name, f.does, path.Join(Module, f.from), module, f.call))
+	return string(text), err
+}
+
+// gone returns the removal of each function's folder whose guard is gone. It returns an error
+// for a folder in which somebody has changed or added a file.
+func gone(folder fs.FS, module string, functions []function) (changes []Change, err error) {
 	programs, err := fs.Glob(folder, "functions/*/main.go")
 	for _, file := range programs {
-		name := path.Base(path.Dir(file))
-		if !slices.ContainsFunc(functions, func(f function) bool { return f.name == name }) {
+		dir := path.Dir(file)
+		name := path.Base(dir)
+		if slices.ContainsFunc(functions, func(f function) bool { return f.name == name }) {
+			continue
+		}
+		removals, err := removals(folder, dir, module)
+		if err != nil {
+			return nil, err
+		}
+		if removals == nil {
 			advice := "delete the folder"
 			if validName(name) == nil {
 				advice = fmt.Sprintf("give a guard the Name %q, or %s", name, advice)
 			}
-			return nil, fmt.Errorf("functions/%s is the function of no guard in %s: %s", name, limitsFile, advice)
+			return nil, fmt.Errorf("functions/%s is the function of no guard in %s, and somebody changed it: %s", name, limitsFile, advice)
 		}
+		changes = append(changes, removals...)
 	}
 	return changes, err
 }
+
+// removals returns the removal of each file of a function's folder. It returns none if a file
+// is not as the generator writes it for a function of this name.
+func removals(folder fs.FS, dir, module string) (changes []Change, err error) {
+	files, err := fs.ReadDir(folder, dir)
+	for _, file := range files {
+		c := Change{File: path.Join(dir, file.Name()), What: whatOfFunction[file.Name()], Gone: true}
+		if c.What == "" {
+			return nil, nil
+		}
+		text, err := fs.ReadFile(folder, c.File)
+		if err != nil {
+			return nil, err
+		}
+		c.Before = string(text)
+		if generated, err := isGenerated(path.Base(dir), module, c); err != nil || !generated {
+			return nil, err
+		}
+		changes = append(changes, c)
+	}
+	return changes, err
+}
+
+// isGenerated reports whether the generator writes this text for a function of this name and
+// for some activity.
+func isGenerated(name, module string, c Change) (bool, error) {
+	if path.Base(c.File) == "event.json" {
+		return anyEvent.MatchString(c.Before), nil
+	}
+	a := limits.Activity{Limit: policy.Must("reservoir 1/1s ahead 1s")}
+	for _, queue := range []bool{false, true} {
+		for _, f := range functionsOf(limits.Guards{{Name: name, DelayedQueue: queue, Activities: []limits.Activity{a}}}) {
+			if text, err := f.program(module); f.name == name && text == c.Before || err != nil {
+				return true, err
+			}
+		}
+	}
+	return false, nil
+}
+
+// anyEvent matches each sample event of a function that a project need not have.
+var anyEvent = regexp.MustCompile(`^(?:\{"userId": "u1", "activity": "[a-z_]+"(?:, "subjects": \{"[a-z": ,1]+\})?\}|` +
+	strings.Replace(regexp.QuoteMeta(jobEvent), "%s", "[a-z_]+", 1) + `)\n$`)
 
 // NeedModules reports whether changes import packages that no function of the project
 // imported before: those of the queue.

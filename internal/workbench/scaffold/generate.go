@@ -46,12 +46,13 @@ type Change struct {
 	File string // its path in the project, with slashes
 	What string // what the new text has, for people
 	New  bool   // the file does not exist yet
+	Gone bool   // the file is removed, because its guard is; then After is empty
 
 	Before, After string
 }
 
 // Stale returns a change for each file of a folder that does not say what follows
-// from the guards: documents, and missing functions. It returns an error for a
+// from the guards: documents, missing functions, and functions whose guard is gone. It returns an error for a
 // mistake in the guards, and for a function that does not fit them. It writes nothing.
 func Stale(folder fs.FS, guards limits.Guards) (changes []Change, err error) {
 	if err := guards.Validate(); err != nil {

@@ -2,6 +2,7 @@ package scaffold
 
 import (
 	"go/format"
+	"os"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -151,7 +152,7 @@ func TestStaleRefuses(t *testing.T) {
 		{"template.yaml", strings.Replace(whole, "# end generated: outputs", "#", 1), markers},
 		{"template.yaml", strings.Replace(whole, "# end generated: outputs", "# begin generated: outputs", 1), markers},
 		{"template.yaml", whole + "# end generated: outputs\n", markers},
-		{"functions/cards-guard/main.go", "package main", `functions/cards-guard is the function of no guard in limits/limits.go: give a guard the Name "cards-guard", or delete the folder`},
+		{"functions/cards-guard/main.go", "package main", `functions/cards-guard is the function of no guard in limits/limits.go, and somebody changed it: give a guard the Name "cards-guard", or delete the folder`},
 		{"go.mod", "go 1.26", "go.mod names no module"},
 	} {
 		files := folder()
@@ -167,5 +168,32 @@ func TestStaleRefuses(t *testing.T) {
 		if _, err := Stale(folder(), limits.Guards{g}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", g.Name, err, want)
 		}
+	}
+}
+
+// A removal is undone with all other changes.
+func TestWriteRestoresARemovedFile(t *testing.T) {
+	dir := t.TempDir()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Project{Dir: dir, root: root}
+	t.Cleanup(func() { _ = p.Close() })
+	const program, event = "functions/photos-guard/main.go", "functions/photos-guard/event.json"
+	if err := p.Write([]Change{{File: program, New: true, After: "main"}, {File: event, New: true, After: "event"}, {File: "more", New: true}}); err != nil {
+		t.Fatal(err)
+	}
+	gone := []Change{{File: program, Gone: true, Before: "main"}, {File: event, Gone: true, Before: "event"}}
+	if err := p.Write(append(gone, Change{File: "more/file", New: true})); err == nil {
+		t.Error("a file below a file was written")
+	}
+	for file, want := range map[string]string{program: "main", event: "event"} {
+		if got, err := p.read(file); got != want || err != nil {
+			t.Errorf("%s is %q (%v) after the failure, want %q", file, got, err, want)
+		}
+	}
+	if err := p.Write(gone); err != nil || exists(root.FS(), "functions/photos-guard") || !exists(root.FS(), "functions") {
+		t.Errorf("%v, want the function's folder removed", err)
 	}
 }

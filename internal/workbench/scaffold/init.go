@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -43,8 +44,65 @@ func Init(name string, r Request, from Origin) ([]Change, error) {
 	return newProject(name, g, from)
 }
 
-// Create writes the files of a new project into a folder, which need not exist. If the
-// folder has one of them already, or if one can't be written, it writes none.
+// Into returns the changes of a new project for a folder, which need not exist: what the
+// folder's .gitignore lacks is added to it. Others are the names in the folder, but for Git's
+// own, a licence and .gitignore. It returns an error if the folder has another file of the
+// project already. It writes nothing.
+func Into(dir string, changes []Change) (into []Change, others []string, err error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return changes, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, e := range entries {
+		if !expected.MatchString(e.Name()) {
+			others = append(others, e.Name())
+		}
+	}
+	into = slices.Clone(changes)
+	for i, c := range into {
+		file := filepath.Join(dir, filepath.FromSlash(c.File))
+		found, err := os.Lstat(file)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil:
+			return nil, nil, err
+		case c.File != ignoreFile || !found.Mode().IsRegular():
+			return nil, nil, fmt.Errorf("%s has %s already: choose a new folder", dir, c.File)
+		}
+		text, err := os.ReadFile(file) //nolint:gosec // the person named the folder
+		if err != nil {
+			return nil, nil, err
+		}
+		into[i].New, into[i].Before, into[i].After = false, string(text), withLines(string(text), c.After)
+	}
+	return into, others, nil
+}
+
+const ignoreFile = ".gitignore"
+
+// expected is what a new repository has before its first file: .git, .gitignore and a licence
+// such as LICENSE.md.
+var expected = regexp.MustCompile(`^\.git(ignore)?$|^(?i:licen[cs]e|copying)([.-].*)?$`)
+
+// withLines returns a text with those of other lines that it lacks at its end.
+func withLines(text, lines string) string {
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	for line := range strings.Lines(lines) {
+		if !strings.Contains("\n"+text, "\n"+line) {
+			text += line
+		}
+	}
+	return text
+}
+
+// Create writes the files of a new project into a folder, which need not exist: see [Into].
+// If one can't be written, it writes none.
 func Create(dir string, changes []Change) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // like any folder of sources, people may share it
 		return err
@@ -54,11 +112,6 @@ func Create(dir string, changes []Change) error {
 		return err
 	}
 	p := &Project{Dir: dir, root: root}
-	for _, c := range changes {
-		if _, err := root.Lstat(c.File); !errors.Is(err, fs.ErrNotExist) {
-			return errors.Join(fmt.Errorf("%s has %s already: choose a new folder", dir, c.File), p.Close())
-		}
-	}
 	if err := p.Write(changes); err != nil {
 		return errors.Join(fmt.Errorf("%s: %w", dir, err), p.Close())
 	}
@@ -133,7 +186,7 @@ var whatOf = map[string]string{
 	"samconfig.toml":           "SAM's settings",
 	"Makefile":                 "make help lists its targets",
 	"README.md":                "what to do with the project",
-	".gitignore":               "what Git leaves out",
+	ignoreFile:                 "what Git leaves out",
 	".golangci.yml":            "the settings of golangci-lint",
 	".github/workflows/ci.yml": "runs make test on GitHub",
 }

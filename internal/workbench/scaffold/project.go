@@ -14,7 +14,6 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/cric-talk/guards/internal/limits"
 )
@@ -40,13 +39,14 @@ var (
 	ErrNoProject   = errors.New("not in a project")
 	ErrOtherLimits = errors.New("this program does not know it")
 	ErrMoreLimits  = errors.New("this program has it")
+	ErrNotTheSame  = errors.New("this program has other limits")
 )
 
 // Open finds the project that contains a folder. Without one, its error is
 // ErrNoProject. If limits.go names a guard or an activity that is not one of
 // guards, the program is older than this file, and the error is ErrOtherLimits. If it
 // does not name one of guards, the program is that of another project, or older, and
-// the error is ErrMoreLimits.
+// the error is ErrMoreLimits. If it has another limit, the error is ErrNotTheSame.
 func Open(folder string, guards limits.Guards) (*Project, error) {
 	folder, err := filepath.Abs(folder)
 	if err != nil {
@@ -76,7 +76,7 @@ func Open(folder string, guards limits.Guards) (*Project, error) {
 
 // checkNames returns an error if limits.go names what the program does not have.
 func (p *Project) checkNames() error {
-	page, err := p.parse(limitsFile)
+	page, err := parse(p.root.FS(), limitsFile)
 	if err != nil {
 		return err
 	}
@@ -94,29 +94,16 @@ func (p *Project) checkNames() error {
 			return fmt.Errorf("%s names %s, and %w", limitsFile, name, ErrOtherLimits)
 		}
 	}
-	sources, err := p.sources()
+	files, err := sources(p.root.FS())
 	for _, g := range p.guards {
-		if !slices.ContainsFunc(sources, func(s *source) bool { return s.contains(g.Name) }) && err == nil {
+		if !slices.ContainsFunc(files, func(s *source) bool { return s.contains(g.Name) }) && err == nil {
 			err = fmt.Errorf("no file in limits/ names %s, but %w", g.Name, ErrMoreLimits)
 		}
 	}
-	return err
-}
-
-// sources returns the files of package limits, without its tests.
-func (p *Project) sources() (all []*source, err error) {
-	files, err := fs.Glob(p.root.FS(), "limits/*.go")
-	for _, name := range files {
-		if strings.HasSuffix(name, "_test.go") {
-			continue
-		}
-		s, err := p.parse(name)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, s)
+	if what := Differs(p.root.FS(), p.guards); what != "" && err == nil {
+		err = fmt.Errorf("%w than %s: %s", ErrNotTheSame, limitsFile, what)
 	}
-	return all, err
+	return err
 }
 
 // Close lets go of the folder.
@@ -135,15 +122,26 @@ func (p *Project) Extra() (did []string, err error) {
 // Write writes all changes or, if one can't be written, none of them.
 func (p *Project) Write(changes []Change) error {
 	for i, c := range changes {
-		err := p.root.MkdirAll(path.Dir(c.File), 0o755)
-		if err == nil {
-			err = p.root.WriteFile(c.File, []byte(c.After), 0o644)
-		}
-		if err != nil {
+		if err := p.write(c); err != nil {
 			return errors.Join(err, p.undo(changes[:i+1]))
 		}
 	}
+	for _, c := range changes {
+		if c.Gone {
+			_ = p.root.Remove(path.Dir(c.File)) // it fails while another file is in the folder
+		}
+	}
 	return nil
+}
+
+func (p *Project) write(c Change) error {
+	if c.Gone {
+		return p.root.Remove(c.File)
+	}
+	if err := p.root.MkdirAll(path.Dir(c.File), 0o755); err != nil {
+		return err
+	}
+	return p.root.WriteFile(c.File, []byte(c.After), 0o644)
 }
 
 // undo writes the old texts of changes, and removes new files.

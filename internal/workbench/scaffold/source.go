@@ -6,6 +6,7 @@ import (
 	"go/format"
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,14 +20,30 @@ type source struct {
 	file       *ast.File
 }
 
-func (p *Project) parse(name string) (*source, error) {
-	text, err := p.read(name)
+func parse(folder fs.FS, name string) (*source, error) {
+	text, err := fs.ReadFile(folder, name)
 	if err != nil {
 		return nil, err
 	}
-	s := &source{name: name, text: text, tokens: token.NewFileSet()}
+	s := &source{name: name, text: string(text), tokens: token.NewFileSet()}
 	s.file, err = parser.ParseFile(s.tokens, name, text, parser.SkipObjectResolution)
 	return s, err
+}
+
+// sources returns the files of package limits, without its tests.
+func sources(folder fs.FS) (all []*source, err error) {
+	files, err := fs.Glob(folder, "limits/*.go")
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		s, err := parse(folder, name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	return all, err
 }
 
 // all returns the nodes of one type.

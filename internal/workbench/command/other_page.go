@@ -1,0 +1,71 @@
+package command
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/workbench/scaffold"
+)
+
+// noteOtherPage warns, before a command that goes by the program's limits, if the current
+// folder belongs to a project whose limits.go has other limits. An installed program becomes
+// such a program by each change of limits.go. The check costs about a millisecond, and
+// never makes a command fail.
+func (c session) noteOtherPage(command *kong.Context, guards limits.Guards) {
+	name, _, _ := strings.Cut(command.Command(), " ")
+	if slices.Contains([]string{"init", "new", "generate", "version", "completion", "complete"}, name) || c.folder == "" {
+		return // these need no limits, or refuse to run with other ones
+	}
+	root := moduleOf(c.folder)
+	if root == "" || !startsWithPage(root, c.built) {
+		return
+	}
+	if what := scaffold.Differs(os.DirFS(root), guards); what != "" {
+		page := filepath.Join(root, "limits", "limits.go")
+		c.note(page + " has other limits than this program: " + what)
+		c.note("the command goes by this program's. To go by the file, build the program again with go install ./cmd/guards, or write go run ./cmd/guards in place of guards")
+	}
+}
+
+// moduleOf returns the root of the Go module that contains a folder, or nothing.
+func moduleOf(folder string) string {
+	at, err := filepath.Abs(folder)
+	if err != nil {
+		return ""
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(at, "go.mod")); err == nil {
+			return at
+		}
+		if at == filepath.Dir(at) {
+			return ""
+		}
+		at = filepath.Dir(at)
+	}
+}
+
+// onlyMain is the program of a project as guards init writes it.
+var onlyMain = regexp.MustCompile(`\nfunc main\(\) \{\s*command\.Main\(limits\.All\)\s*\}`)
+
+// startsWithPage reports whether a program goes by all of limits.go and nothing else, if it
+// is one of the module in root. A program that a person changed can take other guards.
+func startsWithPage(root string, built *debug.BuildInfo) bool {
+	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	if err != nil {
+		return false
+	}
+	folder := "cmd/guards"
+	if strings.HasPrefix(string(mod), "module "+built.Main.Path+"\n") {
+		folder = strings.TrimPrefix(built.Path, built.Main.Path+"/")
+	}
+	main, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(path.Join(folder, "main.go"))))
+	return err == nil && onlyMain.Match(main)
+}
