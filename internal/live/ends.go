@@ -72,21 +72,7 @@ func (s Settings) At(now time.Time) Settings {
 		}
 	}
 	for name, o := range s.Activities {
-		end := s.Ends[name]
-		o.Tiers, end.Limits = maps.Clone(o.Tiers), maps.Clone(end.Limits)
-		if ended(end.Mode.For(o.Mode), now) {
-			o.Mode, o.ModeSet, end.Mode = "", Stamp{}, Until{}
-		}
-		o.Set = maps.Clone(o.Set)
-		for tier, u := range end.Limits {
-			if ended(u.For(o.Text(tier)), now) {
-				delete(end.Limits, tier)
-				delete(o.Set, tier)
-				if delete(o.Tiers, tier); tier == "" {
-					o.Limit = ""
-				}
-			}
-		}
+		o, end := o.at(s.Ends[name], now)
 		if all[name] = o; o.Limit == "" && o.Mode == "" && len(o.Tiers) == 0 {
 			delete(all, name)
 		}
@@ -96,6 +82,24 @@ func (s Settings) At(now time.Time) Settings {
 	}
 	s.Activities, s.Ends = all, ends
 	return s
+}
+
+// at returns an override and its end without what has ended at now.
+func (o Override) at(end End, now time.Time) (Override, End) {
+	o.Tiers, o.Set, end.Limits = maps.Clone(o.Tiers), maps.Clone(o.Set), maps.Clone(end.Limits)
+	if ended(end.Mode.For(o.Mode), now) {
+		o.Mode, o.ModeSet, end.Mode = "", Stamp{}, Until{}
+	}
+	for tier, u := range end.Limits {
+		if ended(u.For(o.Text(tier)), now) {
+			delete(end.Limits, tier)
+			delete(o.Set, tier)
+			if delete(o.Tiers, tier); tier == "" {
+				o.Limit = ""
+			}
+		}
+	}
+	return o, end
 }
 
 // firstEnd returns when the next text of the settings ends; zero: none does.
