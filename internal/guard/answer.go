@@ -79,9 +79,8 @@ func (a *Answer) appendFields(o *object) {
 }
 
 // appendFigures adds the figures of the count. A block counts nothing, and has only its
-// end. A job that presents its place
-// early or on time is decided without the table. Such an answer has no figures,
-// except the wait if the job is early.
+// end. A job that presents its place early or on time is decided without the table. Such
+// an answer has no figures, except the wait if the job is early.
 func appendFigures(o *object, d *ratelimit.Decision) {
 	switch {
 	case d.Limit != 0:

@@ -138,3 +138,12 @@ func SubjectOf(key string) (name, id string, ok bool) {
 	name, id, ok = strings.Cut(rest, " ")
 	return name, id, ok && spaced
 }
+
+// SubjectName returns the name of the subject with this key; empty: it is that of a user.
+func SubjectName(key string) string {
+	name, _, ok := SubjectOf(key)
+	if !ok {
+		return ""
+	}
+	return name
+}

@@ -83,14 +83,18 @@ func parseBlock(entry []byte) (b Block, err error) {
 	if err := strictjson.Unmarshal(entry, &b); err != nil {
 		return b, err
 	}
-	id := b.UserID
-	if _, of, ok := limits.SubjectOf(id); ok {
-		id = of
-	}
 	if b.Until.IsZero() {
 		return b, errors.New("a block has no end")
 	}
-	return b, input.CheckUserID(id)
+	return b, CheckKey(b.UserID)
+}
+
+// CheckKey returns an error unless key is the id of a user or the key of a subject.
+func CheckKey(key string) error {
+	if _, id, ok := limits.SubjectOf(key); ok {
+		key = id
+	}
+	return input.CheckUserID(key)
 }
 
 // Stored returns the blocks as a table keeps them under this version.
@@ -162,10 +166,4 @@ func (l *Limits) blocked(c Case) (last Block) {
 }
 
 // Subject returns the name of the subject that is blocked; empty: it is a user.
-func (b Block) Subject() string {
-	name, _, ok := limits.SubjectOf(b.UserID)
-	if !ok {
-		return ""
-	}
-	return name
-}
+func (b Block) Subject() string { return limits.SubjectName(b.UserID) }

@@ -73,7 +73,7 @@ func (s Settings) At(now time.Time) Settings {
 	}
 	for name, o := range s.Activities {
 		o, end := o.at(s.Ends[name], now)
-		if all[name] = o; o.Limit == "" && o.Mode == "" && len(o.Tiers) == 0 {
+		if all[name] = o; o.Empty() {
 			delete(all, name)
 		}
 		if len(end.Limits) > 0 || end.Mode != (Until{}) {

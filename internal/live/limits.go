@@ -177,8 +177,9 @@ func (l *Limits) Activity(a limits.Activity) (now limits.Activity, mode string) 
 
 // Limits applies the settings to the code's guards. What the code can't follow,
 // for example after a deploy or an edit by hand, must not stop the rest. It keeps
-// the value that it had in last, which may be nil, or else the code's. The
-// blocks stay as they are in last. The problems name what the code can't follow. They can contain user ids, so they are not for a log.
+// the value that it had in last, which may be nil, or else the code's. The blocks stay as
+// they are in last. The problems name what the code can't follow. They can contain user
+// ids, so they are not for a log.
 func (s Settings) Limits(guards limits.Guards, last *Limits) (l *Limits, problems []error) {
 	s = s.keeping(last)
 	l, problems = s.apply(guards, last)
@@ -247,6 +248,9 @@ type Override struct {
 	Set     map[string]Stamp `json:"set,omitempty"` // by tier; that of Limit is Set[""]
 	ModeSet Stamp            `json:"modeSet,omitzero"`
 }
+
+// Empty reports whether o changes nothing.
+func (o Override) Empty() bool { return o.Limit == "" && o.Mode == "" && len(o.Tiers) == 0 }
 
 // Two of the modes.
 const (

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
 )
@@ -74,11 +73,11 @@ func ForgetBlocks(ctx context.Context, t Table, key string, now time.Time) error
 }
 
 func unblock(ctx context.Context, t Table, c Change, key, activity string, forget bool) (lifted []live.Block, err error) {
-	c.Op, c.Activity, c.Subject = "unblock", activity, live.Block{UserID: key}.Subject()
+	c.Op, c.Activity, c.Subject = "unblock", activity, limits.SubjectName(key)
 	if _, err := c.stamp(); err != nil {
 		return nil, err
 	}
-	return lifted, untilStored(func() error {
+	err = untilStored(func() error {
 		return editBlocks(ctx, t, c, func(all, ended []live.Block) ([]live.Block, error) {
 			lifted = nil
 			all = slices.DeleteFunc(all, func(b live.Block) bool {
@@ -94,6 +93,7 @@ func unblock(ctx context.Context, t Table, c Change, key, activity string, forge
 			return all, nil
 		})
 	})
+	return lifted, err
 }
 
 // editBlocks stores what edit makes of the blocks that have not ended. Edit also gets those
@@ -135,11 +135,7 @@ func editBlocks(ctx context.Context, t Table, c Change, edit func(all, ended []l
 
 // ValidateBlock returns an error that names what is wrong with b.
 func ValidateBlock(b live.Block) error {
-	id := b.UserID
-	if _, of, ok := limits.SubjectOf(id); ok {
-		id = of
-	}
-	if err := input.CheckUserID(id); err != nil {
+	if err := live.CheckKey(b.UserID); err != nil {
 		return err
 	}
 	switch {

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/policy"
@@ -48,23 +47,23 @@ func (d Draft) Set(name, tier, limit, mode string) Draft {
 		by.Of = mode
 		o.ModeSet = by
 	}
-	return d.endless(name, tier, limit, mode).with(name, o)
+	return d.endless(name, tier, limit != "", mode != "").with(name, o)
 }
 
 // AsDeployed is the mode with which a function is deployed. To set it undoes a live mode.
 const AsDeployed = "deployed"
 
-// endless drops the ends of what is set anew.
-func (d Draft) endless(name, tier, limit, mode string) Draft {
+// endless drops the ends of what is set anew or undone: the limit of a tier, the mode, or both.
+func (d Draft) endless(name, tier string, limit, mode bool) Draft {
 	end, ok := d.Ends[name]
 	if !ok {
 		return d
 	}
 	end.Limits = clone(end.Limits)
-	if limit != "" {
+	if limit {
 		delete(end.Limits, tier)
 	}
-	if mode != "" {
+	if mode {
 		end.Mode = live.Until{}
 	}
 	d.Ends = clone(d.Ends)
@@ -102,7 +101,7 @@ func (d Draft) Unset(name, tier string) (Draft, error) {
 		o = cloned(o)
 		delete(o.Tiers, tier)
 		delete(o.Set, tier)
-		return d.endless(name, tier, "gone", "").with(name, o), nil
+		return d.endless(name, tier, true, false).with(name, o), nil
 	case tier != "":
 		name += " for tier " + tier
 	}
@@ -114,7 +113,7 @@ func (d Draft) with(name string, o live.Override) Draft {
 	d.Activities, d.Damaged.Activities = clone(d.Activities), clone(d.Damaged.Activities)
 	delete(d.Damaged.Activities, name)
 	d.Activities[name] = o
-	if empty(o) {
+	if o.Empty() {
 		delete(d.Activities, name)
 	}
 	return d
@@ -132,9 +131,6 @@ func cloned(o live.Override) live.Override {
 	o.Tiers, o.Set = clone(o.Tiers), clone(o.Set)
 	return o
 }
-
-// empty reports whether o changes nothing.
-func empty(o live.Override) bool { return o.Limit == "" && o.Mode == "" && len(o.Tiers) == 0 }
 
 // Grant adds g and removes grants that have ended. G replaces a grant of the same role,
 // or of any tier, to the same user.
@@ -161,14 +157,10 @@ func GrantsAt(s live.Settings, now time.Time) []live.Grant {
 
 // ValidateGrant returns an error that names what is wrong with g.
 func ValidateGrant(g live.Grant) error {
-	id := g.UserID
-	_, of, subject := limits.SubjectOf(id)
-	if subject {
-		id = of
-	}
-	if err := input.CheckUserID(id); err != nil {
+	if err := live.CheckKey(g.UserID); err != nil {
 		return err
 	}
+	subject := limits.SubjectName(g.UserID) != ""
 	switch {
 	case subject && g.Role != "":
 		return errors.New("a grant to a subject needs a tier, because roles are about users")
@@ -188,7 +180,7 @@ func validate(before, after live.Settings, guards limits.Guards) error {
 	for _, name := range slices.Sorted(maps.Keys(after.Activities)) {
 		was, ok := before.Activities[name]
 		changed := without(after.Activities[name], was)
-		if ok && empty(changed) {
+		if ok && changed.Empty() {
 			continue
 		}
 		if _, problems := (live.Settings{Activities: map[string]live.Override{name: changed}}).Limits(guards, nil); len(problems) > 0 {

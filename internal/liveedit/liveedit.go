@@ -134,7 +134,7 @@ func untilStored(edit func() error) (err error) {
 // Forget drops all grants of a user from the table, and returns how many there
 // were. If somebody else changes the settings at the same time, it tries again.
 func Forget(ctx context.Context, t Table, guards limits.Guards, userID string, now time.Time) (forgotten int, err error) {
-	return forgotten, untilStored(func() error {
+	err = untilStored(func() error {
 		return Edit(ctx, t, guards, Change{At: now, By: "erase", Op: "forget"}, func(d Draft) (Draft, error) {
 			if d, forgotten = d.Revoke(userID); forgotten == 0 {
 				return d, errNothing
@@ -142,4 +142,5 @@ func Forget(ctx context.Context, t Table, guards limits.Guards, userID string, n
 			return d, nil
 		})
 	})
+	return forgotten, err
 }

@@ -274,9 +274,9 @@ func (x *explorer) released(e *ending) error {
 
 // toldRenewed requires that the answer to a renewal names slots that the store renewed. If another
 // renewal came between those of a user and of a room, there is no receipt for both. A holder
-// is told expired only if its slots may have expired by the clock that is ahead, or if
-// its receipt is older than the last renewal by so much that the id is forgotten, or if the
-// check was repeated after that: then the id is that of another slot, and the first one ends
+// is told expired for three reasons only. Its slots may have expired by the clock that is
+// ahead. Its receipt is so much older than the last renewal that the id is forgotten. Or the
+// check was repeated after that: then the id belongs to another slot, and the first one ends
 // by itself.
 func (x *explorer) toldRenewed(e *ending) error {
 	d := e.result

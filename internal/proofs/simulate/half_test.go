@@ -19,9 +19,8 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 )
 
-// A half is a run on a table or with a page of limits of which one half differs from the
-// other: the table answers late or not at all, one key fails, a process stands still, or two
-// versions of the page are at work.
+// A half is a run in which something works by halves. The table answers late or not at all,
+// one key fails, a process stands still, or two versions of the page are at work.
 //
 // Unlike a sim, a half lets decisions run as they do in production, with their own time, and
 // with what they send beside a slow request. Everything is drawn before the run begins, and

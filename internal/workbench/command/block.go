@@ -43,9 +43,6 @@ func (c *blockCommand) Run(ctx context.Context, con session) error {
 	if err != nil {
 		return err
 	}
-	if !until.After(con.now()) {
-		return input.Invalid("--until", input.Show(c.Until), "a time in the future")
-	}
 	key, err := c.keyInOne(con.guards)
 	if err == nil {
 		err = sends(con, c.Activity, subjectOf(key))
@@ -189,7 +186,7 @@ func fromOne(activity string) string {
 }
 
 func (b blocked) String() string {
-	return shown(b.key()) + " is blocked " + b.from() + " until " + b.Until.Format(time.RFC3339)
+	return shown(b.key()) + " is blocked " + b.from() + untilWhen(b.Until)
 }
 
 // blocks adds the blocks to a table.

@@ -43,9 +43,6 @@ func (c *grantCommand) Run(ctx context.Context, con session) error {
 	if err != nil {
 		return err
 	}
-	if !until.After(con.now()) {
-		return input.Invalid("--until", input.Show(c.Until), "a time in the future")
-	}
 	key, err := c.keyInOne(con.guards)
 	if err != nil {
 		return err
@@ -113,11 +110,16 @@ func (c *grantCommand) knownTier(guards limits.Guards, s live.Settings, subject 
 // forever is the last second that a time in JSON can have.
 var forever = time.Date(9999, time.December, 31, 23, 59, 59, 0, time.UTC)
 
-// parseUntil returns when a grant ends, at the latest forever.
+// parseUntil returns when a grant, a block or a change ends, after now and at the latest
+// forever.
 func parseUntil(text string, now time.Time) (time.Time, error) {
 	until, err := parseEnd(text, now)
-	if until.After(forever) {
+	switch {
+	case err != nil:
+	case until.After(forever):
 		until = forever
+	case !until.After(now):
+		err = input.Invalid("--until", input.Show(text), "a time in the future")
 	}
 	return until, err
 }

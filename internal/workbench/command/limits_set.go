@@ -101,10 +101,7 @@ func (c *setCommand) end(con session) (until time.Time, err error) {
 	if c.Until == "" {
 		return until, nil
 	}
-	if until, err = parseUntil(c.Until, con.now()); err == nil && !until.After(con.now()) {
-		err = input.Invalid("--until", input.Show(c.Until), "a time in the future")
-	}
-	return until, err
+	return parseUntil(c.Until, con.now())
 }
 
 // untilWhen returns the words for an end; empty for none.

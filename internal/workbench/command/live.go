@@ -71,7 +71,7 @@ func (r *ruling) String() string {
 	}
 	var all []string
 	if !r.Blocked.IsZero() {
-		all = append(all, "blocked until "+r.Blocked.Format(time.RFC3339))
+		all = append(all, "blocked"+untilWhen(r.Blocked))
 	}
 	for _, part := range [][2]string{{"granted role ", r.Role}, {"live mode ", r.Mode}, {"granted tier ", r.Tier}, {"live limit ", r.Limit}} {
 		if part[1] != "" {
@@ -96,8 +96,10 @@ type view struct {
 
 // viewOf returns the view of settings at this time.
 func (c session) viewOf(s live.Settings) view {
-	changed, problems := s.At(c.now()).Limits(c.guards, nil)
-	return view{s.At(c.now()), c.guards, c.now(), changed, problems, nil}
+	now := c.now()
+	s = s.At(now)
+	changed, problems := s.Limits(c.guards, nil)
+	return view{s, c.guards, now, changed, problems, nil}
 }
 
 // view opens the table and reads its settings. It also returns their version.

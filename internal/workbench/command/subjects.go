@@ -114,13 +114,7 @@ func subjectNames(guards limits.Guards) (names []string) {
 }
 
 // subjectOf returns the name of the subject with this key; empty: it is that of a user.
-func subjectOf(key string) string {
-	name, _, ok := limits.SubjectOf(key)
-	if !ok {
-		return ""
-	}
-	return name
-}
+func subjectOf(key string) string { return limits.SubjectName(key) }
 
 // shown returns the user or the subject with this key as people type it: u1, or
 // room=r42.
