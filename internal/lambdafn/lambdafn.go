@@ -80,7 +80,7 @@ func NewGuard(cfg aws.Config, all limits.Guards, name string, logger *slog.Logge
 		return nil, err
 	}
 	h := settings.Handler(g, store)
-	h.Log, h.Tiers = logger, append([]string{}, all.TierNames()...)
+	h.Log, h.Tiers = logger, all.TierNames()
 	if settings.Metrics != NoMetrics {
 		h.Metrics = &metrics.Batch{Writer: metrics.Writer{W: os.Stdout, Namespace: readNamespace()}}
 	}

@@ -55,8 +55,9 @@ func (all Guards) Activities() (names []string) {
 	return names
 }
 
-// TierNames returns the names of all tiers, sorted.
-func (all Guards) TierNames() (names []string) {
+// TierNames returns the names of all tiers, sorted. It never returns nil.
+func (all Guards) TierNames() []string {
+	names := []string{}
 	for _, g := range all {
 		for _, a := range g.Activities {
 			for _, part := range a.Parts() {
@@ -64,7 +65,8 @@ func (all Guards) TierNames() (names []string) {
 			}
 		}
 	}
-	return slices.Compact(slices.Sorted(slices.Values(names)))
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // A Guard is one Lambda function and the activities that it decides.
