@@ -102,7 +102,7 @@ template: $(VENV)/installed $(SCAN)/installed ## Check template.yaml with cfn-li
 	SAM_CLI_TELEMETRY=0 $(VENV)/bin/sam build
 
 .PHONY: tour
-tour: emulator ## Use each command in a fresh clone, as a newcomer would, and check what it prints
+tour: emulator packages ## Use each command in a fresh clone, as a newcomer would, and check what it prints
 	@scripts/with-dynamodb scripts/tour
 
 .PHONY: deployment
