@@ -18,17 +18,24 @@ const (
 	grants     = "grants"     // an array
 )
 
-// Damaged are entries that can't be read, as they stand in the document.
+// Damaged are entries that can't be read, as they stand in the document and beside it.
 type Damaged struct {
 	Activities map[string]strictjson.Value // by name, see [Settings]
 	Grants     []strictjson.Value
+	Ends       map[string]strictjson.Value // by name, see [Ends]
 
-	// Problems tells what is wrong with each. It can contain user ids, so it is not for a log.
+	// Problems tells what is wrong with each, and with a text beside the document of which
+	// nothing can be read. It can contain user ids, so it is not for a log.
 	Problems []string
 }
 
-// Len returns the number of entries.
-func (d Damaged) Len() int { return len(d.Activities) + len(d.Grants) }
+// Len returns how many things are damaged.
+func (d Damaged) Len() int { return len(d.Problems) }
+
+// add adds a problem.
+func (d *Damaged) add(where string, err error) {
+	d.Problems = append(d.Problems, where+": "+strictjson.Problem(err))
+}
 
 // Parse reads a document that the code may be unable to apply. It leaves entries that can't
 // be read in Damaged. Its error has the type *DocumentError: the document itself is damaged,
@@ -38,13 +45,10 @@ func Parse(document []byte) (s Settings, err error) {
 	if err = e.read(document); err != nil {
 		err = &DocumentError{err}
 	}
-	bad := func(where string, err error) {
-		s.Damaged.Problems = append(s.Damaged.Problems, where+": "+strictjson.Problem(err))
-	}
 	for _, name := range slices.Sorted(maps.Keys(e.activities)) {
 		var o Override
 		if err := strictjson.Unmarshal(e.activities[name], &o, strictjson.KnownMembers); err != nil {
-			bad(name, err)
+			s.Damaged.add(name, err)
 			s.Damaged.Activities = set(s.Damaged.Activities, name, e.activities[name])
 			continue
 		}
@@ -53,7 +57,7 @@ func Parse(document []byte) (s Settings, err error) {
 	for i, entry := range e.grants {
 		var g Grant
 		if err := strictjson.Unmarshal(entry, &g, strictjson.KnownMembers); err != nil {
-			bad(fmt.Sprint("grant ", i+1), err)
+			s.Damaged.add(fmt.Sprint("grant ", i+1), err)
 			s.Damaged.Grants = append(s.Damaged.Grants, entry)
 			continue
 		}

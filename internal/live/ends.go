@@ -2,6 +2,7 @@ package live
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/cric-talk/guards/internal/strictjson"
@@ -33,28 +34,41 @@ func (u Until) For(text string) time.Time {
 	return u.Until
 }
 
-// parseEnds reads what stored returned, each entry by itself. One that can't be read has no
+// readEnds reads what storedEnds returned, each entry by itself. One that can't be read has no
 // end, because it must not keep the live limits from being followed.
-func parseEnds(text []byte) (e Ends) {
+func (s *Settings) readEnds(text []byte) {
+	if len(text) == 0 {
+		return
+	}
 	var entries map[string]strictjson.Value
-	if err := strictjson.Unmarshal(text, &entries); err != nil {
-		return nil
+	if err := strictjson.Unmarshal(text, &entries, lenient...); err != nil {
+		s.Damaged.add("ends", err)
+		return
 	}
-	for name, entry := range entries {
-		var one End
-		if err := strictjson.Unmarshal(entry, &one); err == nil {
-			e = set(e, name, one)
+	for _, name := range slices.Sorted(maps.Keys(entries)) {
+		var end End
+		if err := strictjson.Unmarshal(entries[name], &end); err != nil {
+			s.Damaged.add("end of "+name, err)
+			s.Damaged.Ends = set(s.Damaged.Ends, name, entries[name])
+			continue
 		}
+		s.Ends = set(s.Ends, name, end)
 	}
-	return e
 }
 
-// stored returns e as JSON. Without ends it returns nil.
-func (e Ends) stored() ([]byte, error) {
-	if len(e) == 0 {
+// storedEnds returns the ends as JSON. Without ends it returns nil.
+func (s Settings) storedEnds() ([]byte, error) {
+	if len(s.Ends)+len(s.Damaged.Ends) == 0 {
 		return nil, nil
 	}
-	return strictjson.Marshal(e, strictjson.Sorted)
+	all := map[string]any{}
+	for name, entry := range s.Damaged.Ends {
+		all[name] = entry
+	}
+	for name, end := range s.Ends {
+		all[name] = end
+	}
+	return strictjson.Marshal(all, append(lenient, strictjson.Sorted)...)
 }
 
 // ended reports whether something that ends then has ended at now.

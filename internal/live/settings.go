@@ -44,7 +44,8 @@ func (s Stored) Settings() (Settings, error) {
 		return Settings{}, nil
 	}
 	settings, err := Parse(s.Document)
-	settings.Trials, settings.Ends = parseTrials(s.Trials), parseEnds(s.Ends)
+	settings.readTrials(s.Trials)
+	settings.readEnds(s.Ends)
 	return settings, err
 }
 
@@ -55,7 +56,7 @@ func (s Settings) Stored(version int64) (stored Stored, err error) {
 		stored.Trials, err = s.Trials.stored()
 	}
 	if err == nil {
-		stored.Ends, err = s.Ends.stored()
+		stored.Ends, err = s.storedEnds()
 	}
 	return stored, err
 }

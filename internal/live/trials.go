@@ -23,13 +23,16 @@ type Trial struct {
 	Before string `json:"before"` // the limit before it, which is higher
 }
 
-// parseTrials reads what stored returned. A text that can't be read has no trials, because
+// readTrials reads what stored returned. A text that can't be read has no trials, because
 // it must not keep the live limits from being followed.
-func parseTrials(text []byte) (t Trials) {
-	if err := strictjson.Unmarshal(text, &t); err != nil {
-		return nil
+func (s *Settings) readTrials(text []byte) {
+	if len(text) == 0 {
+		return
 	}
-	return t
+	if err := strictjson.Unmarshal(text, &s.Trials); err != nil {
+		s.Trials = nil
+		s.Damaged.add("trials", err)
+	}
 }
 
 // stored returns t as JSON. Without trials it returns nil.

@@ -110,8 +110,9 @@ func (d Draft) Unset(name, tier string) (Draft, error) {
 
 // with returns the draft with another override under this name.
 func (d Draft) with(name string, o live.Override) Draft {
-	d.Activities, d.Damaged.Activities = clone(d.Activities), clone(d.Damaged.Activities)
+	d.Activities, d.Damaged.Activities, d.Damaged.Ends = clone(d.Activities), clone(d.Damaged.Activities), clone(d.Damaged.Ends)
 	delete(d.Damaged.Activities, name)
+	delete(d.Damaged.Ends, name)
 	d.Activities[name] = o
 	if o.Empty() {
 		delete(d.Activities, name)

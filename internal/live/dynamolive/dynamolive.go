@@ -63,8 +63,20 @@ func (t *Table) document(ctx context.Context, item string, consistent bool) (liv
 	case !isText:
 		return live.Stored{}, &live.DocumentError{Cause: errors.New("the attribute " + Document + " is not a string")}
 	}
-	beside := func(attr string) []byte { return []byte(dynamostore.TextOf(out.Item[attr])) }
-	return live.Stored{Version: found, Document: []byte(text.Value), Trials: beside(Trials), Ends: beside(Ends)}, nil
+	return live.Stored{Version: found, Document: []byte(text.Value), Trials: Beside(out.Item[Trials]), Ends: Beside(out.Item[Ends])}, nil
+}
+
+// Beside returns the text of an attribute beside the document; nil: there is none. The text
+// of an attribute that is not a string can't be read, so that the settings tell of the damage.
+func Beside(attribute types.AttributeValue) []byte {
+	text, isText := attribute.(*types.AttributeValueMemberS)
+	switch {
+	case attribute == nil:
+		return nil
+	case !isText:
+		return []byte("not a string")
+	}
+	return []byte(text.Value)
 }
 
 // Key returns the key of an item of the settings with this sort key.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/live/dynamolive"
 	"github.com/cric-talk/guards/internal/liveedit"
 	"github.com/cric-talk/guards/internal/liveedit/dynamoedit"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
@@ -86,7 +87,7 @@ func inspect(name string, was dynamoedit.Item) (r repaired, err error) {
 		r.Problems = append(r.Problems, "the attribute version is not a number of at least 1")
 		version = 0
 	}
-	document := live.Stored{Version: 1, Document: []byte(dynamostore.TextOf(was["document"])), Trials: []byte(dynamostore.TextOf(was["trials"])), Ends: []byte(dynamostore.TextOf(was["ends"]))}
+	document := live.Stored{Version: 1, Document: []byte(dynamostore.TextOf(was["document"])), Trials: dynamolive.Beside(was["trials"]), Ends: dynamolive.Beside(was["ends"])}
 	var broken error
 	if name == dynamoedit.Limits {
 		var s live.Settings
