@@ -12,23 +12,35 @@ func Example() {
 		Name:    "photos-guard",
 		Message: "Too many photos. Please try again later.",
 		Activities: []guards.Activity{
-			{Name: "upload_photo", Limit: guards.Limit("5/1m"), Tiers: guards.Tiers{"pro": guards.Limit("30/1m")}},
+			{Name: "upload_photo", Limit: "5/1m", Tiers: guards.Tiers{"pro": "30/1m"}},
 			{Name: "view_photo", Unlimited: true},
 		},
 	}
 	all := []guards.Guard{photos}
-	for _, g := range all {
-		for _, a := range g.Activities {
-			fmt.Printf("%s, %s: %q, pro %q\n", g.Name, a.Name, a.For(""), a.For("pro"))
-		}
-	}
-	// Output:
-	// photos-guard, upload_photo: "5/1m", pro "30/1m"
-	// photos-guard, view_photo: "", pro ""
+	fmt.Println(guards.Validate(all))
+	// Output: <nil>
 }
 
-func ExampleLimit() {
+// All mistakes are told at once.
+func ExampleValidate() {
+	fmt.Println(guards.Validate([]guards.Guard{{
+		Name:    "photos-guard",
+		Message: "Too many photos. Please try again later.",
+		Activities: []guards.Activity{
+			{Name: "upload_photo", Limit: "5/1min", Tiers: guards.Tiers{"pro": "30/1m"}},
+			{Name: "view_photo"},
+		},
+	}}))
+	// Output:
+	// photos-guard, activity "upload_photo": limit is "5/1min": window is "1min", want 1m, as in 5/1m
+	// photos-guard, activity "view_photo": it has no limit and is not marked Unlimited
+}
+
+func ExampleLimit_String() {
 	limit := guards.Limit("minute: 10/60s, day: 200/24h")
 	fmt.Println(limit)
-	// Output: minute: 10/1m, day: 200/1d
+	fmt.Println(string(limit))
+	// Output:
+	// minute: 10/1m, day: 200/1d
+	// minute: 10/60s, day: 200/24h
 }

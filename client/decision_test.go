@@ -13,7 +13,7 @@ import (
 	"github.com/cric-talk/guards/client"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
-	app "github.com/cric-talk/guards/limits"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
 // Each field of a guard's answer is in the Decision. As JSON, the Decision has the
@@ -28,14 +28,14 @@ func TestADecisionHasEachFieldOfTheAnswer(t *testing.T) {
 		activity string
 		request  client.Request
 	}{
-		"fixed window": {app.Posts, "create_post", client.Request{UserID: "u1", Count: 6}},
-		"partial":      {app.Posts, "create_post", client.Request{UserID: "u1", Count: 12, Partial: true}},
-		"bypassed":     {app.Posts, "create_post", client.Request{UserID: "u1", Roles: []string{"admin"}}},
-		"unlimited":    {app.Posts, "like", client.Request{UserID: "u1"}},
-		"log":          {app.Pins, "pin", client.Request{UserID: "u1", Count: 60}},
-		"bucket":       {app.Chat, "send_message", client.Request{UserID: "u1", Tier: "burst"}},
-		"counter":      {app.Ingest, "ingest", client.Request{UserID: "u1", RequestID: "same"}},
-		"reservoir":    {app.Jobs, "update_member_role", client.Request{UserID: "u1"}},
+		"fixed window": {cricket.Posts, "create_post", client.Request{UserID: "u1", Count: 6}},
+		"partial":      {cricket.Posts, "create_post", client.Request{UserID: "u1", Count: 12, Partial: true}},
+		"bypassed":     {cricket.Posts, "create_post", client.Request{UserID: "u1", Roles: []string{"admin"}}},
+		"unlimited":    {cricket.Posts, "like", client.Request{UserID: "u1"}},
+		"log":          {cricket.Pins, "pin", client.Request{UserID: "u1", Count: 60}},
+		"bucket":       {cricket.Chat, "send_message", client.Request{UserID: "u1", Tier: "burst"}},
+		"counter":      {cricket.Ingest, "ingest", client.Request{UserID: "u1", RequestID: "same"}},
+		"reservoir":    {cricket.Jobs, "update_member_role", client.Request{UserID: "u1"}},
 		"several":      {several, "several-guard/post", client.Request{UserID: "u1"}},
 		"subjects":     {several, "several-guard/write", client.Request{UserID: "u1", Subjects: map[string]string{"room": "r1"}}},
 	} {
@@ -86,7 +86,7 @@ func compare(t *testing.T, d client.Decision, err error, guard string, raw []byt
 // A delayed job presents its place with the Decision's own ReadyAt.
 func TestADelayedJobPresentsItsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newLocal(t, app.Jobs)
+		g := newLocal(t, cricket.Jobs)
 		var d client.Decision
 		var err error
 		for d.Reason != client.Delayed {

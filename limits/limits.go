@@ -25,9 +25,9 @@ var (
 		Message:     tooManyShort,
 		Description: "Limits how fast one user creates, changes and deletes posts.",
 		Activities: []guards.Activity{
-			{Name: "create_post", Limit: guards.Limit("10/1m"), Tiers: guards.Tiers{"premium": guards.Limit("20/1m")}},
-			{Name: "update_post", Limit: guards.Limit("10/1m"), Tiers: guards.Tiers{"premium": guards.Limit("20/1m")}},
-			{Name: "delete_post", Limit: guards.Limit("10/1m"), Tiers: guards.Tiers{"premium": guards.Limit("20/1m")}},
+			{Name: "create_post", Limit: "10/1m", Tiers: guards.Tiers{"premium": "20/1m"}},
+			{Name: "update_post", Limit: "10/1m", Tiers: guards.Tiers{"premium": "20/1m"}},
+			{Name: "delete_post", Limit: "10/1m", Tiers: guards.Tiers{"premium": "20/1m"}},
 			{Name: "like", Unlimited: true},
 			{Name: "view", Unlimited: true},
 		},
@@ -37,9 +37,9 @@ var (
 		Message:     tooMany,
 		Description: "Limits how fast one user adds, changes and deletes comments.",
 		Activities: []guards.Activity{
-			{Name: "add_comment", Limit: guards.Limit("60/1m")},
-			{Name: "update_comment", Limit: guards.Limit("60/1m")},
-			{Name: "delete_comment", Limit: guards.Limit("60/1m")},
+			{Name: "add_comment", Limit: "60/1m"},
+			{Name: "update_comment", Limit: "60/1m"},
+			{Name: "delete_comment", Limit: "60/1m"},
 		},
 	}
 	Rooms = guards.Guard{
@@ -47,9 +47,9 @@ var (
 		Message:     tooManyShort,
 		Description: "Limits how fast one user creates, changes and deletes rooms.",
 		Activities: []guards.Activity{
-			{Name: "create_room", Limit: guards.Limit("10/1m"), Tiers: guards.Tiers{"premium": guards.Limit("20/1m")}},
-			{Name: "update_room", Limit: guards.Limit("10/1m"), Tiers: guards.Tiers{"premium": guards.Limit("20/1m")}},
-			{Name: "delete_room", Limit: guards.Limit("10/1m"), Tiers: guards.Tiers{"premium": guards.Limit("20/1m")}},
+			{Name: "create_room", Limit: "10/1m", Tiers: guards.Tiers{"premium": "20/1m"}},
+			{Name: "update_room", Limit: "10/1m", Tiers: guards.Tiers{"premium": "20/1m"}},
+			{Name: "delete_room", Limit: "10/1m", Tiers: guards.Tiers{"premium": "20/1m"}},
 		},
 	}
 	RoomMessages = guards.Guard{
@@ -57,9 +57,9 @@ var (
 		Message:     tooMany,
 		Description: "Limits how fast one user writes, changes and deletes messages in rooms.",
 		Activities: []guards.Activity{
-			{Name: "create_room_message", Limit: guards.Limit("60/1m")},
-			{Name: "update_room_message", Limit: guards.Limit("60/1m")},
-			{Name: "delete_room_message", Limit: guards.Limit("60/1m")},
+			{Name: "create_room_message", Limit: "60/1m"},
+			{Name: "update_room_message", Limit: "60/1m"},
+			{Name: "delete_room_message", Limit: "60/1m"},
 		},
 	}
 	Pins = guards.Guard{
@@ -67,7 +67,7 @@ var (
 		Message:     pinsSkipped,
 		Description: "Limits how many pins one account makes in 12 hours.",
 		Activities: []guards.Activity{
-			{Name: "pin", Limit: guards.Limit("log 100/12h"), Label: "12-hour pins"},
+			{Name: "pin", Limit: "log 100/12h", Label: "12-hour pins"},
 		},
 	}
 	Chat = guards.Guard{
@@ -77,8 +77,8 @@ var (
 		Activities: []guards.Activity{
 			{
 				Name:  "send_message",
-				Limit: guards.Limit("bucket 1/5s keep 1h"),
-				Tiers: guards.Tiers{"burst": guards.Limit("bucket 1/5s burst 3 keep 1h")},
+				Limit: "bucket 1/5s keep 1h",
+				Tiers: guards.Tiers{"burst": "bucket 1/5s burst 3 keep 1h"},
 			},
 		},
 	}
@@ -87,7 +87,7 @@ var (
 		Message:     tooMany,
 		Description: "Limits how often one user ingests data in an hour.",
 		Activities: []guards.Activity{
-			{Name: "ingest", Limit: guards.Limit("sliding 50/1h")},
+			{Name: "ingest", Limit: "sliding 50/1h"},
 		},
 	}
 	Jobs = guards.Guard{
@@ -96,7 +96,7 @@ var (
 		Description:  "Gives each group's jobs their places, and puts jobs that must wait on the delayed queue.",
 		DelayedQueue: true,
 		Activities: []guards.Activity{
-			{Name: "update_member_role", Limit: guards.Limit("reservoir 10/10s ahead 15m")},
+			{Name: "update_member_role", Limit: "reservoir 10/10s ahead 15m"},
 		},
 	}
 )

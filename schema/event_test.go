@@ -11,14 +11,14 @@ import (
 
 	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/input"
-	"github.com/cric-talk/guards/limits"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
 // rooms is a guard whose messages count for a room and, if it is named, a tenant, too.
-var rooms = guards.Guard{Name: "rooms-guard", Message: "m", Activities: []guards.Activity{{Name: "write", Limit: guards.Limit("10/1m"), Subjects: []guards.Subject{
-	{Name: "room", Limit: guards.Limit("600/1m")},
-	{Name: "tenant", Limit: guards.Limit("minute: 50/1m, day: 1000/day"), Optional: true},
-}}}}
+var rooms = cricket.Link(guards.Guard{Name: "rooms-guard", Message: "m", Activities: []guards.Activity{{Name: "write", Limit: "10/1m", Subjects: []guards.Subject{
+	{Name: "room", Limit: "600/1m"},
+	{Name: "tenant", Limit: "minute: 50/1m, day: 1000/day", Optional: true},
+}}}})[0]
 
 // The schema of events refuses nothing that a guard accepts. It refuses
 // everything that a guard refuses for its form.
@@ -47,12 +47,12 @@ func TestTheEventSchemaAgreesWithTheGuard(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				g := limits.Posts
+				g := cricket.Posts
 				switch {
 				case strings.Contains(base, "member_role"):
-					g = limits.Jobs
+					g = cricket.Jobs
 				case strings.Contains(base, `"pin"`):
-					g = limits.Pins
+					g = cricket.Pins
 				case strings.Contains(base, `"write"`):
 					g = rooms
 				}

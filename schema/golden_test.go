@@ -27,7 +27,7 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
-	app "github.com/cric-talk/guards/limits"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
 var update = flag.Bool("update", false, "write the guards' answers to golden")
@@ -225,7 +225,7 @@ func (g *golden) Blocks(context.Context, bool) (live.Stored, error) {
 // without activities that the file does not list, if it lists any.
 func (g *golden) limits(t *testing.T) limits.Guard {
 	t.Helper()
-	for _, found := range app.All {
+	for _, found := range cricket.All {
 		if found.Name != g.Guard {
 			continue
 		}

@@ -19,7 +19,7 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
-	app "github.com/cric-talk/guards/limits"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
 var names = []string{"event.schema.json", "answer.schema.json", "error.schema.json", "problem.schema.json"}
@@ -87,7 +87,7 @@ func properties(t *testing.T, schema any) map[string]string {
 
 // The guard itself lists the names that it decodes. TestTheEventSchemaAgreesWithTheGuard compares their types.
 func TestTheEventSchemaHasTheFieldsOfARequest(t *testing.T) {
-	_, err := handler(app.Posts).Invoke(t.Context(), []byte(`{"no":1}`))
+	_, err := handler(cricket.Posts).Invoke(t.Context(), []byte(`{"no":1}`))
 	listed := strings.Split(regexp.MustCompile(`want only (.*)$`).FindStringSubmatch(err.Error())[1], ", ")
 	slices.Sort(listed)
 	if diff := cmp.Diff(listed, slices.Sorted(maps.Keys(properties(t, decode(t, read(t, "event.schema.json")))))); diff != "" {

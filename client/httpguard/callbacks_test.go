@@ -18,7 +18,7 @@ import (
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
-	app "github.com/cric-talk/guards/limits"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
 // Functions that answer nothing, or a status.
@@ -34,7 +34,7 @@ func failsSilently(http.ResponseWriter, *http.Request, error) {}
 
 // Whatever a callback does, nobody passes by mistake, and no refusal is answered 200.
 func TestNoCallbackLetsARequestPass(t *testing.T) {
-	h := &guard.Handler{Guard: app.Posts, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}}
+	h := &guard.Handler{Guard: cricket.Posts, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}}
 	full := guardsBy(t, local{h}, client.Allow)
 	if _, err := full.Check(t.Context(), "create_post", client.Request{UserID: "full", Count: 10}); err != nil {
 		t.Fatal(err)

@@ -12,11 +12,11 @@ import (
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
-	"github.com/cric-talk/guards/limits"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
 func ExampleMiddleware() {
-	chat := local{&guard.Handler{Guard: limits.Chat, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}}}
+	chat := local{&guard.Handler{Guard: cricket.Chat, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}}}
 	guards, err := client.New(context.Background(), client.Options{Activities: activities.All, Client: chat}) // leave Client out to ask AWS
 	if err != nil {
 		fmt.Println(err)

@@ -27,7 +27,7 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
-	app "github.com/cric-talk/guards/limits"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
 // local invokes a guard in this process.
@@ -67,15 +67,15 @@ func TestTheAppAnswersAsTheGuardsOwnURL(t *testing.T) {
 		activity string
 		noPolicy bool // the client can't know the window
 	}{
-		"fixed window": {app.Posts, "create_post", false},
-		"named guard":  {app.Posts, "posts-guard/create_post", false},
-		"log":          {app.Pins, "pin", false},
-		"bucket":       {app.Chat, "send_message", false},
-		"counter":      {app.Ingest, "ingest", false},
-		"reservoir":    {app.Jobs, "update_member_role", false},
+		"fixed window": {cricket.Posts, "create_post", false},
+		"named guard":  {cricket.Posts, "posts-guard/create_post", false},
+		"log":          {cricket.Pins, "pin", false},
+		"bucket":       {cricket.Chat, "send_message", false},
+		"counter":      {cricket.Ingest, "ingest", false},
+		"reservoir":    {cricket.Jobs, "update_member_role", false},
 		"several":      {several, "several-guard/post", true},
 		"room":         {several, "write", true},
-		"unlimited":    {app.Posts, "like", false},
+		"unlimited":    {cricket.Posts, "like", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -166,7 +166,7 @@ func same(t *testing.T, got, want *httptest.ResponseRecorder) {
 }
 
 func TestATierHasAnUnknownWindow(t *testing.T) {
-	h := &guard.Handler{Guard: app.Chat, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}}
+	h := &guard.Handler{Guard: cricket.Chat, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}}
 	limit := httpguard.Middleware{
 		Guards: guardsBy(t, local{h}, client.Allow), Activity: "send_message",
 		User:    func(*http.Request) string { return "u1" },
@@ -230,7 +230,7 @@ func serve(t *testing.T, limit httpguard.Middleware) *httptest.ResponseRecorder 
 
 // A handler that fails has still used the action.
 func TestAHandlerThatFailsGivesNothingBack(t *testing.T) {
-	h := &guard.Handler{Guard: app.Posts, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}}
+	h := &guard.Handler{Guard: cricket.Posts, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}}
 	g := guardsBy(t, local{h}, client.Allow)
 	limit := httpguard.Middleware{Guards: g, Activity: "create_post", User: func(*http.Request) string { return "u1" }}
 	failing := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "broken", http.StatusInternalServerError) })

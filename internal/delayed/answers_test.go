@@ -12,7 +12,7 @@ import (
 	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/liveedit"
 	"github.com/cric-talk/guards/internal/ratelimit"
-	"github.com/cric-talk/guards/limits"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
 // asks returns a guard that puts its jobs on the delayed queue, and the
@@ -106,7 +106,7 @@ func TestWhatLetsEachJobThrough(t *testing.T) {
 					t.Fatal(err)
 				}
 				b.Guard.Mode, b.Guard.BypassRoles = tt.mode, []string{"staff"}
-				b.Guard.Live = &live.Follower{Source: document(text), Guards: limits.All, Now: b.Guard.Limiter.Now}
+				b.Guard.Live = &live.Follower{Source: document(text), Guards: cricket.All, Now: b.Guard.Limiter.Now}
 				b.Guard.Live.Refresh(t.Context(), 0)()
 				failed := b.work(t.Context(), body(start+window, 3), body(start-window, 4))
 				if failed != "" || len(b.ready.sent) != tt.passed || len(b.delayed.sent) != 2-tt.passed {
@@ -131,7 +131,7 @@ func TestABlockStopsOnlyNewJobs(t *testing.T) {
 		b := newBench(t)
 		b.fill(30)
 		spam := live.Block{UserID: canary, Until: time.UnixMilli(start).Add(time.Hour), Reason: "spam"}
-		b.Guard.Live = &live.Follower{Source: blocks{All: []live.Block{spam}}, Guards: limits.All, Now: b.Guard.Limiter.Now}
+		b.Guard.Live = &live.Follower{Source: blocks{All: []live.Block{spam}}, Guards: cricket.All, Now: b.Guard.Limiter.Now}
 		b.Guard.Live.Refresh(t.Context(), 0)()
 		if failed := b.work(t.Context(), body(start, 1), body(start+window, 3)); failed != "" || len(b.ready.sent) != 1 || len(b.delayed.sent) != 1 {
 			t.Errorf("failed %q, ready %v, delayed %v, want one on time and one early", failed, b.ready.sent, b.delayed.sent)

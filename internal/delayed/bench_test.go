@@ -16,8 +16,8 @@ import (
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 	"github.com/cric-talk/guards/internal/testkit/sqstest"
-	"github.com/cric-talk/guards/limits"
 )
 
 const (
@@ -88,7 +88,7 @@ func newBench(t *testing.T) *bench {
 	logger := slog.New(slog.NewJSONHandler(&b.log, nil))
 	b.Worker = &Worker{
 		Guard: &guard.Handler{
-			Guard: limits.Jobs,
+			Guard: cricket.Jobs,
 			Limiter: &ratelimit.Limiter{
 				Store: b.store, Memory: ratelimit.NewMemory(1 << 20), Timeout: time.Second,
 				Now: func() time.Time { return time.UnixMilli(b.now) },

@@ -15,9 +15,9 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 	"github.com/cric-talk/guards/internal/testkit/sqstest"
-	"github.com/cric-talk/guards/limits"
 )
 
 // No window has more jobs than places, and no job is lost, although apps repeat their
@@ -100,7 +100,7 @@ func newCircle(t *testing.T, store ratelimit.Store, seed uint64) *circle {
 	for _, ahead := range []int64{0, 1000} {
 		clock := func() time.Time { return time.UnixMilli(c.now + ahead) }
 		h := &guard.Handler{
-			Guard: limits.Jobs, DenyOutage: true,
+			Guard: cricket.Jobs, DenyOutage: true,
 			Limiter: &ratelimit.Limiter{Store: store, Memory: ratelimit.NewMemory(1 << 20), Timeout: 20 * time.Second, Now: clock},
 		}
 		w := &Worker{Guard: h, Delayed: sender(c.enqueue), Ready: sender(func(job guard.Job, _ time.Duration) { c.run(clock(), job.RequestID) })}

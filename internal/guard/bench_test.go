@@ -18,7 +18,7 @@ import (
 	"github.com/cric-talk/guards/internal/metrics"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
-	"github.com/cric-talk/guards/limits"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
 // start is when each test starts. A window of one minute begins then, with the
@@ -51,7 +51,7 @@ func newBench(t *testing.T) *bench {
 	t.Helper()
 	b := &bench{t: t, now: start, store: &store{Store: new(memstore.Store)}}
 	b.Handler = &Handler{
-		Guard: limits.Posts,
+		Guard: cricket.Posts,
 		Limiter: &ratelimit.Limiter{
 			Store: b.store, Memory: ratelimit.NewMemory(1 << 20), Timeout: time.Second,
 			Now: func() time.Time { return b.now },

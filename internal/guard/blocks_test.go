@@ -13,7 +13,7 @@ import (
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/policy"
-	app "github.com/cric-talk/guards/limits"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
 // setBlocks writes a document of blocks, and lets the next request make the guard look.
@@ -84,7 +84,7 @@ func TestABlockLetsWhatWasCountedBeGivenBack(t *testing.T) {
 				b.t.Errorf("%s: %v, %v, want a ValidationError", event, got, err)
 			}
 		}
-		b.Guard = app.Pins
+		b.Guard = cricket.Pins
 		b.reasons(`{"activity": "pin"}`, "ok") // a block of one activity leaves the others alone
 	})
 }

@@ -6,9 +6,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
-	app "github.com/cric-talk/guards/limits"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
 // An exchange is an event at some time after start, and the answer to it. The
@@ -42,7 +43,7 @@ func (b *bench) converse(exchanges []exchange) {
 // pins-guard is a log of 100 pins in 12 hours.
 func TestPins(t *testing.T) {
 	b := newBench(t)
-	b.Guard = app.Pins
+	b.Guard = cricket.Pins
 	const message = `"message": "Pin limit reached (100/12h). Skipped remaining pins."`
 	b.converse([]exchange{
 		{0, `"activity": "pin", "op": "status"`, `{"allowed": true, "reason": "ok", "limit": 100, "activityCount": 0, "remaining": 100,
@@ -60,7 +61,7 @@ func TestPins(t *testing.T) {
 // once.
 func TestChat(t *testing.T) {
 	b := newBench(t)
-	b.Guard = app.Chat
+	b.Guard = cricket.Chat
 	const message = `"message": "Rate limit exceeded: Too many requests. Please try again later."`
 	b.converse([]exchange{
 		{0, `"activity": "send_message"`, `{"allowed": true, "reason": "ok", "limit": 1, "activityCount": 1, "remaining": 0,
@@ -77,7 +78,7 @@ func TestChat(t *testing.T) {
 // ingest-guard is a sliding counter: 50 an hour.
 func TestIngest(t *testing.T) {
 	b := newBench(t)
-	b.Guard = app.Ingest
+	b.Guard = cricket.Ingest
 	const hour = 14 * time.Minute // start is 14 minutes past the hour
 	b.converse([]exchange{
 		{-hour, `"activity": "ingest", "count": 50`, `{"allowed": true, "reason": "ok", "limit": 50, "activityCount": 50, "remaining": 0,
@@ -110,10 +111,10 @@ func TestSeveralLimitsOnOneActivity(t *testing.T) {
 // comment takes 1 of.
 func linked(t *testing.T) limits.Guards {
 	t.Helper()
-	all, err := limits.Guards{
-		{Name: "posts", Message: "m", Activities: []limits.Activity{{Name: "create_post", Group: "content", Limit: policy.Must("posts: 10/1m, writes: 20/1h cost 5")}}},
-		{Name: "comments", Message: "m", Activities: []limits.Activity{{Name: "add_comment", Group: "content", Limit: policy.Must("writes: 20/1h")}}},
-	}.Link()
+	all, err := limits.Link([]guards.Guard{
+		{Name: "posts", Message: "m", Activities: []guards.Activity{{Name: "create_post", Group: "content", Limit: "posts: 10/1m, writes: 20/1h cost 5"}}},
+		{Name: "comments", Message: "m", Activities: []guards.Activity{{Name: "add_comment", Group: "content", Limit: "writes: 20/1h"}}},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 
 	app "github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
-	"github.com/cric-talk/guards/limits"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
 // call asks over HTTP, and returns status, headers and body.
@@ -55,14 +55,14 @@ func TestStatusAndHeaders(t *testing.T) {
 		policy, limits string // headers
 		answer         fields // some fields
 	}{
-		"a check":                    {limits.Posts, "", post, false, 200, `"create_post";q=10;w=60`, `"create_post";r=1;t=43`, fields{"granted": 9.0}},
-		"a status that is refused":   {limits.Posts, post, post + `, "op": "status"`, false, 200, `"create_post";q=10;w=60`, `"create_post";r=1;t=43`, fields{"allowed": false}},
-		"a partial grant":            {limits.Posts, post, post + `, "partial": true`, false, 200, `"create_post";q=10;w=60`, `"create_post";r=0;t=43`, fields{"granted": 1.0}},
-		"unlimited":                  {limits.Posts, "", `"activity": "like"`, false, 200, "", "", fields{"reason": "unlimited"}},
-		"bypassed":                   {limits.Posts, "", post + `, "roles": ["admin"]`, false, 200, "", "", fields{"reason": "bypassed"}},
-		"allowed from memory":        {limits.Posts, "", post, true, 200, `"create_post";q=10;w=60`, `"create_post";r=1;t=43`, fields{"reason": "unavailable"}},
-		"refused from memory":        {limits.Posts, post, post, true, 429, `"create_post";q=10;w=60`, `"create_post";r=1;t=43`, fields{"reason": "unavailable"}},
-		"a bucket's burst":           {limits.Chat, "", `"activity": "send_message", "tier": "burst"`, false, 200, `"send_message";q=3;w=15`, `"send_message";r=2;t=5`, nil},
+		"a check":                    {cricket.Posts, "", post, false, 200, `"create_post";q=10;w=60`, `"create_post";r=1;t=43`, fields{"granted": 9.0}},
+		"a status that is refused":   {cricket.Posts, post, post + `, "op": "status"`, false, 200, `"create_post";q=10;w=60`, `"create_post";r=1;t=43`, fields{"allowed": false}},
+		"a partial grant":            {cricket.Posts, post, post + `, "partial": true`, false, 200, `"create_post";q=10;w=60`, `"create_post";r=0;t=43`, fields{"granted": 1.0}},
+		"unlimited":                  {cricket.Posts, "", `"activity": "like"`, false, 200, "", "", fields{"reason": "unlimited"}},
+		"bypassed":                   {cricket.Posts, "", post + `, "roles": ["admin"]`, false, 200, "", "", fields{"reason": "bypassed"}},
+		"allowed from memory":        {cricket.Posts, "", post, true, 200, `"create_post";q=10;w=60`, `"create_post";r=1;t=43`, fields{"reason": "unavailable"}},
+		"refused from memory":        {cricket.Posts, post, post, true, 429, `"create_post";q=10;w=60`, `"create_post";r=1;t=43`, fields{"reason": "unavailable"}},
+		"a bucket's burst":           {cricket.Chat, "", `"activity": "send_message", "tier": "burst"`, false, 200, `"send_message";q=3;w=15`, `"send_message";r=2;t=5`, nil},
 		"the length of this day":     {calendar, "", `"activity": "call"`, false, 200, `"call";q=9;w=82800`, `"call";r=8;t=36000`, nil},
 		"several limits":             {several, "", `"activity": "a", "count": 9`, false, 200, `"minute";q=10;w=60, "day";q=200;w=86400`, `"minute";r=1;t=43, "day";r=191;t=6343`, nil},
 		"several limits that refuse": {several, `"activity": "a", "count": 9`, `"activity": "a", "count": 9`, false, 429, `"minute";q=10;w=60, "day";q=200;w=86400`, `"minute";r=1;t=43, "day";r=191;t=6343`, fields{"violated-policies": []any{"minute"}}},

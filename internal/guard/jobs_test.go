@@ -13,7 +13,7 @@ import (
 
 	. "github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/policy"
-	"github.com/cric-talk/guards/limits"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
 // A queue keeps the jobs that are put on it.
@@ -31,7 +31,7 @@ func (q *queue) put(_ context.Context, j Job) error {
 func newJobsBench(t *testing.T) (*bench, *queue) {
 	t.Helper()
 	b, q := newBench(t), new(queue)
-	b.Guard, b.Delay = limits.Jobs, q.put
+	b.Guard, b.Delay = cricket.Jobs, q.put
 	return b, q
 }
 

@@ -11,7 +11,7 @@ import (
 	. "github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/live"
-	"github.com/cric-talk/guards/limits"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
 // A settings is a table that holds a document, as a test writes it.
@@ -49,7 +49,7 @@ func withLiveLimits(t *testing.T, test func(*testing.T, *bench, *settings)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		b, s := newBench(t), &settings{}
-		b.Live = &live.Follower{Source: s, Guards: limits.All, Now: func() time.Time { return b.now }}
+		b.Live = &live.Follower{Source: s, Guards: cricket.All, Now: func() time.Time { return b.now }}
 		test(t, b, s)
 	})
 }
@@ -82,7 +82,7 @@ func TestAGrantedTierAppliesWhereItIsNamed(t *testing.T) {
 		if got, err := b.ask(`{"tier": "premium"}`); err != nil || got["limit"] != 20.0 {
 			t.Errorf("%v, %v, want the premium limit", got, err)
 		}
-		b.Guard = limits.Chat
+		b.Guard = cricket.Chat
 		if got, err := b.ask(`{"activity": "send_message"}`); err != nil || got["limit"] != 3.0 {
 			t.Errorf("%v, %v, want the limit of the granted tier", got, err)
 		}
@@ -105,7 +105,7 @@ func TestAGrantedTierThatOnlyALiveLimitHasApplies(t *testing.T) {
 // The message for refused users is the code's, whatever the live limit is.
 func TestTheMessageDoesNotFollowALiveLimit(t *testing.T) {
 	withLiveLimits(t, func(_ *testing.T, b *bench, s *settings) {
-		b.Guard = limits.Pins
+		b.Guard = cricket.Pins
 		s.set(b, live.Settings{Activities: map[string]live.Override{"pin": {Limit: "log 1/12h"}}})
 		b.mustAsk(`{"activity": "pin"}`)
 		got := b.mustAsk(`{"activity": "pin"}`)
@@ -119,7 +119,7 @@ func TestTheMessageDoesNotFollowALiveLimit(t *testing.T) {
 // Function URL, the header has the window in force.
 func TestHeadersHaveTheWindowInForce(t *testing.T) {
 	withLiveLimits(t, func(t *testing.T, b *bench, s *settings) {
-		b.Guard = limits.Chat
+		b.Guard = cricket.Chat
 		for policy, now := range map[string]live.Settings{
 			`"send_message";q=1;w=5`:  {},
 			`"send_message";q=1;w=10`: {Activities: map[string]live.Override{"send_message": {Limit: "bucket 1/10s"}}},
@@ -201,7 +201,7 @@ func TestAnExemptRequestWaitsForTheLiveLimits(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b, s := newBench(t), &settings{}
 				b.Limiter.Timeout = tt.timeout
-				b.Live = &live.Follower{Source: s, Guards: limits.All, Now: func() time.Time { return b.now }}
+				b.Live = &live.Follower{Source: s, Guards: cricket.All, Now: func() time.Time { return b.now }}
 				s.set(b, tt.before)
 				r := tt.request
 				r.UserID, r.Activity = canary, cmp.Or(r.Activity, "create_post")

@@ -7,7 +7,7 @@ import (
 	. "github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
-	app "github.com/cric-talk/guards/limits"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
 // The rules have the order of the package comment. In each row two rules match,
@@ -58,11 +58,11 @@ func TestAnExemptCallerMayUseAnyOpAndCount(t *testing.T) {
 		mode     Mode
 		reason   string
 	}{
-		"unlimited":              {app.Posts, "like", "", Enforce, "unlimited"},
-		"bypassed":               {app.Posts, "create_post", `, "roles": ["user", "admin"]`, Enforce, "bypassed"},
-		"off":                    {app.Posts, "create_post", "", Off, "unlimited"},
-		"bypassed, with a queue": {app.Jobs, "update_member_role", `, "roles": ["admin"]`, Enforce, "bypassed"},
-		"off, with a queue":      {app.Jobs, "update_member_role", "", Off, "unlimited"},
+		"unlimited":              {cricket.Posts, "like", "", Enforce, "unlimited"},
+		"bypassed":               {cricket.Posts, "create_post", `, "roles": ["user", "admin"]`, Enforce, "bypassed"},
+		"off":                    {cricket.Posts, "create_post", "", Off, "unlimited"},
+		"bypassed, with a queue": {cricket.Jobs, "update_member_role", `, "roles": ["admin"]`, Enforce, "bypassed"},
+		"off, with a queue":      {cricket.Jobs, "update_member_role", "", Off, "unlimited"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/cric-talk/guards/internal/input"
-	"github.com/cric-talk/guards/limits"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
 // Each row is a ValidationError that names the field. It never contains the
@@ -69,7 +69,7 @@ func TestBadInputIsAValidationError(t *testing.T) {
 // that differ only in the last character are different users.
 func TestAUserIdHasUpTo128Characters(t *testing.T) {
 	for _, length := range []int{1, 128} {
-		for _, g := range limits.All {
+		for _, g := range cricket.All {
 			b := newBench(t)
 			b.Guard = g
 			activity := g.Activities[0].Name

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 	"github.com/cric-talk/guards/internal/testkit/lambdatest"
-	"github.com/cric-talk/guards/limits"
 )
 
 func TestExactlyTheLimitFromTwoProcesses(t *testing.T) {
@@ -49,7 +49,7 @@ func TestExactlyTheLimitFromTwoProcesses(t *testing.T) {
 func TestEveryGuardLimits(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	for _, g := range limits.All {
+	for _, g := range cricket.All {
 		t.Run(g.Name, func(t *testing.T) {
 			i := r.start(t, g.Name)
 			ask(t, i, fmt.Sprintf(`{"userId": "other", "activity": %q, "op": "status"}`, g.Activities[0].Name)) // opens the connection
@@ -97,7 +97,7 @@ func TestErrorTypes(t *testing.T) {
 	}
 	want(event("create_post"), "RateLimitExceeded", "Rate limit exceeded: Too many requests in a short period")
 	var names []string
-	for _, a := range limits.Posts.Activities {
+	for _, a := range cricket.Posts.Activities {
 		names = append(names, a.Name)
 	}
 	// The caller sees a user id in the wrong field, but the log does not have

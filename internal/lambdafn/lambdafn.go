@@ -21,6 +21,7 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/cleanup"
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/limits"
@@ -36,9 +37,9 @@ import (
 
 // Guard runs the guard with this name as a Lambda function. It never returns: if it
 // can't start, the process ends with status 1.
-func Guard(all limits.Guards, name string) {
+func Guard(page []guards.Guard, name string) {
 	Start(name, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, func(), error) {
-		h, err := NewGuard(cfg, all, name, logger)
+		h, err := NewGuard(cfg, page, name, logger)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -47,8 +48,12 @@ func Guard(all limits.Guards, name string) {
 }
 
 // Cleanup runs cleanup as a Lambda function. Like Guard, it never returns.
-func Cleanup(all limits.Guards) {
+func Cleanup(page []guards.Guard) {
 	Start("cleanup", func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, func(), error) {
+		all, err := limits.Link(page)
+		if err != nil {
+			return nil, nil, err
+		}
 		store, err := open(cfg)
 		if err != nil {
 			return nil, nil, err
@@ -61,8 +66,8 @@ func Cleanup(all limits.Guards) {
 }
 
 // NewGuard returns the handler of a guard, as the environment configures it.
-func NewGuard(cfg aws.Config, all limits.Guards, name string, logger *slog.Logger) (*guard.Handler, error) {
-	all, err := all.Link()
+func NewGuard(cfg aws.Config, page []guards.Guard, name string, logger *slog.Logger) (*guard.Handler, error) {
+	all, err := limits.Link(page)
 	if err != nil {
 		return nil, err
 	}

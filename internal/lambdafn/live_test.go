@@ -10,8 +10,8 @@ import (
 	"github.com/cric-talk/guards/internal/liveedit"
 	"github.com/cric-talk/guards/internal/liveedit/dynamoedit"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
-	"github.com/cric-talk/guards/limits"
 )
 
 // The first decision uses the code's limits and starts the look at the table.
@@ -20,7 +20,7 @@ func TestLiveLimitsOnTheRealBinary(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	table := dynamoedit.New(dynamostore.New(dynamotest.Config(dynamotest.Endpoint(t)), r.table).Table())
-	err := liveedit.Edit(t.Context(), table, limits.All, liveedit.Change{At: time.Now(), By: "test"}, func(s liveedit.Draft) (liveedit.Draft, error) {
+	err := liveedit.Edit(t.Context(), table, cricket.All, liveedit.Change{At: time.Now(), By: "test"}, func(s liveedit.Draft) (liveedit.Draft, error) {
 		s = s.Set("create_post", "", "12/1m", "").Set("delete_post", "", "", "off").Set("add_comment", "", "7/1m", "")
 		return s.Grant(live.Grant{UserID: "vip", Role: "admin", Until: time.Now().Add(time.Hour), Reason: "test"}, time.Now()), nil
 	})

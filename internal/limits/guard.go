@@ -1,19 +1,16 @@
-// Package limits has the types of a page of limits: guards, their activities and
-// the limits of each one. Projects write such a page with the package guards.
+// Package limits has the guards of a page as they decide: with policies, and with the
+// limits of each group beside one another.
 package limits
 
 import (
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
-	"time"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/policy"
 )
 
-// Guards are all guards of a project.
+// Guards are all guards of a project. [Link] makes them of a page.
 type Guards []Guard
 
 // Named returns the guard with this name, and whether there is one.
@@ -69,33 +66,25 @@ func (all Guards) TierNames() []string {
 	return slices.Compact(names)
 }
 
-// A Guard is one Lambda function and the activities that it decides.
+// A Guard is a [guards.Guard] whose limits are read.
 type Guard struct {
-	Name       string // also the name of its folder in functions/
-	Message    string // the text for a refused user
-	Activities []Activity
-
-	// BlockedMessage is the text for a user whom an operator has blocked; empty: You can't
-	// do this at the moment.
-	BlockedMessage string
-
-	// These describe the function in template.yaml. No decision depends on them.
-	Description  string // one sentence; empty: it names the first activity
-	MemorySize   int    // MB, 128 to 10,240; 0: as in Globals
-	DelayedQueue bool   // the function puts jobs that must wait on DelayedQueue
+	Name, Message, BlockedMessage string
+	Activities                    []Activity
+	Description                   string
+	MemorySize                    int
+	DelayedQueue                  bool
 }
 
-// An Activity is something that users do, with its limit.
+// An Activity is a [guards.Activity] whose limits are read.
 type Activity struct {
-	Name  string        // 1 to 36 characters, each a to z or _; the first and the last are letters
-	Limit policy.Policy // the ordinary limit, for callers whose tier is not in Tiers
-	Tiers Tiers         // the limits of certain plans
-	Label string        // the limit in words for users, such as 12-hour pins; may be empty
-
-	Group     string    // the activities of a group, of any guard, count in one item; empty: it counts alone
-	Hold      bool      // a check's receipt, and the memory of its requestId, last for 15 minutes and not only for 20 s
-	Subjects  []Subject // at most 3 that have to allow the action and count it, too, from the narrowest to the widest
-	Unlimited bool      // never counted; then everything above but the name and the label must be empty
+	Name      string
+	Limit     policy.Policy // zero: unlimited
+	Tiers     Tiers
+	Label     string
+	Group     string
+	Hold      bool
+	Subjects  []Subject
+	Unlimited bool
 }
 
 // Tiers holds limits by the caller's plan. An activity's tiers share one count.
@@ -110,11 +99,21 @@ func (g Guard) Activity(name string) (Activity, bool) {
 // not name gets the ordinary limit. The zero Policy means unlimited.
 func (a Activity) For(tier string) policy.Policy { return a.user().For(tier) }
 
-// Link returns the guards with the limits of each group beside one another, as they
-// decide. The error is that of Validate.
-func (all Guards) Link() (Guards, error) {
-	if err := all.Validate(); err != nil {
+// Link returns the guards of a page with their limits, those of each group beside one
+// another. The error is that of [guards.Validate].
+func Link(page []guards.Guard) (Guards, error) {
+	if err := guards.Validate(page); err != nil {
 		return nil, err
+	}
+	all := make(Guards, len(page))
+	for i, g := range page {
+		all[i] = Guard{
+			Name: g.Name, Message: g.Message, BlockedMessage: g.BlockedMessage,
+			Description: g.Description, MemorySize: g.MemorySize, DelayedQueue: g.DelayedQueue,
+		}
+		for _, a := range g.Activities {
+			all[i].Activities = append(all[i].Activities, read(a))
+		}
 	}
 	type item struct{ group, subject string }
 	groups := map[item][]policy.Policy{}
@@ -123,17 +122,40 @@ func (all Guards) Link() (Guards, error) {
 			groups[item{a.Group, s.Name}] = append(groups[item{a.Group, s.Name}], s.limits()...)
 		}
 	}
-	linked := slices.Clone(all)
-	for i := range linked {
-		linked[i].Activities = slices.Clone(linked[i].Activities)
-		for j, a := range linked[i].Activities {
+	for i := range all {
+		for j, a := range all[i].Activities {
 			for _, s := range a.Parts() {
 				a = a.With(s.beside(groups[item{a.Group, s.Name}]))
 			}
-			linked[i].Activities[j] = a
+			all[i].Activities[j] = a
 		}
 	}
-	return linked, nil
+	return all, nil
+}
+
+// read returns a valid activity of a page with its limits.
+func read(a guards.Activity) Activity {
+	user := part(guards.Subject{Limit: a.Limit, Tiers: a.Tiers})
+	linked := Activity{Name: a.Name, Limit: user.Limit, Tiers: user.Tiers, Label: a.Label, Group: a.Group, Hold: a.Hold, Unlimited: a.Unlimited}
+	for _, s := range a.Subjects {
+		linked.Subjects = append(linked.Subjects, part(s))
+	}
+	return linked
+}
+
+// part returns a valid subject of a page with its limits.
+func part(s guards.Subject) Subject {
+	linked := Subject{Name: s.Name, Optional: s.Optional}
+	if s.Limit != "" {
+		linked.Limit = policy.Must(string(s.Limit))
+	}
+	for tier, limit := range s.Tiers {
+		if linked.Tiers == nil {
+			linked.Tiers = Tiers{}
+		}
+		linked.Tiers[tier] = policy.Must(string(limit))
+	}
+	return linked
 }
 
 // Grouped returns the activities that belong to a group.
@@ -146,153 +168,4 @@ func (all Guards) Grouped() (grouped []Activity) {
 		}
 	}
 	return grouped
-}
-
-// Validate returns an error for the first mistake in the list; nil if it has none.
-func (all Guards) Validate() error {
-	queued, _ := all.Queued()
-	if len(all) == 0 {
-		return errors.New("limits.go lists no guard in All, want at least one")
-	}
-	for i, g := range all {
-		_, taken := all[:i].Named(g.Name)
-		switch err := g.Validate(); {
-		case err != nil:
-			return err
-		case taken:
-			return fmt.Errorf("two guards have the name %s: give each guard a name of its own", g.Name)
-		case g.DelayedQueue && g.Name != queued.Name:
-			return fmt.Errorf("%s and %s have a DelayedQueue, but there is one queue: move the activities of %[2]s to %[1]s", queued.Name, g.Name)
-		}
-		for _, a := range g.Activities {
-			if other, _, taken := all[:i].Activity(a.Name); taken {
-				return fmt.Errorf("%s, activity %q: %s has an activity of this name; give each activity a name of its own", g.Name, a.Name, other.Name)
-			}
-			for _, s := range a.Subjects {
-				if other, _, taken := all.Activity(s.Name); taken {
-					return fmt.Errorf("%s, activity %q: its subject %q has the name of an activity of %s; give the subject a name of its own", g.Name, a.Name, s.Name, other.Name)
-				}
-			}
-		}
-	}
-	return all.validateGroups()
-}
-
-// validateGroups returns an error for the first two activities that cannot count in
-// the item of their group.
-func (all Guards) validateGroups() error {
-	grouped := all.Grouped()
-	for i, a := range grouped {
-		if g, _, taken := all.Activity(a.Group); taken {
-			return fmt.Errorf("activity %q: its group has the name of the activity %q of %s; give the group a name of its own", a.Name, a.Group, g.Name)
-		}
-		for _, other := range grouped[:i] {
-			if other.Group != a.Group {
-				continue
-			}
-			for _, s := range a.Parts() {
-				if err := policy.Meet(other.Part(s.Name).Limit, s.Limit); err != nil {
-					return fmt.Errorf("activities %q and %q of the group %q: %w", other.Name, a.Name, a.Group, err)
-				}
-			}
-		}
-	}
-	return nil
-}
-
-// Validate returns an error for the first mistake in the guard; nil if it has none.
-func (g Guard) Validate() error {
-	switch {
-	case g.Name == "" || g.Message == "" || len(g.Activities) == 0:
-		return fmt.Errorf("guard %q needs a name, a message and activities", g.Name)
-	case len(g.Description) > 256:
-		return fmt.Errorf("%s: Description has %d bytes, want at most 256, as Lambda allows", g.Name, len(g.Description))
-	case g.MemorySize != 0 && (g.MemorySize < 128 || g.MemorySize > 10240):
-		return fmt.Errorf("%s: MemorySize is %d, want 128 to 10240, or 0 for the one of Globals", g.Name, g.MemorySize)
-	}
-	if err := g.validateQueue(); err != nil {
-		return err
-	}
-	for i, a := range g.Activities {
-		err := a.validate()
-		if _, taken := (Guard{Activities: g.Activities[:i]}).Activity(a.Name); err == nil && taken {
-			err = errors.New("listed twice")
-		}
-		if err != nil {
-			return fmt.Errorf("%s, activity %q: %w", g.Name, a.Name, err)
-		}
-	}
-	return nil
-}
-
-// leastWindow is the shortest window in which a job from a queue is on time. SQS delays
-// a message by whole seconds, so a job comes up to a second after its place begins.
-const leastWindow = 2 * time.Second
-
-// validateQueue returns an error if a guard with a queue gives places in windows that
-// are too short for it. Tiers and live limits have the same windows.
-func (g Guard) validateQueue() error {
-	if !g.DelayedQueue {
-		return nil
-	}
-	if !slices.ContainsFunc(g.Activities, func(a Activity) bool { return a.Limit.Queues() }) {
-		return fmt.Errorf("%s: it has a DelayedQueue, and no activity with a reservoir whose jobs wait there", g.Name)
-	}
-	for _, a := range g.Activities {
-		for _, p := range a.Limit.Each() {
-			if p.Queues() && p.Rates()[0].Window < leastWindow {
-				return fmt.Errorf("%s, activity %q: limit is %q, want a window of at least %v for the delayed queue, because SQS delivers a job up to a second late",
-					g.Name, a.Name, p, leastWindow)
-			}
-		}
-	}
-	return nil
-}
-
-// validate returns an error for the first mistake in the activity; nil: none.
-func (a Activity) validate() error {
-	err := validName("name", a.Name)
-	if err == nil && a.Group != "" {
-		err = validName("group", a.Group)
-	}
-	switch {
-	case err != nil:
-		return err
-	case a.Unlimited && (!a.Limit.IsZero() || len(a.Tiers) > 0 || len(a.Subjects) > 0 || a.Group != "" || a.Hold):
-		return errors.New("it is unlimited and has a limit, a group, subjects or Hold")
-	case a.Unlimited:
-		return nil
-	case a.Limit.IsZero():
-		return errors.New("it has no limit and is not marked Unlimited")
-	case len(a.Subjects) > mostSubjects:
-		return fmt.Errorf("it has %d subjects, want at most %d", len(a.Subjects), mostSubjects)
-	}
-	if err := a.user().validate(a); err != nil {
-		return err
-	}
-	for i, s := range a.Subjects {
-		if err := a.validateSubject(i); err != nil {
-			return err
-		}
-		if err := s.validate(a); err != nil {
-			return fmt.Errorf("subject %q: %w", s.Name, err)
-		}
-	}
-	return nil
-}
-
-// validName returns an error if name can't be that of an activity or a group.
-func validName(what, name string) error {
-	if len(name) < 1 || len(name) > 36 {
-		return fmt.Errorf("%s has %d characters, want 1 to 36", what, len(name))
-	}
-	for _, c := range name {
-		if c != '_' && (c < 'a' || c > 'z') {
-			return fmt.Errorf("%s contains %q, want a to z and _", what, c)
-		}
-	}
-	if strings.Trim(name, "_") != name { // such as __proto__, which is no ordinary key in JavaScript
-		return fmt.Errorf("%s is %q, want it to begin and end with a letter", what, name)
-	}
-	return nil
 }

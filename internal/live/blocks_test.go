@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	. "github.com/cric-talk/guards/internal/live"
-	app "github.com/cric-talk/guards/limits"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
 // blockedNow returns the ends of the blocks that hold for these users.
@@ -100,7 +100,7 @@ func TestBlocksAreNoPartOfTheSettings(t *testing.T) {
 	if got := blockedNow(t, with, time.Now(), "u1"); got[0] != "u1 true" {
 		t.Error(got)
 	}
-	next, problems := Settings{Activities: map[string]Override{"create_post": {Limit: "20/1m"}}}.Limits(app.All, with)
+	next, problems := Settings{Activities: map[string]Override{"create_post": {Limit: "20/1m"}}}.Limits(cricket.All, with)
 	if got := blockedNow(t, next, time.Now(), "u1"); len(problems) > 0 || got[0] != "u1 true" {
 		t.Errorf("%v, %v, want the block to stay beside another limit", got, problems)
 	}

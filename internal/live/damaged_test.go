@@ -7,7 +7,7 @@ import (
 	"time"
 
 	. "github.com/cric-talk/guards/internal/live"
-	app "github.com/cric-talk/guards/limits"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
 // A name that stands twice in an entry, or half a character, damages that entry alone, and
@@ -96,7 +96,7 @@ func TestTheEndOfADamagedOverrideStays(t *testing.T) {
 	if again, err := s.At(start).Stored(2); err != nil || string(again.Ends) != string(ends) {
 		t.Errorf("the ends are %s, %v, want %s", again.Ends, err, ends)
 	}
-	if _, problems := s.Limits(app.All, nil); len(problems) > 0 {
+	if _, problems := s.Limits(cricket.All, nil); len(problems) > 0 {
 		t.Error(problems)
 	}
 }

@@ -10,10 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	guards "github.com/cric-talk/guards/internal/limits"
 	. "github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/policy"
-	"github.com/cric-talk/guards/limits"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
 // Whatever the settings document holds, each activity keeps a limit that counts
@@ -34,7 +33,7 @@ func FuzzDocument(f *testing.F) {
 		var log bytes.Buffer
 		follower := &Follower{
 			Source: &table{Stored: Stored{Version: 1, Document: document}},
-			Guards: limits.All, Log: slog.New(slog.NewTextHandler(&log, nil)),
+			Guards: cricket.All, Log: slog.New(slog.NewTextHandler(&log, nil)),
 		}
 		err := follower.Read(t.Context())
 		if err != nil {
@@ -65,7 +64,7 @@ func FuzzDocument(f *testing.F) {
 // wantSharedLimits checks the limits of every activity in the code.
 func wantSharedLimits(t *testing.T, document []byte, now *Limits) {
 	t.Helper()
-	for _, g := range limits.All {
+	for _, g := range cricket.All {
 		for _, code := range g.Activities {
 			a, _ := now.Activity(code)
 			if a.Unlimited != code.Unlimited || a.Limit.IsZero() != code.Limit.IsZero() {
@@ -90,7 +89,7 @@ func userIDs(s Settings) (ids []string) {
 		ids = append(ids, g.UserID)
 	}
 	for name := range s.Activities {
-		if _, _, known := guards.Guards(limits.All).Activity(name); !known {
+		if _, _, known := cricket.All.Activity(name); !known {
 			ids = append(ids, name)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	. "github.com/cric-talk/guards/internal/live"
-	app "github.com/cric-talk/guards/limits"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
 // A limit and a mode end by the guard's clock, each by itself, although nobody writes
@@ -32,7 +32,7 @@ func TestOverridesEndByThemselves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, problems := again.Limits(app.All, nil)
+	l, problems := again.Limits(cricket.All, nil)
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}

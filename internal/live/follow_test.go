@@ -13,7 +13,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/limits"
 	. "github.com/cric-talk/guards/internal/live"
-	app "github.com/cric-talk/guards/limits"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
 // A bench is a follower and its table, in a bubble of test time.
@@ -28,7 +28,7 @@ func follow(t *testing.T, test func(*testing.T, bench)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		table := new(table)
-		test(t, bench{table, &Follower{Source: table, Guards: app.All}, t})
+		test(t, bench{table, &Follower{Source: table, Guards: cricket.All}, t})
 	})
 }
 
@@ -245,7 +245,7 @@ func (t *table) put(overrides string) {
 
 func activityOf(tb testing.TB, name string) limits.Activity {
 	tb.Helper()
-	_, a, ok := limits.Guards(app.All).Activity(name)
+	_, a, ok := cricket.All.Activity(name)
 	if !ok {
 		tb.Fatalf("no activity %s", name)
 	}
@@ -294,7 +294,7 @@ func TestTheLogRepeatsNothingOfTheDocument(t *testing.T) {
 		`{"activities":{"` + canary + `":{"limit":"20/1m"}}}`,
 	} {
 		var log bytes.Buffer
-		f := &Follower{Source: &table{Stored: Stored{Version: 1, Document: []byte(document)}}, Guards: app.All, Log: slog.New(slog.NewJSONHandler(&log, nil))}
+		f := &Follower{Source: &table{Stored: Stored{Version: 1, Document: []byte(document)}}, Guards: cricket.All, Log: slog.New(slog.NewJSONHandler(&log, nil))}
 		err := f.Read(t.Context())
 		if strings.Contains(log.String(), canary) || err != nil && strings.Contains(err.Error(), canary) {
 			t.Errorf("%s: log %s, error %v", document, &log, err)

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	. "github.com/cric-talk/guards/internal/live"
-	app "github.com/cric-talk/guards/limits"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
 // A frozenInstance is an instance that Lambda freezes after each answer. The clock
@@ -30,7 +30,7 @@ const dead = -1
 func newFrozenInstance(t *testing.T, slow time.Duration) *frozenInstance {
 	t.Helper()
 	i := &frozenInstance{t: t}
-	i.Follower = &Follower{Source: i, Guards: app.All, Now: i.clock}
+	i.Follower = &Follower{Source: i, Guards: cricket.All, Now: i.clock}
 	i.slow.Store(int64(slow))
 	i.put(1, `"limit": "20/1m"`)
 	return i

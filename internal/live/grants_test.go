@@ -8,7 +8,7 @@ import (
 	"github.com/cric-talk/guards/internal/limits"
 	. "github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/policy"
-	app "github.com/cric-talk/guards/limits"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
 func TestGrants(t *testing.T) {
@@ -18,7 +18,7 @@ func TestGrants(t *testing.T) {
 	}
 	l, problems := Settings{Grants: []Grant{
 		grant("u1", "admin", "", 1), grant("u1", "", "premium", 2), grant(" room u1", "", "big", 3), grant("u2", "admin", "", 3),
-	}}.Limits(app.All, nil)
+	}}.Limits(cricket.All, nil)
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}

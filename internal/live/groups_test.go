@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/limits"
 	. "github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/policy"
@@ -17,16 +18,16 @@ import (
 // counts alone.
 func grouped(t testing.TB, posts, comments string) limits.Guards {
 	t.Helper()
-	all := limits.Guards{
-		{Name: "posts-guard", Message: "m", Activities: []limits.Activity{{
-			Name: "create_post", Group: "content", Limit: policy.Must(posts), Tiers: limits.Tiers{"premium": policy.Must(posts)},
+	all := []guards.Guard{
+		{Name: "posts-guard", Message: "m", Activities: []guards.Activity{{
+			Name: "create_post", Group: "content", Limit: guards.Limit(posts), Tiers: guards.Tiers{"premium": guards.Limit(posts)},
 		}}},
-		{Name: "comments-guard", Message: "m", Activities: []limits.Activity{
-			{Name: "add_comment", Group: "content", Limit: policy.Must(comments)},
-			{Name: "alone", Limit: policy.Must("minute: 10/1m, writes: 100/1h")},
+		{Name: "comments-guard", Message: "m", Activities: []guards.Activity{
+			{Name: "add_comment", Group: "content", Limit: guards.Limit(comments)},
+			{Name: "alone", Limit: "minute: 10/1m, writes: 100/1h"},
 		}},
 	}
-	linked, err := all.Link()
+	linked, err := limits.Link(all)
 	if err != nil {
 		t.Fatal(err)
 	}

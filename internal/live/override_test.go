@@ -8,7 +8,7 @@ import (
 	"github.com/cric-talk/guards/internal/limits"
 	. "github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/policy"
-	app "github.com/cric-talk/guards/limits"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
 // set applies settings with one live limit, of an activity of one of the guards or of one
@@ -41,7 +41,7 @@ func TestSet(t *testing.T) {
 		{"update_member_role", "", "reservoir 20/10s", "reservoir 20/10s ahead 15m"},
 		{"update_member_role", "big", "reservoir 20/10s ahead 5m", "reservoir 20/10s ahead 5m"},
 	} {
-		a, err := set(app.All, tt.activity, tt.tier, tt.limit)
+		a, err := set(cricket.All, tt.activity, tt.tier, tt.limit)
 		if got := a.For(tt.tier).String(); err != nil || got != tt.inForce {
 			t.Errorf("%s %s %q: %q is in force, %v, want %q", tt.activity, tt.tier, tt.limit, got, err, tt.inForce)
 		}
@@ -58,7 +58,7 @@ func TestSetRefuses(t *testing.T) {
 		{"like", "", "20/1m", "an activity that has a limit"},
 		{"create_pots", "", "20/1m", "create_pots"},
 	} {
-		_, err := set(app.All, tt.activity, tt.tier, tt.limit)
+		_, err := set(cricket.All, tt.activity, tt.tier, tt.limit)
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s %s %q: %v, want an error that contains %s", tt.activity, tt.tier, tt.limit, err, tt.want)
 		}
@@ -98,8 +98,7 @@ func TestLiveLimitsAndTiersAcceptTheSame(t *testing.T) {
 				t.Errorf("%q instead of %q: %v, want accepted: %v", text, code, err, ok)
 			case ok:
 				accepted++
-				a.Tiers = limits.Tiers{"code": p}
-				if err := (limits.Guard{Name: "g", Message: "m", Activities: []limits.Activity{a}}).Validate(); err != nil {
+				if err := policy.Share(a.Limit, p); err != nil {
 					t.Errorf("%q instead of %q is in force: %v", text, code, err)
 				}
 			case !a.Limit.Equal(p):

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	. "github.com/cric-talk/guards/internal/live"
-	"github.com/cric-talk/guards/limits"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
 // A mode, a limit and the limit of each tier apply separately. A part that the
@@ -65,7 +65,7 @@ func TestEachPartOfAnOverrideAppliesAlone(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			table, log := &table{}, new(bytes.Buffer)
-			f := &Follower{Source: table, Guards: limits.All, Log: slog.New(slog.NewTextHandler(log, nil))}
+			f := &Follower{Source: table, Guards: cricket.All, Log: slog.New(slog.NewTextHandler(log, nil))}
 			for i, document := range tt.documents {
 				table.Stored = Stored{Version: int64(i + 1), Document: fmt.Appendf(nil, `{"activities": {"create_post": %s}}`, document)}
 				if err := f.Read(t.Context()); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/cric-talk/guards/internal/live"
 	. "github.com/cric-talk/guards/internal/liveedit"
 	"github.com/cric-talk/guards/internal/policy"
-	"github.com/cric-talk/guards/limits"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
 // A deploy has changed the window, so the live limit applies no more. Operators
@@ -39,7 +39,7 @@ func TestAChangedTierIsChecked(t *testing.T) {
 	table := &table{}
 	table.edit(t, func(s Draft) Draft { return s.Set("create_post", "premium", "30/1m", "") })
 	before := string(table.Document)
-	err := Edit(t.Context(), table, limits.All, Change{}, func(s Draft) (Draft, error) { return s.Set("create_post", "premium", "log 5/1h", ""), nil })
+	err := Edit(t.Context(), table, cricket.All, Change{}, func(s Draft) (Draft, error) { return s.Set("create_post", "premium", "log 5/1h", ""), nil })
 	if err == nil || string(table.Document) != before {
 		t.Errorf("%v, and the settings are %s, want an error and %s", err, table.Document, before)
 	}
@@ -58,7 +58,7 @@ func TestSet(t *testing.T) {
 		{"create_pots", "", "20/1m", ""},
 	} {
 		table := &table{}
-		err := Edit(t.Context(), table, limits.All, Change{}, func(s Draft) (Draft, error) { return s.Set(tt.activity, tt.tier, tt.limit, ""), nil })
+		err := Edit(t.Context(), table, cricket.All, Change{}, func(s Draft) (Draft, error) { return s.Set(tt.activity, tt.tier, tt.limit, ""), nil })
 		if got := string(table.Document); got != tt.kept || (err == nil) != (tt.kept != "") {
 			t.Errorf("%s %s %q: %v, and the document is %s, want %s", tt.activity, tt.tier, tt.limit, err, got, tt.kept)
 		}
@@ -82,7 +82,7 @@ func TestUnset(t *testing.T) {
 		{"pin", "gold", "pin for tier gold has no live limit to undo"},
 		{"pin", "", ""},
 	} {
-		err := Edit(t.Context(), table, limits.All, Change{}, func(s Draft) (Draft, error) { return s.Unset(step.activity, step.tier) })
+		err := Edit(t.Context(), table, cricket.All, Change{}, func(s Draft) (Draft, error) { return s.Unset(step.activity, step.tier) })
 		if err == nil && step.want != "" || err != nil && err.Error() != step.want {
 			t.Errorf("unset %s of %s: %v, want %q", step.tier, step.activity, err, step.want)
 		}
@@ -100,11 +100,11 @@ func TestSettingsOfOtherCodeAreEdited(t *testing.T) {
 		"create_post": {"limit": "20/1h"}, "ingest": {"limit": "50/1h"}, "like": {"limit": "1/1m"}, "pin": {"limit": "log 50/12h"}},
 		"grants": [{"userId": "u1", "role": "admin", "until": "2030-01-01T00:00:00Z", "reason": "r"}]}`)}}
 	table.edit(t, func(s Draft) Draft { return s.Set("add_comment", "", "", "off") })
-	if n, err := Forget(t.Context(), table, limits.All, "u1", time.Now()); n != 1 || err != nil {
+	if n, err := Forget(t.Context(), table, cricket.All, "u1", time.Now()); n != 1 || err != nil {
 		t.Errorf("Forget = %d, %v", n, err)
 	}
 	for _, name := range []string{"gone", "lost", "create_post", "ingest", "like"} {
-		err := Edit(t.Context(), table, limits.All, Change{}, func(s Draft) (Draft, error) { return s.Unset(name, "") })
+		err := Edit(t.Context(), table, cricket.All, Change{}, func(s Draft) (Draft, error) { return s.Unset(name, "") })
 		if err != nil {
 			t.Errorf("unset %s: %v", name, err)
 		}
@@ -125,7 +125,7 @@ func TestEachChangeOfAnEditIsChecked(t *testing.T) {
 		},
 	} {
 		table := &table{}
-		err := Edit(t.Context(), table, limits.All, Change{}, func(s Draft) (Draft, error) { return edit(s), nil })
+		err := Edit(t.Context(), table, cricket.All, Change{}, func(s Draft) (Draft, error) { return edit(s), nil })
 		if err == nil || table.Version != 0 {
 			t.Errorf("%s: %v and version %d, want an error and nothing stored", name, err, table.Version)
 		}
@@ -139,7 +139,7 @@ func TestTheBoundsOfGrants(t *testing.T) {
 	}
 	table := &table{}
 	add := func(g live.Grant) error {
-		return Edit(t.Context(), table, limits.All, Change{}, func(s Draft) (Draft, error) { return s.Grant(g, now), nil })
+		return Edit(t.Context(), table, cricket.All, Change{}, func(s Draft) (Draft, error) { return s.Grant(g, now), nil })
 	}
 	for i := range 200 {
 		if err := add(grant(fmt.Sprint("user", i), strings.Repeat("r", 200))); err != nil {

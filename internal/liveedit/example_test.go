@@ -6,7 +6,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/liveedit"
-	"github.com/cric-talk/guards/limits"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
 // An operator doubles the limit of create_post, and a guard follows.
@@ -16,16 +16,16 @@ func Example() {
 
 	set := func(activity, limit string) error {
 		c := liveedit.Change{By: "ann", Op: "set", Activity: activity, Limit: limit, Why: "a launch"}
-		return liveedit.Edit(ctx, settings, limits.All, c, func(s liveedit.Draft) (liveedit.Draft, error) {
+		return liveedit.Edit(ctx, settings, cricket.All, c, func(s liveedit.Draft) (liveedit.Draft, error) {
 			return s.Set(activity, "", limit, ""), nil
 		})
 	}
 	fmt.Println(set("create_post", "20/1m"))
 	fmt.Println(set("ingest", "20/1h"))
 
-	f := &live.Follower{Source: settings, Guards: limits.All}
+	f := &live.Follower{Source: settings, Guards: cricket.All}
 	f.Refresh(ctx, 0)()
-	code, _ := limits.Posts.Activity("create_post")
+	code, _ := cricket.Posts.Activity("create_post")
 	now, _ := f.Limits().Activity(code)
 	fmt.Printf("%s in the code, %s now\n", code.Limit, now.Limit)
 	// Output:

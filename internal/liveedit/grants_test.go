@@ -8,7 +8,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/live"
 	. "github.com/cric-talk/guards/internal/liveedit"
-	"github.com/cric-talk/guards/limits"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
 func TestGrantsAreEdited(t *testing.T) {
@@ -46,7 +46,7 @@ func TestGrantsAreEdited(t *testing.T) {
 		"character 2":       {UserID: " room r 42", Tier: "big", Until: now, Reason: "r"},
 		"roles are about":   {UserID: " room r42", Role: "admin", Until: now, Reason: "r"},
 	} {
-		err := Edit(t.Context(), table, limits.All, Change{}, func(s Draft) (Draft, error) { return s.Grant(g, now.AddDate(-1, 0, 0)), nil })
+		err := Edit(t.Context(), table, cricket.All, Change{}, func(s Draft) (Draft, error) { return s.Grant(g, now.AddDate(-1, 0, 0)), nil })
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%+v: %v, want an error that says %s", g, err, says)
 		}
@@ -55,7 +55,7 @@ func TestGrantsAreEdited(t *testing.T) {
 	// the settings at the same time.
 	table.race = func() { table.edit(t, func(s Draft) Draft { return s.Set("pin", "", "log 50/12h", "") }) }
 	for _, want := range []int{2, 0} {
-		if n, err := Forget(t.Context(), table, limits.All, "u1", now); err != nil || n != want {
+		if n, err := Forget(t.Context(), table, cricket.All, "u1", now); err != nil || n != want {
 			t.Errorf("Forget = %d, %v, want %d", n, err, want)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/live"
 	. "github.com/cric-talk/guards/internal/liveedit"
-	"github.com/cric-talk/guards/limits"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
 // Each limit, mode and grant has beside it who set it, when and why. The same
@@ -46,7 +46,7 @@ func TestEachPartIsStamped(t *testing.T) {
 			`{"activities":{"pin":{"limit":"log 50/12h","mode":"shadow","set":{` + ann + `},` + bob + `}},` + grants + `}`,
 		},
 	} {
-		if err := Edit(t.Context(), table, limits.All, Change{At: minute(i), By: step.by, Why: step.why}, step.edit); err != nil {
+		if err := Edit(t.Context(), table, cricket.All, Change{At: minute(i), By: step.by, Why: step.why}, step.edit); err != nil {
 			t.Fatal(err)
 		}
 		if got := string(table.Document); got != step.want {
@@ -60,7 +60,7 @@ func TestALimitWrittenByHandIsStampedWhenItIsSet(t *testing.T) {
 	table := &table{Stored: live.Stored{Version: 1, Document: []byte(`{"activities":{"pin":{"limit":"log 60/12h","set":{"":{"of":"log 50/12h","by":"bob"}}}},"grants":[]}`)}}
 	at := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
 	set := func(s Draft) (Draft, error) { return s.Set("pin", "", "log 60/12h", ""), nil }
-	if err := Edit(t.Context(), table, limits.All, Change{At: at, By: "ann"}, set); err != nil {
+	if err := Edit(t.Context(), table, cricket.All, Change{At: at, By: "ann"}, set); err != nil {
 		t.Fatal(err)
 	}
 	const want = `{"activities":{"pin":{"limit":"log 60/12h","set":{"":{"of":"log 60/12h","since":"2026-03-01T09:00:00Z","by":"ann"}}}}}`

@@ -7,7 +7,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/live"
 	. "github.com/cric-talk/guards/internal/liveedit"
-	"github.com/cric-talk/guards/limits"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
 // A table keeps settings in memory.
@@ -48,7 +48,7 @@ func (t *table) SettingsHistory(context.Context) ([]Change, error) { return t.hi
 // edit changes the settings, and fails the test on an error.
 func (t *table) edit(tb testing.TB, edit func(Draft) Draft) {
 	tb.Helper()
-	err := Edit(context.Background(), t, limits.All, Change{By: "test"}, func(s Draft) (Draft, error) { return edit(s), nil })
+	err := Edit(context.Background(), t, cricket.All, Change{By: "test"}, func(s Draft) (Draft, error) { return edit(s), nil })
 	if err != nil {
 		tb.Fatal(err)
 	}

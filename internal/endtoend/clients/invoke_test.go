@@ -7,13 +7,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cric-talk/guards/limits"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
 func TestEveryClientInvokesEveryFunction(t *testing.T) {
 	calls := []call{{"posts-guard", json.RawMessage(`{"misspelt":1}`)}, {"pots-guard", json.RawMessage(`{}`)}, {"cleanup", nil}}
 	want := []string{`Unhandled{"errorMessage":"event has the unknown field`, "ResourceNotFoundException", `{"scanned":`} // as outcome.String begins
-	for _, g := range limits.All {
+	for _, g := range cricket.All {
 		calls, want = append(calls, call{g.Name, nil}), append(want, `{"allowed":true,"reason":"ok",`)
 	}
 	for i, c := range calls {

@@ -15,8 +15,8 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 	"github.com/cric-talk/guards/internal/testkit"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 	"github.com/cric-talk/guards/internal/workbench/invokeapi"
-	"github.com/cric-talk/guards/limits"
 )
 
 const members = "m1 m2 m3 m4 m5 m6 m7 m8 m9 m10 m11 m12"
@@ -51,7 +51,7 @@ func TestWithAQueueTheGuardKeepsADelayedJob(t *testing.T) {
 		var mu sync.Mutex
 		queued := map[string]bool{}
 		jobs := &guard.Handler{
-			Guard: limits.Jobs, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}, Log: slog.New(slog.DiscardHandler),
+			Guard: cricket.Jobs, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}, Log: slog.New(slog.DiscardHandler),
 			Delay: func(_ context.Context, job guard.Job) error {
 				mu.Lock()
 				defer mu.Unlock()

@@ -12,7 +12,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/config"
 
-	"github.com/cric-talk/guards/limits"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
 const (
@@ -86,7 +86,7 @@ func event(user, activity string) string {
 
 // everyGuardRefuses uses up each limit and expects that the next action is refused.
 func (s *stack) everyGuardRefuses(t *testing.T) {
-	for _, g := range limits.All {
+	for _, g := range cricket.All {
 		activity := g.Activities[0]
 		if activity.Limit.Queues() {
 			continue // see delayedJobsReachTheReadyQueue

@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/cric-talk/guards/limits"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
 // guardRoleCanNotScan tries what a guard never does, and what cleanup never does.
@@ -70,7 +70,7 @@ func (s *stack) backendMayInvokeOnlyGuards(t *testing.T) {
 	s.aws(t, nil, "iam", "create-role", "--role-name", "backend", "--assume-role-policy-document", trust)
 	run(t, nil, "aws", "iam", "attach-role-policy", "--role-name", "backend", "--policy-arn", s.ids["InvokePolicy"])
 	role := s.assume(t, backend)
-	for _, g := range limits.All {
+	for _, g := range cricket.All {
 		if !may(t, role, "lambda", "invoke", "--function-name", g.Name, "--payload", event(user+"3", g.Activities[0].Name), os.DevNull) {
 			t.Errorf("a backend can't invoke %s", g.Name)
 		}
@@ -89,7 +89,7 @@ func (s *stack) backendMayInvokeOnlyGuards(t *testing.T) {
 // and only with a signed request.
 func (s *stack) urlsNeedSignedRequests(t *testing.T) {
 	who := s.assume(t, backend)
-	for _, g := range limits.All {
+	for _, g := range cricket.All {
 		var out struct{ AuthType, FunctionUrl string }
 		s.aws(t, &out, "lambda", "get-function-url-config", "--function-name", g.Name)
 		if out.AuthType != "AWS_IAM" {

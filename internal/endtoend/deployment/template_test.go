@@ -11,10 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/cric-talk/guards/internal/limits"
-	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 	"github.com/cric-talk/guards/internal/workbench/scaffold"
-	app "github.com/cric-talk/guards/limits"
 )
 
 // managed lists the policies of AWS that SAM adds to roles. With a role's name in
@@ -63,7 +62,7 @@ func TestTemplateHasTheSettingsOfGlobals(t *testing.T) {
 			}
 		}
 	}
-	if want := len(app.All) + 2; functions != want { // cleanup and delayed-jobs
+	if want := len(cricket.All) + 2; functions != want { // cleanup and delayed-jobs
 		t.Errorf("there are %d functions, want %d", functions, want)
 	}
 }
@@ -109,8 +108,8 @@ Outputs:
 // newProject writes a new project, perhaps with an extra file, and returns its template.
 func newProject(t *testing.T, extra string) string {
 	t.Helper()
-	a := limits.Activity{Name: "upload_photo", Limit: policy.Must("5/1m")}
-	changes, err := scaffold.Init("my-guards", scaffold.Request{Guard: "photos-guard", Activity: a}, scaffold.Origin{Version: "v0.1.0"})
+	a := guards.Activity{Name: "upload_photo", Limit: "5/1m"}
+	_, changes, err := scaffold.Init("my-guards", scaffold.Request{Guard: "photos-guard", Activity: a}, scaffold.Origin{Version: "v0.1.0"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +120,7 @@ func newProject(t *testing.T, extra string) string {
 	if err := scaffold.Create(dir, changes); err != nil {
 		t.Fatal(err)
 	}
-	stale, err := scaffold.Stale(os.DirFS(dir), limits.Guards{{Name: "photos-guard", Message: "m", Activities: []limits.Activity{a}}})
+	stale, err := scaffold.Stale(os.DirFS(dir), cricket.Link(guards.Guard{Name: "photos-guard", Message: "m", Activities: []guards.Activity{a}}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +135,7 @@ func newProject(t *testing.T, extra string) string {
 
 // rolesOf returns the roles that a row of security.md is about, by its first cell.
 func rolesOf(row string) (roles []string) {
-	for _, g := range app.All {
+	for _, g := range cricket.All {
 		queues := 0
 		for _, a := range g.Activities {
 			if a.Limit.Queues() {

@@ -9,8 +9,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"github.com/cric-talk/guards/internal/limits"
-	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/workbench/scaffold"
 )
@@ -66,8 +65,8 @@ func TestTheWorkflowOfANewProjectPasses(t *testing.T) {
 
 // Once Guards has versions, go.mod names one, and a project's workflow needs nothing else.
 func TestTheWorkflowOfAPublishedVersionChecksOutTheProject(t *testing.T) {
-	changes, err := scaffold.Init("my-guards", scaffold.Request{
-		Guard: "photos-guard", Activity: limits.Activity{Name: "upload_photo", Limit: policy.Must("5/1m")},
+	_, changes, err := scaffold.Init("my-guards", scaffold.Request{
+		Guard: "photos-guard", Activity: guards.Activity{Name: "upload_photo", Limit: "5/1m"},
 	}, scaffold.Origin{Version: "v0.1.0"})
 	if err != nil {
 		t.Fatal(err)

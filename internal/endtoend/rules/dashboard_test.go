@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 	"github.com/cric-talk/guards/internal/workbench/scaffold"
-	"github.com/cric-talk/guards/limits"
 )
 
 // widgets returns the widgets of the dashboard by their titles, each as JSON. A name in ${} is cut to the name.
@@ -45,7 +45,7 @@ func TestEachWidgetShowsWhatItsTitleNames(t *testing.T) {
 		return []string{`SEARCH('{\"NamePrefixGuards\",Guard,Activity} MetricName=` + metrics + `', 'Sum'`}
 	}
 	latency := []string{`"AWS/Lambda", "Duration", "FunctionName"`}
-	for _, g := range limits.All {
+	for _, g := range cricket.All {
 		latency = append(latency, `"FunctionName", "`+scaffold.LogicalID(g.Name)+`Function", {"stat": "p99"}`)
 	}
 	want := map[string][]string{

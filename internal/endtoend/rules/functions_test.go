@@ -15,9 +15,9 @@ import (
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 	"github.com/cric-talk/guards/internal/testkit/lambdatest"
 	"github.com/cric-talk/guards/internal/workbench/scaffold"
-	"github.com/cric-talk/guards/limits"
 )
 
 func TestEachFunctionFolderIsInTheTemplate(t *testing.T) {
@@ -56,10 +56,10 @@ func TestFunctionsAcceptTheirSampleEvents(t *testing.T) {
 	handlers := map[string]interface {
 		Invoke(context.Context, []byte) ([]byte, error)
 	}{}
-	for _, g := range limits.All {
+	for _, g := range cricket.All {
 		handlers[g.Name] = &guard.Handler{Guard: g, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}}
 	}
-	jobs := &guard.Handler{Guard: limits.Jobs, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}}
+	jobs := &guard.Handler{Guard: cricket.Jobs, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}}
 	handlers["delayed-jobs"] = &delayed.Worker{Guard: jobs, Delayed: anyQueue{}, Ready: anyQueue{}}
 	// People try the sample events first, so that of cleanup must not delete anything.
 	if event := read(t, "functions/cleanup/event.json"); !strings.Contains(event, `"dryRun": true`) {

@@ -10,12 +10,12 @@ import (
 
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 	"github.com/cric-talk/guards/internal/workbench/scaffold"
-	app "github.com/cric-talk/guards/limits"
 )
 
 func TestGeneratedFilesFollowFromTheGuards(t *testing.T) {
-	stale, err := scaffold.Stale(os.DirFS("."), app.All)
+	stale, err := scaffold.Stale(os.DirFS("."), cricket.All)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func TestGeneratedFilesFollowFromTheGuards(t *testing.T) {
 // A file that is missing or has lost its markers would never be stale.
 func TestEachGeneratedFileOfThisProjectIsGenerated(t *testing.T) {
 	one := limits.Guard{Name: "one-more-guard", Message: "m", Activities: []limits.Activity{{Name: "do_one_more", Limit: policy.Must("5/1m")}}}
-	stale, err := scaffold.Stale(os.DirFS("."), append(slices.Clone(app.All), one))
+	stale, err := scaffold.Stale(os.DirFS("."), append(slices.Clone(cricket.All), one))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func TestEachGeneratedFileOfThisProjectIsGenerated(t *testing.T) {
 // One text makes these pieces of all guards. So this test repeats what each piece must be.
 func TestEachGuardCanBeCalled(t *testing.T) {
 	var arns []string
-	for _, g := range app.All {
+	for _, g := range cricket.All {
 		id := scaffold.LogicalID(g.Name)
 		permission := func(action, by string) string {
 			return `{"Condition":"OpensUrls","Properties":{"Action":"` + action + `","FunctionName":"` + id + `Function",` +

@@ -33,11 +33,11 @@ var order = []string{
 	"activities", // this app's list, which the client must not know
 	"client/httpguard",
 	"client",
+	"internal/testkit/cricket",
 	"limits", // this app's page, which the product must not know
 	"function/jobs",
 	"function",
 	"command",
-	".", // the root: the types of a page of limits
 	"internal/workbench/...",
 	"internal/testkit/...",
 	"internal/testkit",
@@ -63,6 +63,7 @@ var order = []string{
 	"internal/strictjson",
 	"internal/retry",
 	"internal/limits",
+	".", // the root: the words of a page of limits
 	"internal/policy",
 }
 

@@ -16,16 +16,14 @@ import (
 )
 
 // surface is everything that a project of one's own can use, besides package client: each function, and each type with its
-// fields and methods. A new name is a promise for good, so it has to be worth it. A field or a method is there because an alias
-// reaches it. Of policy.Policy, projects are promised String only.
+// fields and methods. A new name is a promise for good, so it has to be worth it.
 var surface = []string{
-	"guards.Activity: For Group Has Hold Label Limit Name Part Parts Subjects Tiers Unlimited With",
-	"guards.Guard: Activities Activity BlockedMessage DelayedQueue Description MemorySize Message Name Validate",
-	"guards.Limit(text string) policy.Policy",
-	"guards.Subject: For Limit Name Optional Tiers",
+	"guards.Activity: Group Hold Label Limit Name Subjects Tiers Unlimited",
+	"guards.Guard: Activities BlockedMessage DelayedQueue Description MemorySize Message Name",
+	"guards.Limit: String",
+	"guards.Subject: Limit Name Optional Tiers",
 	"guards.Tiers:",
-	"policy.Policy: AtOnce Beside CheckHold CountedAt Cross Due Each Equal Free HeldUntil Is IsZero Item Lease MarshalText Most Named " +
-		"OptionsOf Part Prepaid Queues Quota Rates Read Renew Repace Replace Skip String Take TakeAfter Undo UnmarshalText Waiting",
+	"guards.Validate(all []guards.Guard) error",
 	"command.Main(all []guards.Guard)",
 	"function.Start(all []guards.Guard, name string)",
 	"function.StartCleanup(all []guards.Guard)",

@@ -11,8 +11,8 @@ import (
 
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/strictjson"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 	"github.com/cric-talk/guards/internal/workbench/scaffold"
-	app "github.com/cric-talk/guards/limits"
 )
 
 // allowedActions lists all that the role of a function that is no guard may do, and on which resource of the template.
@@ -47,7 +47,7 @@ func on(resource string, actions ...string) (list []string) {
 func TestEachRoleAllowsExactlyTheListedActions(t *testing.T) {
 	for _, folder := range folders(t) {
 		want, listed := allowedActions[folder]
-		if g, ok := limits.Guards(app.All).Named(folder); ok {
+		if g, ok := cricket.All.Named(folder); ok {
 			want, listed = guardActions(g), true
 		}
 		if !listed {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/cric-talk/guards/limits"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
 const (
@@ -30,7 +30,7 @@ var mistakes = []scenario{
 	mistake(scenario{name: "access to the URL denied", url: true}, step{faults: times(1, denied), requests: 1, message: urlNotAllowed}),
 	mistake(scenario{name: "no such function", invoke: true, url: true, options: map[string]any{"prefix": "absent-"}}, step{requests: 1, message: noFunction}),
 	{name: "not ready", invoke: true, mistake: true, steps: []step{
-		{call: `{"call":"ready"}`, requests: len(limits.All), class: "ConfigurationError", message: "*There is no function * in {R}.*"},
+		{call: `{"call":"ready"}`, requests: len(cricket.All), class: "ConfigurationError", message: "*There is no function * in {R}.*"},
 		{faults: times(1, absent), call: check, requests: 1, class: "ConfigurationError", message: noFunction},
 	}},
 	mistake(scenario{name: "expired credentials", invoke: true, url: true}, step{faults: times(1, expired), requests: 1, message: fmt.Sprintf(refusedKeys, "ExpiredToken")}),

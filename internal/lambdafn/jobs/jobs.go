@@ -9,23 +9,24 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-sdk-go-v2/aws"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/delayed"
 	"github.com/cric-talk/guards/internal/delayed/sqsqueue"
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/lambdafn"
-	"github.com/cric-talk/guards/internal/limits"
 )
 
 // Guard runs a guard as [lambdafn.Guard] does. If DELAYED_QUEUE_URL is set, the
 // guard puts jobs that have to wait on that queue. Its windows are at least 2 s.
-func Guard(all limits.Guards, name string) {
+func Guard(page []guards.Guard, name string) {
 	lambdafn.Start(name, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, func(), error) {
-		h, err := lambdafn.NewGuard(cfg, all, name, logger)
+		h, err := lambdafn.NewGuard(cfg, page, name, logger)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -48,14 +49,14 @@ func Guard(all limits.Guards, name string) {
 
 // Delayed runs the function that passes on the jobs from the delayed queue, where the
 // guard with a DelayedQueue puts them. It never returns.
-func Delayed(all limits.Guards) {
+func Delayed(page []guards.Guard) {
 	const own = "delayed-jobs"
 	lambdafn.Start(own, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, func(), error) {
-		queued, ok := all.Queued()
-		if !ok {
+		i := slices.IndexFunc(page, func(g guards.Guard) bool { return g.DelayedQueue })
+		if i < 0 {
 			return nil, nil, errors.New("no guard has a DelayedQueue")
 		}
-		h, err := lambdafn.NewGuard(cfg, all, queued.Name, logger)
+		h, err := lambdafn.NewGuard(cfg, page, page[i].Name, logger)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -11,8 +11,8 @@ import (
 
 	"github.com/cric-talk/guards/internal/live"
 	. "github.com/cric-talk/guards/internal/live/dynamolive"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
-	"github.com/cric-talk/guards/limits"
 )
 
 // Only the absence of the item means that there is no document. If somebody has
@@ -51,7 +51,7 @@ func TestASettingsItemOfAnotherTypeIsReported(t *testing.T) {
 				t.Fatalf("without a document: %+v, %v", stored, err)
 			}
 			put(number("1"), text(`{"activities":{"create_post":{"limit":"20/1m"}}}`))
-			f := &live.Follower{Source: s, Guards: limits.All}
+			f := &live.Follower{Source: s, Guards: cricket.All}
 			if err := f.Read(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -60,7 +60,7 @@ func TestASettingsItemOfAnotherTypeIsReported(t *testing.T) {
 			if e, ok := errors.AsType[*live.DocumentError](err); !ok || !strings.Contains(e.Cause.Error(), tt.names) {
 				t.Errorf("a follower: %v, want a DocumentError that names %s", err, tt.names)
 			}
-			post, _ := limits.Posts.Activity("create_post")
+			post, _ := cricket.Posts.Activity("create_post")
 			if a, _ := f.Limits().Activity(post); a.Limit.Most() != 20 {
 				t.Errorf("the limit is %q, want the last good one", a.Limit)
 			}

@@ -15,14 +15,14 @@ import (
 	. "github.com/cric-talk/guards/internal/liveedit/dynamoedit"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 	"github.com/cric-talk/guards/internal/table"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
-	"github.com/cric-talk/guards/limits"
 )
 
 // set makes limit the live limit of create_post.
 func set(t *testing.T, s *Table, at time.Time, limit string) error {
 	c := liveedit.Change{At: at, By: "op", Op: "set", Activity: "create_post", Limit: limit, Why: "a test"}
-	return liveedit.Edit(t.Context(), s, limits.All, c, func(l liveedit.Draft) (liveedit.Draft, error) {
+	return liveedit.Edit(t.Context(), s, cricket.All, c, func(l liveedit.Draft) (liveedit.Draft, error) {
 		return l.Set("create_post", "", limit, ""), nil
 	})
 }
@@ -115,8 +115,8 @@ func TestADeletedDocument(t *testing.T) {
 	client := dynamotest.Client(t, endpoint)
 	s := New(client, name)
 	now := time.UnixMilli(1_700_000_000_000)
-	f := &live.Follower{Source: s, Guards: limits.All, Now: func() time.Time { return now }}
-	post, _ := limits.Posts.Activity("create_post")
+	f := &live.Follower{Source: s, Guards: cricket.All, Now: func() time.Time { return now }}
+	post, _ := cricket.Posts.Activity("create_post")
 	follow := func(want int64) {
 		t.Helper()
 		now = now.Add(31 * time.Second)

@@ -16,23 +16,22 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/lambdafn"
-	"github.com/cric-talk/guards/internal/limits"
-	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
-	app "github.com/cric-talk/guards/limits"
+	page "github.com/cric-talk/guards/limits"
 )
 
 // newGuard returns posts-guard's handler as it is deployed: with its log, its
 // metrics and live limits.
 func newGuard(t testing.TB, endpoint, table string) *guard.Handler {
 	t.Helper()
-	return newGuardOf(t, endpoint, table, app.All)
+	return newGuardOf(t, endpoint, table, page.All)
 }
 
 // newGuardOf returns the handler of all's posts-guard.
-func newGuardOf(t testing.TB, endpoint, table string, all limits.Guards) *guard.Handler {
+func newGuardOf(t testing.TB, endpoint, table string, all []guards.Guard) *guard.Handler {
 	t.Helper()
 	t.Setenv("TABLE_NAME", table)
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
@@ -49,12 +48,12 @@ func newGuardOf(t testing.TB, endpoint, table string, all limits.Guards) *guard.
 }
 
 // inRooms returns the guards of the app, whose posts count for a room with this limit, too.
-func inRooms(limit string) limits.Guards {
-	posts := app.Posts
+func inRooms(limit guards.Limit) []guards.Guard {
+	posts := page.Posts
 	posts.Activities = slices.Clone(posts.Activities)
 	a := &posts.Activities[0]
-	a.Subjects = []limits.Subject{{Name: "room", Limit: policy.Must(limit)}}
-	return limits.Guards{posts}
+	a.Subjects = []guards.Subject{{Name: "room", Limit: limit}}
+	return []guards.Guard{posts}
 }
 
 // inNewRooms returns the events of next, each in a room of its own.

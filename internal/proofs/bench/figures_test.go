@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cric-talk/guards"
 	. "github.com/cric-talk/guards/internal/proofs/bench"
 	"github.com/cric-talk/guards/internal/proofs/findings"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
@@ -80,7 +81,7 @@ func TestDecision(t *testing.T) {
 		}},
 	}
 	one := asking(t, kept)
-	of := func(limit string) func(event []byte, reason string) bool {
+	of := func(limit guards.Limit) func(event []byte, reason string) bool {
 		return asking(t, newGuardOf(t, dynamotest.Endpoint(t), dynamotest.Table(t), inRooms(limit)))
 	}
 	both, inRoom := of("10/1m"), inNewRooms(next)

@@ -20,9 +20,9 @@ import (
 	"github.com/cric-talk/guards/internal/liveedit/dynamoedit"
 	. "github.com/cric-talk/guards/internal/proofs/bench"
 	"github.com/cric-talk/guards/internal/proofs/findings"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 	"github.com/cric-talk/guards/internal/testkit/lambdatest"
-	"github.com/cric-talk/guards/limits"
 )
 
 // A job is to ask once for each of some users, with several callers at the same
@@ -179,7 +179,7 @@ func script(interpreter, modules, file string) func(*testing.T, string, string) 
 func startGuards(t *testing.T, endpoint, name string) func(job) outcome {
 	t.Helper()
 	settings := dynamoedit.New(dynamotest.Client(t, endpoint), name)
-	err := liveedit.Edit(t.Context(), settings, limits.All, liveedit.Change{At: time.Now(), By: "bench"}, func(s liveedit.Draft) (liveedit.Draft, error) {
+	err := liveedit.Edit(t.Context(), settings, cricket.All, liveedit.Change{At: time.Now(), By: "bench"}, func(s liveedit.Draft) (liveedit.Draft, error) {
 		return s.Set("add_comment", "", "2/1m", ""), nil
 	})
 	if err != nil {

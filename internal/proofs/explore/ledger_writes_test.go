@@ -187,6 +187,21 @@ func (x *explorer) renews(id uint8) bool {
 	return false
 }
 
+// frees reports whether a write frees slots of a log.
+func frees(w ratelimit.Write) bool {
+	return slices.ContainsFunc(w.Update.Acts, func(a policy.Act) bool { return a.Verb == policy.Delete })
+}
+
+// latest returns the newest receipt of an id in an item; 0: it is not counted there.
+func (l *ledger) latest(id uint8, item int64) int64 {
+	for _, e := range l.entries {
+		if e.id == id && e.item == item && !e.forgotten {
+			return e.latest()
+		}
+	}
+	return 0
+}
+
 // renewed notes a renewal that the store performed. It moves the slots of a check that
 // count, and nothing else: what the item shows then is what agrees compares.
 func (x *explorer) renewed(l *ledger, w written) error {

@@ -13,14 +13,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/metrics"
-	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
-	app "github.com/cric-talk/guards/limits"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
+	page "github.com/cric-talk/guards/limits"
 )
 
 const now = 1_700_000_040_000 // when each event comes
@@ -80,19 +81,12 @@ func (s *store) Delete(ctx context.Context, k ratelimit.Key) error {
 	return errors.Join(s.reach(), s.Store.Delete(ctx, k))
 }
 
-// guards are those of the app, and two whose activities are in one group, with costs, a
+// all are the guards of the app, and two whose activities are in one group, with costs, a
 // log whose slots can be renewed, and receipts that are held.
-var guards = func() limits.Guards {
-	log, pace := policy.Must("now: log 3/10m, writes: 20/1h cost 5"), policy.Must("writes: 20/1h")
-	linked, err := append(slices.Clone(limits.Guards(app.All)),
-		limits.Guard{Name: "exports", Message: "m", Activities: []limits.Activity{{Name: "export", Group: "content", Limit: log, Hold: true}}},
-		limits.Guard{Name: "writes", Message: "m", Activities: []limits.Activity{{Name: "write", Group: "content", Limit: pace}}},
-	).Link()
-	if err != nil {
-		panic(err)
-	}
-	return linked
-}()
+var all = cricket.Link(append(slices.Clone(page.All),
+	guards.Guard{Name: "exports", Message: "m", Activities: []guards.Activity{{Name: "export", Group: "content", Limit: "now: log 3/10m, writes: 20/1h cost 5", Hold: true}}},
+	guards.Guard{Name: "writes", Message: "m", Activities: []guards.Activity{{Name: "write", Group: "content", Limit: "writes: 20/1h"}}},
+)...)
 
 // send sends an event three times, so that the last ones are refused by many
 // limits. It returns the last answer, and all errors.
@@ -147,12 +141,12 @@ func FuzzEvent(f *testing.F) {
 		{"canary-\x00\xff", `, "userId": "u1", "activity": "view", "roles": ["admin"]}`},
 		{strings.Repeat("canary", 22), `, "activity": "add_comment", "requestId": "` + strings.Repeat("r", 65) + `"}`},
 	} {
-		for which := range guards {
+		for which := range all {
 			f.Add(byte(which), seed.id, seed.rest)
 		}
 	}
 	f.Fuzz(func(t *testing.T, which byte, id, rest string) {
-		b := newBench(guards[int(which)%len(guards)])
+		b := newBench(all[int(which)%len(all)])
 		answer, err := b.send(t, eventOf(id, rest))
 		switch {
 		case err == nil:

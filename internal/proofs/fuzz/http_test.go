@@ -9,7 +9,7 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 
-	"github.com/cric-talk/guards/limits"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
 // An HTTP event is answered like its body alone: 400 if the body is a
@@ -25,7 +25,7 @@ func FuzzHTTP(f *testing.F) {
 		f.Add(byte(7), "GET", body, false)
 	}
 	f.Fuzz(func(t *testing.T, which byte, method, body string, encoded bool) {
-		g := limits.All[int(which)%len(limits.All)]
+		g := cricket.All[int(which)%len(cricket.All)]
 		var e events.LambdaFunctionURLRequest
 		e.RequestContext.HTTP.Method, e.Body, e.IsBase64Encoded = method, body, encoded
 		event, err := json.Marshal(e)
@@ -68,7 +68,7 @@ func FuzzEnvelope(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, event []byte) {
-		b := newBench(limits.Pins)
+		b := newBench(cricket.Pins)
 		answer, err := b.send(t, event)
 		if err != nil {
 			if !invalid(err) {

@@ -7,27 +7,21 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/guard"
-	"github.com/cric-talk/guards/internal/limits"
-	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
 // rooms counts messages for a user, a room and perhaps a tenant.
-var rooms = func() limits.Guard {
-	linked, err := limits.Guards{{Name: "rooms", Message: "m", Activities: []limits.Activity{
-		{Name: "write", Limit: policy.Must("9/1m"), Subjects: []limits.Subject{
-			{Name: "room", Limit: policy.Must("2/1m"), Tiers: limits.Tiers{"pro": policy.Must("20/1m")}},
-			{Name: "tenant", Limit: policy.Must("minute: bucket 10/1m, day: 20/day in Asia/Kolkata"), Optional: true},
-		}},
-		{Name: "export", Group: "content", Hold: true, Limit: policy.Must("now: log 3/10m"), Subjects: []limits.Subject{
-			{Name: "room", Limit: policy.Must("now: log 1/10m, writes: 5/1h cost 2")},
-		}},
-	}}}.Link()
-	if err != nil {
-		panic(err)
-	}
-	return linked[0]
-}()
+var rooms = cricket.Link(guards.Guard{Name: "rooms", Message: "m", Activities: []guards.Activity{
+	{Name: "write", Limit: "9/1m", Subjects: []guards.Subject{
+		{Name: "room", Limit: "2/1m", Tiers: guards.Tiers{"pro": "20/1m"}},
+		{Name: "tenant", Limit: "minute: bucket 10/1m, day: 20/day in Asia/Kolkata", Optional: true},
+	}},
+	{Name: "export", Group: "content", Hold: true, Limit: "now: log 3/10m", Subjects: []guards.Subject{
+		{Name: "room", Limit: "now: log 1/10m, writes: 5/1h cost 2"},
+	}},
+}})[0]
 
 // An event that names a room is decided, or refused without a request to the table. The
 // room's id is in no log line, no metric, no error and no answer: not while the table is

@@ -12,9 +12,9 @@ import (
 	"github.com/cric-talk/guards/internal/liveedit/dynamoedit"
 	"github.com/cric-talk/guards/internal/proofs/prove"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 	"github.com/cric-talk/guards/internal/testkit/lambdatest"
-	"github.com/cric-talk/guards/limits"
 )
 
 // A frozenGuard is the posts-guard's binary. It is frozen after each answer, as on Lambda.
@@ -68,7 +68,7 @@ func TestInstancesThatAreFrozenInEachReadFollow(t *testing.T) {
 	table := dynamoedit.New(dynamostore.New(dynamotest.Config(endpoint), name).Table())
 	set := func(limited, off string, limit string) {
 		t.Helper()
-		err := liveedit.Edit(t.Context(), table, limits.All, liveedit.Change{By: "test"}, func(d liveedit.Draft) (liveedit.Draft, error) {
+		err := liveedit.Edit(t.Context(), table, cricket.All, liveedit.Change{By: "test"}, func(d liveedit.Draft) (liveedit.Draft, error) {
 			return d.Set(limited, "", limit, "enforce").Set(off, "", "", "off"), nil
 		})
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/liveedit"
 	"github.com/cric-talk/guards/internal/policy"
@@ -126,17 +127,16 @@ func (s *sim) tryMisfits() {
 	tier := []string{"", premium}[s.random.IntN(2)]
 	a := s.anActivity()
 	for _, text := range misfits(a.Limit) {
-		p, err := policy.Parse(text)
-		if err != nil {
+		if _, err := policy.Parse(text); err != nil {
 			continue // nobody can write such a limit
 		}
-		err = liveedit.Edit(context.Background(), &s.settings, []limits.Guard{s.guard()}, liveedit.Change{}, func(l liveedit.Draft) (liveedit.Draft, error) {
+		err := liveedit.Edit(context.Background(), &s.settings, []limits.Guard{s.guard()}, liveedit.Change{}, func(l liveedit.Draft) (liveedit.Draft, error) {
 			return l.Set(a.Name, tier, text, ""), nil
 		})
 		s.refused("live limit", text, a, err)
-		with := a
-		with.Tiers = limits.Tiers{premium: p}
-		s.refused("tier", text, a, limits.Guard{Name: "g", Message: "m", Activities: []limits.Activity{with}}.Validate())
+		with := onPage(a)
+		with.Tiers = guards.Tiers{premium: guards.Limit(text)}
+		s.refused("tier", text, a, guards.Validate([]guards.Guard{{Name: "g", Message: "m", Activities: []guards.Activity{with}}}))
 		s.stats["limits refused, because they can't share a count"]++
 	}
 }

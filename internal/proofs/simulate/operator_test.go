@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/liveedit"
@@ -360,9 +361,31 @@ func (s *sim) code(subject subject) []limits.Activity {
 
 // link puts the limits of a group beside one another, as a guard does.
 func link(activities []limits.Activity) ([]limits.Activity, error) {
-	linked, err := limits.Guards{{Name: "g", Message: "m", Activities: activities}}.Link()
+	g := guards.Guard{Name: "g", Message: "m"}
+	for _, a := range activities {
+		g.Activities = append(g.Activities, onPage(a))
+	}
+	linked, err := limits.Link([]guards.Guard{g})
 	if err != nil {
 		return nil, err
 	}
 	return linked[0].Activities, nil
+}
+
+// onPage returns an activity as a page has it.
+func onPage(a limits.Activity) guards.Activity {
+	page := guards.Activity{Name: a.Name, Label: a.Label, Group: a.Group, Hold: a.Hold, Unlimited: a.Unlimited}
+	page.Limit, page.Tiers = guards.Limit(a.Limit.String()), tiersOnPage(a.Tiers)
+	for _, s := range a.Subjects {
+		page.Subjects = append(page.Subjects, guards.Subject{Name: s.Name, Limit: guards.Limit(s.Limit.String()), Tiers: tiersOnPage(s.Tiers), Optional: s.Optional})
+	}
+	return page
+}
+
+func tiersOnPage(tiers limits.Tiers) guards.Tiers {
+	page := guards.Tiers{}
+	for name, p := range tiers {
+		page[name] = guards.Limit(p.String())
+	}
+	return page
 }

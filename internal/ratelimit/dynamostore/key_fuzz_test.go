@@ -8,7 +8,7 @@ import (
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	. "github.com/cric-talk/guards/internal/ratelimit/dynamostore"
-	app "github.com/cric-talk/guards/limits"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
 // Two different requests never count in the same item, unless the user, the
@@ -20,7 +20,7 @@ func FuzzKey(f *testing.F) {
 	f.Add("a#create_post", "a", byte(3), byte(4), int64(-1), int64(1))
 	f.Add("create_post#1", "config", byte(12), byte(13), int64(1)<<62, -int64(1)<<62)
 	var activities []limits.Activity
-	for _, g := range app.All {
+	for _, g := range cricket.All {
 		for _, a := range g.Activities {
 			if !a.Unlimited {
 				activities = append(activities, a)

@@ -6,18 +6,18 @@ import (
 	"os"
 	"time"
 
-	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards"
 )
 
 // Main ends the process with the exit status of run, which is Main of package command.
 // The variable NOW holds the time. GUARDS can name a file of JSON with other guards
 // than the program's own. The program itself does not read these variables.
-func Main(guards limits.Guards, run func(limits.Guards, func() time.Time) int) {
+func Main(page []guards.Guard, run func([]guards.Guard, func() time.Time) int) {
 	if file := os.Getenv("GUARDS"); file != "" {
-		guards = nil
+		page = nil
 		text, err := os.ReadFile(file)
 		if err == nil {
-			err = json.Unmarshal(text, &guards)
+			err = json.Unmarshal(text, &page)
 		}
 		if err != nil {
 			panic(err)
@@ -27,5 +27,5 @@ func Main(guards limits.Guards, run func(limits.Guards, func() time.Time) int) {
 	if err != nil {
 		panic(err)
 	}
-	os.Exit(run(guards, func() time.Time { return now }))
+	os.Exit(run(page, func() time.Time { return now }))
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
@@ -139,16 +140,16 @@ type optionFlags struct {
 }
 
 // activity reads the limit and the options of a new activity.
-func (f optionFlags) activity(name, limit string) (a limits.Activity, err error) {
+func (f optionFlags) activity(name, limit string) (a guards.Activity, err error) {
 	a.Name, a.Group, a.Hold = name, f.Group, f.Hold
-	if a.Limit, err = policy.Parse(limit); err != nil {
+	if a.Limit, err = canonical(limit); err != nil {
 		return a, err
 	}
 	for _, tier := range slices.Sorted(maps.Keys(f.Tier)) {
 		if a.Tiers == nil {
-			a.Tiers = limits.Tiers{}
+			a.Tiers = guards.Tiers{}
 		}
-		if a.Tiers[tier], err = policy.Parse(f.Tier[tier]); err != nil {
+		if a.Tiers[tier], err = canonical(f.Tier[tier]); err != nil {
 			return a, fmt.Errorf("tier %s: %w", tier, err)
 		}
 	}
@@ -162,14 +163,20 @@ func (f optionFlags) activity(name, limit string) (a limits.Activity, err error)
 	return a, nil
 }
 
+// canonical reads a limit of a new activity.
+func canonical(text string) (guards.Limit, error) {
+	p, err := policy.Parse(text)
+	return guards.Limit(p.String()), err
+}
+
 // newSubject reads a subject of a new activity, such as room=600/1m or tenant?=1000/day.
-func newSubject(text string) (s limits.Subject, err error) {
+func newSubject(text string) (s guards.Subject, err error) {
 	name, limit, ok := strings.Cut(text, "=")
 	if !ok {
 		return s, input.Invalid("--subject", input.Show(text), "a name and a limit, such as room=600/1m")
 	}
 	s.Name, s.Optional = strings.CutSuffix(name, "?")
-	if s.Limit, err = policy.Parse(limit); err != nil {
+	if s.Limit, err = canonical(limit); err != nil {
 		return s, fmt.Errorf("subject %s: %w", s.Name, err)
 	}
 	return s, nil

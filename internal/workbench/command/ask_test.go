@@ -8,13 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cric-talk/guards/limits"
+	app "github.com/cric-talk/guards/limits"
 )
 
 func TestConfirm(t *testing.T) {
 	for answer, want := range map[string]error{"y\n": nil, "Yes\n": nil, " y": nil, "n\n": errDeclined, "\n": errDeclined, "": errDeclined, "yes please\n": errDeclined} {
 		var asked strings.Builder
-		err := yesFlag{}.confirm(t.Context(), session{guards: limits.All, in: strings.NewReader(answer), out: io.Discard, err: &asked}, "Delete?", "")
+		err := yesFlag{}.confirm(t.Context(), session{page: app.All, in: strings.NewReader(answer), out: io.Discard, err: &asked}, "Delete?", "")
 		if !errors.Is(err, want) || asked.String() != "Delete? [y/N] " {
 			t.Errorf("%q after %q: %v, want %v", answer, &asked, err, want)
 		}
@@ -48,7 +48,7 @@ func TestDecliningEndsTheCommand(t *testing.T) {
 	credentials(t)
 	for command, question := range questions {
 		var log stream
-		status := run(t.Context(), strings.Fields(command+nowhere), session{guards: limits.All, in: strings.NewReader("n\n"), err: &log})
+		status := run(t.Context(), strings.Fields(command+nowhere), session{page: app.All, in: strings.NewReader("n\n"), err: &log})
 		if want := question + " [y/N] guards: nothing was changed\n"; status != interrupted || log.String() != want {
 			t.Errorf("guards %s: status %d, %q, want %q", command, status, &log, want)
 		}
@@ -60,7 +60,7 @@ func TestTheTableIsRateLimit(t *testing.T) {
 	credentials(t)
 	t.Setenv("TABLE_NAME", "")
 	var log stream
-	run(t.Context(), strings.Fields("erase --user u1 --region eu-west-1"), session{guards: limits.All, in: strings.NewReader("n\n"), err: &log})
+	run(t.Context(), strings.Fields("erase --user u1 --region eu-west-1"), session{page: app.All, in: strings.NewReader("n\n"), err: &log})
 	if !strings.HasPrefix(log.String(), "Delete everything about u1: items, grants and blocks, with the places that update_member_role gave, which are then given again, in the table rateLimit in eu-west-1") {
 		t.Errorf("%s", &log)
 	}
@@ -78,7 +78,7 @@ func TestInterruptAtTheQuestionEndsTheCommand(t *testing.T) {
 			interrupt()
 		}()
 		silent, writer := io.Pipe()
-		status := run(ctx, strings.Fields(command+nowhere), session{guards: limits.All, in: silent, err: &log})
+		status := run(ctx, strings.Fields(command+nowhere), session{page: app.All, in: silent, err: &log})
 		if status != interrupted || log.String() != question+" [y/N] \n" {
 			t.Errorf("guards %s: status %d, %q", command, status, &log)
 		}

@@ -9,13 +9,13 @@ import (
 
 	"github.com/rogpeppe/go-internal/diff"
 
-	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/workbench/scaffold"
 )
 
 // openProject finds the project that contains a folder.
-func openProject(folder string, guards limits.Guards) (*scaffold.Project, error) {
-	project, err := scaffold.Open(folder, guards)
+func openProject(folder string, page []guards.Guard) (*scaffold.Project, error) {
+	project, err := scaffold.Open(folder, page)
 	switch {
 	case errors.Is(err, scaffold.ErrNoProject):
 		err = hint{err, "run the command in a project, name one with --dir, or make one with guards init"}

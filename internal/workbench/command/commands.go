@@ -19,6 +19,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
 )
@@ -84,11 +85,8 @@ func run(ctx context.Context, args []string, c session) int {
 	if c.now == nil {
 		c.now = time.Now
 	}
-	page := c.guards
-	linked, wrong := page.Link()
-	if wrong == nil {
-		c.guards = linked
-	}
+	linked, wrong := limits.Link(c.page)
+	c.guards = linked
 	exited := -1
 	parser, err := kong.New(&commands{},
 		kong.Name("guards"),
@@ -122,7 +120,7 @@ func run(ctx context.Context, args []string, c session) int {
 		err = wrong
 	}
 	if err == nil {
-		c.noteOtherPage(command, page)
+		c.noteOtherPage(command)
 		err = explain(command, command.Run())
 	}
 	err = quoted(args, err)
@@ -187,8 +185,8 @@ func hasEmpty(v reflect.Value) bool {
 
 // Main runs the command that the arguments of the process name, for a project
 // with these guards. It returns the exit status.
-func Main(guards limits.Guards, now func() time.Time) int {
-	c := terminal(guards)
+func Main(page []guards.Guard, now func() time.Time) int {
+	c := terminal(page)
 	c.now = now
 	return program(c)
 }

@@ -8,15 +8,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/cric-talk/guards/internal/limits"
-	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 	app "github.com/cric-talk/guards/limits"
 )
 
 func TestComplete(t *testing.T) {
 	for _, project := range []struct {
-		guards limits.Guards
-		rows   map[string]string // words by what is typed
+		page []guards.Guard
+		rows map[string]string // words by what is typed
 	}{
 		{app.All, map[string]string{
 			"c":           "check cleanup completion",
@@ -58,9 +58,9 @@ func TestComplete(t *testing.T) {
 			"limits set write --mode=s":   "--mode=shadow",
 			"new a-guard b 1/1m --tier ":  "pro=",
 		}},
-		{limits.Guards{{Name: "a-guard", Message: "m", Activities: []limits.Activity{
-			{Name: "call", Limit: policy.Must("1/1m"), Tiers: limits.Tiers{"gold": policy.Must("2/1m")}},
-			{Name: "mail", Limit: policy.Must("1/1m"), Tiers: limits.Tiers{"pro": policy.Must("2/1m")}},
+		{[]guards.Guard{{Name: "a-guard", Message: "m", Activities: []guards.Activity{
+			{Name: "call", Limit: "1/1m", Tiers: guards.Tiers{"gold": "2/1m"}},
+			{Name: "mail", Limit: "1/1m", Tiers: guards.Tiers{"pro": "2/1m"}},
 		}}}, map[string]string{
 			"check call --tier ":      "gold",
 			"limits set mail --tier ": "pro",
@@ -70,7 +70,7 @@ func TestComplete(t *testing.T) {
 		for typed, want := range project.rows {
 			var out stream
 			args := append([]string{"complete", "--"}, strings.Split(typed, " ")...)
-			if status := run(t.Context(), args, session{guards: project.guards, out: &out, err: io.Discard}); status != done {
+			if status := run(t.Context(), args, session{page: project.page, out: &out, err: io.Discard}); status != done {
 				t.Errorf("%q: status %d", typed, status)
 			}
 			var got []string
@@ -93,10 +93,10 @@ func beginning(text string, names []string) string {
 
 // guardNames returns the names of all guards.
 func guardNames() (all []string) {
-	for _, g := range app.All {
+	for _, g := range cricket.All {
 		all = append(all, g.Name)
 	}
 	return all
 }
 
-func activityNames() []string { return limits.Guards(app.All).Activities() }
+func activityNames() []string { return cricket.All.Activities() }

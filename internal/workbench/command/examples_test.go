@@ -4,24 +4,24 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cric-talk/guards/internal/limits"
-	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
 // The names are the same each time, and a limit with a cost is doubled once. A project without
 // subjects has no examples with subjects.
 func TestExamplesOfAProject(t *testing.T) {
-	guards := limits.Guards{{Name: "exports-guard", Message: "m", Activities: []limits.Activity{
+	exports := []guards.Guard{{Name: "exports-guard", Message: "m", Activities: []guards.Activity{
 		{Name: "see_it", Unlimited: true},
-		{Name: "export", Limit: policy.Must("100/1h cost 5"), Tiers: limits.Tiers{
-			"pro": policy.Must("200/1h cost 5"), "max": policy.Must("400/1h cost 5"), "free": policy.Must("50/1h cost 5"),
+		{Name: "export", Limit: "100/1h cost 5", Tiers: guards.Tiers{
+			"pro": "200/1h cost 5", "max": "400/1h cost 5", "free": "50/1h cost 5",
 		}},
 	}}}
 	for _, project := range []struct {
-		guards limits.Guards
-		names  map[string]string
+		page  []guards.Guard
+		names map[string]string
 	}{
-		{guards, map[string]string{
+		{exports, map[string]string{
 			"{activity}": "export", "{guard}": "exports-guard", "{limit}": `"200/1h cost 5"`,
 			"{tiered}": "export", "{tier}": "free", "{tierlimit}": `"100/1h cost 5"`,
 		}},
@@ -32,7 +32,7 @@ func TestExamplesOfAProject(t *testing.T) {
 		}},
 	} {
 		for range 20 {
-			names := examples(project.guards)
+			names := examples(cricket.Link(project.page...))
 			for word, want := range project.names {
 				if names[word] != want {
 					t.Fatalf("%s is %s, want %s", word, names[word], want)

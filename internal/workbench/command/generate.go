@@ -5,18 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/cric-talk/guards/internal/workbench/scaffold"
 )
 
 type generateCommand struct {
-	Check bool   `help:"Write nothing. If a file is stale, the exit status is 2."`
-	Dir   string `default:"." placeholder:"FOLDER" help:"The project, or a folder in it. Default: the current folder."`
-	JSON  bool   `name:"json" help:"Print one JSON document."`
+	Check   bool   `xor:"check" help:"Write nothing. If a file is stale, the exit status is 2."`
+	Shorten bool   `xor:"check" help:"In limits.go, write \"5/1m\" in place of guards.Limit(\"5/1m\"), which older versions needed."`
+	Dir     string `default:"." placeholder:"FOLDER" help:"The project, or a folder in it. Default: the current folder."`
+	JSON    bool   `name:"json" help:"Print one JSON document."`
 }
 
 func (generateCommand) Help() string {
 	return `The command writes what follows from limits.go: the parts of template.yaml, the
-table of limits, the lists of activities for the app's client, and the missing
-folders of functions. It removes the folder of a guard that is gone, if nobody
+table of limits, the lists of activities for the app's client, the missing folders of
+functions, and a test of the limits if limits_test.go has none. It removes the folder of a guard that is gone, if nobody
 changed a file in it. In the template and in a page with the table, it replaces
 only the lines between "begin generated" and "end generated". The project's file
 template.extra.yaml changes these lines of the template: its maps are merged by
@@ -27,18 +30,26 @@ Examples:
 }
 
 func (c *generateCommand) Run(ctx context.Context, con session) (err error) {
-	project, err := openProject(c.Dir, con.guards)
+	project, err := openProject(c.Dir, con.page)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, project.Close()) }()
 	changes, err := project.Stale()
-	var extra []string
+	var extra, older []string
+	if err == nil && c.Shorten {
+		var shortened []scaffold.Change
+		shortened, err = project.Shortened()
+		changes = append(changes, shortened...)
+	}
 	if err == nil && !c.Check {
 		extra, err = project.Extra()
 	}
 	if err == nil && !c.Check {
 		err = con.write(ctx, project, changes)
+	}
+	if err == nil {
+		older, err = project.Older()
 	}
 	if err != nil {
 		return err
@@ -56,6 +67,9 @@ func (c *generateCommand) Run(ctx context.Context, con session) (err error) {
 		con.note("nothing is stale")
 	default:
 		err = con.printChanges(files)
+	}
+	for _, note := range older {
+		con.note(note)
 	}
 	if err == nil && !c.JSON && len(extra) > 0 {
 		_, err = fmt.Fprintf(con.out, "template.extra.yaml, in what is generated:\n  %s\n", strings.Join(extra, "\n  "))

@@ -5,22 +5,21 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cric-talk/guards/internal/limits"
-	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards"
 )
 
 // content are the guards of a project with a group. A post takes 2 of what a comment
 // takes 1 of. An export holds a slot of a log.
-var content = limits.Guards{
-	{Name: "posts-guard", Message: "Too many requests.", Activities: []limits.Activity{{
-		Name: "create_post", Limit: policy.Must("posts: 10/1m, writes: 40/1h cost 2"), Group: "content",
-		Tiers: limits.Tiers{"premium": policy.Must("posts: 20/1m, writes: 80/1h cost 2")},
+var content = []guards.Guard{
+	{Name: "posts-guard", Message: "Too many requests.", Activities: []guards.Activity{{
+		Name: "create_post", Limit: "posts: 10/1m, writes: 40/1h cost 2", Group: "content",
+		Tiers: guards.Tiers{"premium": "posts: 20/1m, writes: 80/1h cost 2"},
 	}}},
-	{Name: "comments-guard", Message: "Too many requests.", Activities: []limits.Activity{{
-		Name: "add_comment", Limit: policy.Must("writes: 40/1h"), Group: "content",
+	{Name: "comments-guard", Message: "Too many requests.", Activities: []guards.Activity{{
+		Name: "add_comment", Limit: "writes: 40/1h", Group: "content",
 	}}},
-	{Name: "exports-guard", Message: "Three exports run already.", Activities: []limits.Activity{{
-		Name: "export", Limit: policy.Must("log 3/10m"), Hold: true,
+	{Name: "exports-guard", Message: "Three exports run already.", Activities: []guards.Activity{{
+		Name: "export", Limit: "log 3/10m", Hold: true,
 	}}},
 }
 
@@ -77,9 +76,9 @@ func TestWhatClearsAGroup(t *testing.T) {
 	if log != want {
 		t.Errorf("%q, want %q", log, want)
 	}
-	p.guards = limits.Guards{{Name: "jobs-guard", Message: "m", Activities: []limits.Activity{
-		{Name: "run_job", Limit: policy.Must("jobs: reservoir 10/10s ahead 1m"), Group: "work"},
-		{Name: "ask", Limit: policy.Must("asks: 10/1m"), Group: "work"},
+	p.page = []guards.Guard{{Name: "jobs-guard", Message: "m", Activities: []guards.Activity{
+		{Name: "run_job", Limit: "jobs: reservoir 10/10s ahead 1m", Group: "work"},
+		{Name: "ask", Limit: "asks: 10/1m", Group: "work"},
 	}}}
 	p.fails("reset ask --user u1", wrongUse, "ask can't be reset, because its places are given away")
 }

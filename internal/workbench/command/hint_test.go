@@ -74,7 +74,7 @@ func TestALimitWithoutQuotes(t *testing.T) {
 		"limits set create_post 5/1m now":     "",
 	} {
 		var log stream
-		status := run(t.Context(), strings.Fields(args), session{guards: app.All, err: &log})
+		status := run(t.Context(), strings.Fields(args), session{page: app.All, err: &log})
 		want := "guards: quote the limit, because it has a space: \"" + limit + "\"\n"
 		if status != wrongUse || strings.HasSuffix(log.String(), want) != (limit != "") || limit == "" && strings.Contains(log.String(), "quote") {
 			t.Errorf("guards %s: status %d, %s", args, status, &log)
@@ -86,8 +86,8 @@ func TestALimitWithoutQuotes(t *testing.T) {
 func TestHelpIsAlsoACommand(t *testing.T) {
 	for words, option := range map[string]string{"help": "--help", "help limits": "limits --help", "help limits set": "limits set --help"} {
 		var out, want, log stream
-		status := run(t.Context(), strings.Fields(words), session{guards: app.All, out: &out, err: &log})
-		run(t.Context(), strings.Fields(option), session{guards: app.All, out: &want, err: &log})
+		status := run(t.Context(), strings.Fields(words), session{page: app.All, out: &out, err: &log})
+		run(t.Context(), strings.Fields(option), session{page: app.All, out: &want, err: &log})
 		if status != done || out.String() != want.String() || out.String() == "" || log.String() != "" {
 			t.Errorf("guards %s: status %d, %s\n%s", words, status, &log, &out)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
@@ -16,6 +17,7 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 	app "github.com/cric-talk/guards/limits"
 )
 
@@ -61,10 +63,11 @@ func anySettings(t *rapid.T) (s liveedit.Draft) {
 var (
 	inForceActivities = []string{"create_post", "send_message", "add_note"}
 	inForceUsers      = []string{"u1", "u2"}
-	inForceGuards     = append(limits.Guards{{Name: "notes-guard", Message: "m", Activities: []limits.Activity{
-		{Name: "add_note", Limit: policy.Must("notes: 10/1m"), Tiers: limits.Tiers{"premium": policy.Must("notes: 20/1m")}, Group: "book"},
-		{Name: "edit_note", Limit: policy.Must("notes: 30/1m"), Group: "book"},
+	inForcePage       = append([]guards.Guard{{Name: "notes-guard", Message: "m", Activities: []guards.Activity{
+		{Name: "add_note", Limit: "notes: 10/1m", Tiers: guards.Tiers{"premium": "notes: 20/1m"}, Group: "book"},
+		{Name: "edit_note", Limit: "notes: 30/1m", Group: "book"},
 	}}}, app.All...)
+	inForceGuards = cricket.Link(inForcePage...)
 )
 
 // A decided is what a guard does with a user, or what a command makes a reader

@@ -64,7 +64,7 @@ func (c *initCommand) Run(ctx context.Context, con session) (err error) {
 	if name == "" {
 		name = filepath.Base(dir)
 	}
-	changes, err := scaffold.Init(name, r, from)
+	a, changes, err := scaffold.Init(name, r, from)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (c *initCommand) Run(ctx context.Context, con session) (err error) {
 	if from.Replace != "" {
 		con.note("the project builds only beside " + from.Replace + ", because go.mod takes Guards from there")
 	}
-	con.note(fmt.Sprintf("next: cd %s && go run ./cmd/guards check %s --user u1%s --times %d", word(c.Dir), c.Activity, scaffold.Options(r.Activity), scaffold.Refused(r.Activity)))
+	con.note(fmt.Sprintf("next: cd %s && go run ./cmd/guards check %s --user u1%s --times %d", word(c.Dir), c.Activity, scaffold.Options(a), scaffold.Refused(a)))
 	return nil
 }
 

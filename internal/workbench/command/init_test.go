@@ -16,7 +16,7 @@ func TestInitAsksBeforeItWritesAmongOtherFiles(t *testing.T) {
 	checkout := filepath.Join("..", "..", "..")
 	var out, log stream
 	args := []string{"init", dir, "--guard", "photos-guard", "--activity", "upload_photo", "--limit", "5/1m", "--module", "mine", "--replace", checkout}
-	status := run(t.Context(), args, session{guards: content, in: strings.NewReader("n\n"), out: &out, err: &log, now: atPinned})
+	status := run(t.Context(), args, session{page: content, in: strings.NewReader("n\n"), out: &out, err: &log, now: atPinned})
 	const want = "has other files: package.json. Make the project among them? [y/N] guards: nothing was changed\n"
 	entries, err := os.ReadDir(dir)
 	if status != interrupted || out.String() != "" || !strings.HasSuffix(log.String(), want) || len(entries) != 1 || err != nil {

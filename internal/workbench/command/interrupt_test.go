@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cric-talk/guards/limits"
+	app "github.com/cric-talk/guards/limits"
 )
 
 // A command that Ctrl-C stops fails with an error of its store. The command
@@ -39,7 +39,7 @@ func TestInterruptedCommandsPrintWhatWasDone(t *testing.T) {
 		}))
 		var printed stream
 		args := append(strings.Fields(command), "--table", "counts", "--region", "eu-west-1", "--endpoint", server.URL)
-		status := run(ctx, args, session{guards: limits.All, out: &printed, err: &printed})
+		status := run(ctx, args, session{page: app.All, out: &printed, err: &printed})
 		want = strings.ReplaceAll(want, "TABLE", "the table counts in eu-west-1 at "+server.URL)
 		if status != interrupted || printed.String() != want {
 			t.Errorf("guards %s: status %d, %q, want %q", command, status, &printed, want)

@@ -4,24 +4,23 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cric-talk/guards/internal/limits"
-	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards"
 )
 
 // busy are the guards of a project with prepaid limits: of calls, and of the room of a message.
 // Reads and writes share an item, of which only the reads are prepaid.
-var busy = limits.Guards{{Name: "api-guard", Message: "Too many.", Activities: []limits.Activity{
-	{Name: "call", Limit: policy.Must("200/1m prepaid"), Tiers: limits.Tiers{"free": policy.Must("150/1m")}},
-	{Name: "say", Limit: policy.Must("9/1m"), Tiers: limits.Tiers{"pro": policy.Must("900/1m")}, Subjects: []limits.Subject{{Name: "room", Limit: policy.Must("300/1m prepaid")}}},
-	{Name: "read", Limit: policy.Must("api: 400/1m prepaid"), Group: "content"},
-	{Name: "write", Limit: policy.Must("api: 200/1m"), Group: "content"},
-	{Name: "plain", Limit: policy.Must("9/1m")},
+var busy = []guards.Guard{{Name: "api-guard", Message: "Too many.", Activities: []guards.Activity{
+	{Name: "call", Limit: "200/1m prepaid", Tiers: guards.Tiers{"free": "150/1m"}},
+	{Name: "say", Limit: "9/1m", Tiers: guards.Tiers{"pro": "900/1m"}, Subjects: []guards.Subject{{Name: "room", Limit: "300/1m prepaid"}}},
+	{Name: "read", Limit: "api: 400/1m prepaid", Group: "content"},
+	{Name: "write", Limit: "api: 200/1m", Group: "content"},
+	{Name: "plain", Limit: "9/1m"},
 }}}
 
 // Commands that read the table say which counts can be leases.
 func TestCommandsNameWhatIsPrepaid(t *testing.T) {
 	p := ofContent(t)
-	p.guards = busy
+	p.page = busy
 	for _, check := range []string{"call --user u1 --count 180", "say --user u1 --subject room=r42 --count 8", "write --user u1 --count 180", "plain --user u1 --count 8"} {
 		p.does("check " + check + " --store dynamodb")
 	}
@@ -61,7 +60,7 @@ prepaid: instances can hold some of what is used, and have not handed it out yet
 // A live limit says prepaid itself. status follows it.
 func TestALivePrepaidLimit(t *testing.T) {
 	p := ofContent(t)
-	p.guards = busy
+	p.page = busy
 	p.does("limits set call 190/1m --yes", "limits set plain \"300/1m prepaid\" --yes", "check call --user u1 --count 9 --store dynamodb", "check plain --user u1 --count 9 --store dynamodb")
 	p.contains("status --user u1", "\ncall        9/190 ", "\nplain       9/300 prepaid ")
 }

@@ -55,7 +55,7 @@ func (c *newCommand) Run(ctx context.Context, con session) (err error) {
 	if err != nil {
 		return err
 	}
-	project, err := openProject(c.Dir, con.guards)
+	project, err := openProject(c.Dir, con.page)
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (c *newCommand) Run(ctx context.Context, con session) (err error) {
 	if err := c.known(con.guards, r); err != nil {
 		return err
 	}
-	changes, err := project.Add(r)
+	added, changes, err := project.Add(r)
 	if err != nil {
 		return err
 	}
@@ -72,14 +72,14 @@ func (c *newCommand) Run(ctx context.Context, con session) (err error) {
 			return err
 		}
 	}
-	a := addition{r.Guard, r.Activity.Name, r.Activity.Limit, r.Activity.Tiers, r.Activity.Group, r.Activity.Hold, subjectsOf(r.Activity), project.Dir, c.DryRun, changedFiles(changes, c.DryRun)}
+	a := addition{r.Guard, added.Name, added.Limit, added.Tiers, added.Group, added.Hold, subjectsOf(added), project.Dir, c.DryRun, changedFiles(changes, c.DryRun)}
 	if c.JSON {
 		return con.printJSON(a)
 	}
 	if err := con.printChanges(a.Files); err != nil {
 		return err
 	}
-	c.next(con, r)
+	c.next(con, r, added)
 	return nil
 }
 
@@ -114,19 +114,19 @@ func (c *newCommand) known(guards limits.Guards, r scaffold.Request) error {
 	return hint{fmt.Errorf("there is no guard %q, want one of %s", r.Guard, strings.Join(names, ", ")), "leave out --guard to make a new guard"}
 }
 
-func (c *newCommand) next(con session, r scaffold.Request) {
+func (c *newCommand) next(con session, r scaffold.Request, a limits.Activity) {
 	if c.DryRun {
 		con.note("nothing was written, because of --dry-run")
 		return
 	}
-	if group := r.Activity.Group; group != "" {
+	if group := a.Group; group != "" {
 		con.note(counted(con.guards, group))
 	}
-	con.note("next, try it: go run ./cmd/guards check " + r.Activity.Name + " --user u1" + scaffold.Options(r.Activity))
+	con.note("next, try it: go run ./cmd/guards check " + a.Name + " --user u1" + scaffold.Options(a))
 	con.note("then run make test, and deploy")
 	g, _ := con.guards.Named(r.Guard)
 	_, taken := con.guards.Queued()
-	if r.Activity.Limit.Queues() && !g.DelayedQueue && (taken || !r.New) {
+	if a.Limit.Queues() && !g.DelayedQueue && (taken || !r.New) {
 		con.note("a delayed job of this guard gets a time, but no queue takes it: see https://github.com/cric-talk/guards/blob/main/docs/delayed-jobs.md")
 	}
 }

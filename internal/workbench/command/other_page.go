@@ -11,7 +11,6 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/workbench/scaffold"
 )
 
@@ -19,7 +18,7 @@ import (
 // folder belongs to a project whose limits.go has other limits. An installed program becomes
 // such a program by each change of limits.go. The check costs about a millisecond, and
 // never makes a command fail.
-func (c session) noteOtherPage(command *kong.Context, guards limits.Guards) {
+func (c session) noteOtherPage(command *kong.Context) {
 	name, _, _ := strings.Cut(command.Command(), " ")
 	if slices.Contains([]string{"init", "new", "generate", "version", "completion", "complete"}, name) || c.folder == "" {
 		return // these need no limits, or refuse to run with other ones
@@ -28,7 +27,7 @@ func (c session) noteOtherPage(command *kong.Context, guards limits.Guards) {
 	if root == "" || !startsWithPage(root, c.built) {
 		return
 	}
-	if what := scaffold.Differs(os.DirFS(root), guards); what != "" {
+	if what := scaffold.Differs(os.DirFS(root), c.page); what != "" {
 		page := filepath.Join(root, "limits", "limits.go")
 		c.note(page + " has other limits than this program: " + what)
 		c.note("the command goes by this program's. To go by the file, build the program again with go install ./cmd/guards, or write go run ./cmd/guards in place of guards")

@@ -7,12 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cric-talk/guards/internal/limits"
-	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards"
 )
 
 // The program was built when limits.go said 5/1m.
-var beforeChange = limits.Guards{{Name: "photos-guard", Message: "m", Activities: []limits.Activity{{Name: "upload_photo", Limit: policy.Must("5/1m")}}}}
+var beforeChange = []guards.Guard{{Name: "photos-guard", Message: "m", Activities: []guards.Activity{{Name: "upload_photo", Limit: "5/1m"}}}}
 
 // changedPage makes a project whose page says something else, and returns its folder.
 func changedPage(t *testing.T, limit string) string {
@@ -65,7 +64,7 @@ func TestAProgramSaysThatItsFolderHasOtherLimits(t *testing.T) {
 		{"", "limits list", mine, done, false},
 	} {
 		var out, log stream
-		status := run(t.Context(), strings.Fields(tt.line), session{guards: beforeChange, out: &out, err: &log, now: atPinned, folder: tt.folder, built: tt.built})
+		status := run(t.Context(), strings.Fields(tt.line), session{page: beforeChange, out: &out, err: &log, now: atPinned, folder: tt.folder, built: tt.built})
 		want := 0
 		if tt.warns {
 			want = 1

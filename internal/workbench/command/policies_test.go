@@ -13,11 +13,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 	app "github.com/cric-talk/guards/limits"
 )
 
@@ -87,9 +89,9 @@ func checkPictures(t *testing.T, document string) {
 // The document shows answers and quotes figures from them.
 func TestPoliciesDocumentShowsRealAnswers(t *testing.T) {
 	document := source(t, "docs/policies.md")
-	several := app.Posts
+	several := cricket.Posts
 	several.Activities = []limits.Activity{{Name: "create_post", Limit: policy.Must("minute: 10/1m, day: 200/1d")}}
-	pins, posts := asks(t, app.Pins, 12, 0), asks(t, several, 12, 18)
+	pins, posts := asks(t, cricket.Pins, 12, 0), asks(t, several, 12, 18)
 	var pinned, refused guard.Answer
 	for range 93 {
 		pinned = pins(0, "pin", 1)
@@ -100,7 +102,7 @@ func TestPoliciesDocumentShowsRealAnswers(t *testing.T) {
 	for _, words := range []string{
 		"```json\n" + string(pinned.AppendJSON(nil)) + "\n```",
 		fmt.Sprintf("`12-hour pin count: %d/%d`", pinned.Decision.Used, pinned.Decision.Limit),
-		"`" + app.Pins.Message + "`",
+		"`" + cricket.Pins.Message + "`",
 		"```json\n" + string(refused.AppendJSON(nil)) + "\n```",
 		"```json\n" + string(refusedLetters(t)) + "\n```",
 	} {
@@ -129,10 +131,10 @@ func asks(t *testing.T, g limits.Guard, hour, second int) func(after time.Durati
 // refusedLetters follows the example of groups, and returns the refusal in it.
 func refusedLetters(t *testing.T) []byte {
 	t.Helper()
-	guards, err := limits.Guards{{Name: "notes-guard", Message: app.Comments.Message, Activities: []limits.Activity{
-		{Name: "write_note", Limit: policy.Must("writes: 100/1h"), Group: "writing"},
-		{Name: "send_letter", Limit: policy.Must("letters: 10/1h, writes: 100/1h cost 2"), Group: "writing"},
-	}}}.Link()
+	guards, err := limits.Link([]guards.Guard{{Name: "notes-guard", Message: cricket.Comments.Message, Activities: []guards.Activity{
+		{Name: "write_note", Limit: "writes: 100/1h", Group: "writing"},
+		{Name: "send_letter", Limit: "letters: 10/1h, writes: 100/1h cost 2", Group: "writing"},
+	}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,28 +10,29 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/guard"
-	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 	app "github.com/cric-talk/guards/limits"
 )
 
 // A project is a table and the guards of a project.
 type project struct {
-	t      *testing.T
-	guards limits.Guards
-	where  []string // flags that name the table
-	now    time.Time
-	in     io.Reader // answers questions; nil: with yes
+	t     *testing.T
+	page  []guards.Guard
+	where []string // flags that name the table
+	now   time.Time
+	in    io.Reader // answers questions; nil: with yes
 }
 
 // of returns a project with these guards and an empty table.
-func of(t *testing.T, guards limits.Guards) *project {
+func of(t *testing.T, page []guards.Guard) *project {
 	t.Helper()
 	credentials(t)
-	return &project{t, guards, []string{"--region", "us-east-1", "--endpoint", dynamotest.Endpoint(t), "--table", dynamotest.Table(t)}, pinned, nil}
+	return &project{t, page, []string{"--region", "us-east-1", "--endpoint", dynamotest.Endpoint(t), "--table", dynamotest.Table(t)}, pinned, nil}
 }
 
 func ofApp(t *testing.T) *project     { t.Helper(); return of(t, app.All) }
@@ -59,7 +60,7 @@ func (p *project) run(command string) (status int, out, log string) {
 		args = shellWords(command)
 	}
 	status = run(p.t.Context(), args, session{
-		guards: p.guards, in: in, out: &printed, err: &noted, now: func() time.Time { return p.now },
+		page: p.page, in: in, out: &printed, err: &noted, now: func() time.Time { return p.now },
 	})
 	return status, strings.ReplaceAll(printed.String(), p.place(), "the table"), strings.ReplaceAll(noted.String(), p.place(), "the table")
 }
@@ -126,11 +127,7 @@ func (p *project) refuses(command, want string) {
 // ask asks a guard of the project, as an app does.
 func (p *project) ask(r guard.Request) guard.Answer {
 	p.t.Helper()
-	linked, err := p.guards.Link()
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	g, _, _ := linked.Activity(r.Activity)
+	g, _, _ := cricket.Link(p.page...).Activity(r.Activity)
 	store := dynamostore.New(dynamotest.Config(p.where[3]), p.where[5])
 	h := &guard.Handler{Guard: g, Limiter: &ratelimit.Limiter{Store: store, Now: func() time.Time { return p.now }}}
 	a, err := h.Decide(p.t.Context(), r)
@@ -155,9 +152,9 @@ func (p *project) put(attributes map[string]string) {
 }
 
 // command runs a command that needs no table.
-func command(t *testing.T, guards limits.Guards, line string) (status int, out, log string) {
+func command(t *testing.T, page []guards.Guard, line string) (status int, out, log string) {
 	t.Helper()
 	var printed, noted stream
-	status = run(t.Context(), shellWords(line), session{guards: guards, out: &printed, err: &noted, now: atPinned})
+	status = run(t.Context(), shellWords(line), session{page: page, out: &printed, err: &noted, now: atPinned})
 	return status, printed.String(), noted.String()
 }

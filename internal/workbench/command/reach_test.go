@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/cric-talk/guards/limits"
+	app "github.com/cric-talk/guards/limits"
 )
 
 // A network answers a request as a test demands.
@@ -81,7 +81,7 @@ func TestAServerThatIsNotDynamoDBIsReported(t *testing.T) {
 			"limits diff", "limits set create_post 20/1m", "check create_post --user u1 --store dynamodb", "serve --store dynamodb",
 		} {
 			var log stream
-			status := run(t.Context(), append(strings.Fields(command), "--region", "us-east-1", "--endpoint", server.URL), session{guards: limits.All, out: io.Discard, err: &log})
+			status := run(t.Context(), append(strings.Fields(command), "--region", "us-east-1", "--endpoint", server.URL), session{page: app.All, out: io.Discard, err: &log})
 			want := "guards: " + server.URL + " can't be reached: what answers there is not DynamoDB: 200 OK\n" +
 				"guards: choose another address with --endpoint or AWS_ENDPOINT_URL_DYNAMODB, or another region with --region\n"
 			if status != unreachable || log.String() != want {
@@ -115,7 +115,7 @@ func TestAFailingTableIsToldWithItsCause(t *testing.T) {
 			defer server.Close()
 			for command, want := range map[string]string{"limits diff": tt.read, "status --user u1": tt.many} {
 				var log stream
-				status := run(t.Context(), append(strings.Fields(command), "--region", "us-east-1", "--endpoint", server.URL), session{guards: limits.All, out: io.Discard, err: &log})
+				status := run(t.Context(), append(strings.Fields(command), "--region", "us-east-1", "--endpoint", server.URL), session{page: app.All, out: io.Discard, err: &log})
 				if status != unreachable || !strings.HasPrefix(log.String(), want) {
 					t.Errorf("guards %s: status %d, %s, want %s", command, status, &log, want)
 				}
@@ -129,7 +129,7 @@ func TestAnAddressInTheEnvironmentIsChecked(t *testing.T) {
 	credentials(t)
 	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", "127.0.0.1:8000")
 	var log stream
-	status := run(t.Context(), strings.Fields("stats --region us-east-1"), session{guards: limits.All, out: io.Discard, err: &log})
+	status := run(t.Context(), strings.Fields("stats --region us-east-1"), session{page: app.All, out: io.Discard, err: &log})
 	if want := "guards: AWS_ENDPOINT_URL_DYNAMODB is \"127.0.0.1:8000\", want a URL such as http://127.0.0.1:8000\n"; status != wrongUse || log.String() != want {
 		t.Errorf("status %d, %s, want %s", status, &log, want)
 	}

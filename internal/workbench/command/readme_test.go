@@ -16,8 +16,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/cric-talk/guards/internal/limits"
-	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards"
 	app "github.com/cric-talk/guards/limits"
 )
 
@@ -61,7 +60,7 @@ var trials = []trial{
 }
 
 // photos are the guards of the project that README makes.
-var photos = limits.Guards{{Name: "photos-guard", Message: "m", Activities: []limits.Activity{{Name: "upload_photo", Limit: policy.Must("5/1m")}}}}
+var photos = []guards.Guard{{Name: "photos-guard", Message: "m", Activities: []guards.Activity{{Name: "upload_photo", Limit: "5/1m"}}}}
 
 // A snippet is a piece of shell in a document.
 type snippet struct {
@@ -95,11 +94,11 @@ func TestSnippetsOfTheDocumentsWork(t *testing.T) {
 			if how.notRun != "" {
 				t.Skip(how.notRun)
 			}
-			guards := app.All
+			page := app.All
 			if s.project {
-				guards = photos
+				page = photos
 			}
-			endpoint, _ := serveGuards(t, guards, atPinned, strings.Fields(strings.TrimPrefix(all[server].shell, start))...)
+			endpoint, _ := serveGuards(t, page, atPinned, strings.Fields(strings.TrimPrefix(all[server].shell, start))...)
 			for range how.posts {
 				post(t, invocations(endpoint, "posts-guard"), `{"userId": "u1", "activity": "create_post"}`)
 			}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/guard"
-	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
@@ -103,9 +103,9 @@ func TestReleaseListsSomeOfManySlots(t *testing.T) {
 // Of several limits, also of a group, only the slot of the log is freed.
 func TestReleaseLeavesOtherLimitsAlone(t *testing.T) {
 	p := ofContent(t)
-	p.guards = limits.Guards{{Name: "exports-guard", Message: "m", Activities: []limits.Activity{
-		{Name: "export", Limit: policy.Must("jobs: log 6/10m cost 2, day: 9/1d"), Group: "exports"},
-		{Name: "preview", Limit: policy.Must("jobs: log 6/10m"), Group: "exports"},
+	p.page = []guards.Guard{{Name: "exports-guard", Message: "m", Activities: []guards.Activity{
+		{Name: "export", Limit: "jobs: log 6/10m cost 2, day: 9/1d", Group: "exports"},
+		{Name: "preview", Limit: "jobs: log 6/10m", Group: "exports"},
 	}}}
 	p.ask(guard.Request{UserID: "u1", Activity: "export", Op: guard.Check, Count: 1})
 	_, out, log := p.run("release export --user u1")

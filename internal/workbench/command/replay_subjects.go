@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/workbench/replay"
 )
@@ -46,18 +46,15 @@ func (c *replayCommand) subjects(con session, users []policy.Policy) (all []repl
 
 // validSubjects returns an error for subjects that no activity can have.
 func validSubjects(all []replay.Subject) error {
-	one := limits.Activity{Name: "activity_of_replay", Limit: policy.Must("1/1m")} // only its subjects are checked
+	one := guards.Activity{Name: "activity_of_replay", Limit: "1/1m"} // only its subjects are checked
 	for _, s := range all {
-		one.Subjects = append(one.Subjects, limits.Subject{Name: s.Name, Limit: s.Policy})
+		one.Subjects = append(one.Subjects, guards.Subject{Name: s.Name, Limit: guards.Limit(s.Policy.String())})
 	}
-	err := limits.Guard{Name: "g", Message: "m", Activities: []limits.Activity{one}}.Validate()
-	for e := err; e != nil; e = errors.Unwrap(e) {
-		err = e // without the names of the made-up guard and activity
+	err := guards.Validate([]guards.Guard{{Name: "g", Message: "m", Activities: []guards.Activity{one}}})
+	if err == nil {
+		return nil
 	}
-	if err != nil {
-		err = fmt.Errorf("--subject: %w", err)
-	}
-	return err
+	return errors.New(strings.ReplaceAll(err.Error(), fmt.Sprintf("g, activity %q", one.Name), "--subject"))
 }
 
 // writeLimitedBy writes how many requests the users' own limit refused, and each subject.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cric-talk/guards/limits"
+	app "github.com/cric-talk/guards/limits"
 )
 
 // Ctrl-C prints the figures so far, even while it waits for a pipe.
@@ -29,7 +29,7 @@ func TestReplayPrintsWhatWasDone(t *testing.T) {
 			cancel()
 		}()
 		var result, log stream
-		status := run(ctx, append([]string{"replay", "-", "--activity", "create_post", "--limit", "20/1m"}, flags...), session{guards: limits.All, out: &result, err: &log})
+		status := run(ctx, append([]string{"replay", "-", "--activity", "create_post", "--limit", "20/1m"}, flags...), session{page: app.All, out: &result, err: &log})
 		os.Stdin = stdin
 		_ = out.Close()
 		if status != interrupted || !strings.Contains(result.String(), " requests of 100 users from 2026-01-05 12:00:00 UTC to ") ||
@@ -47,8 +47,8 @@ func TestReplayLeavesNoFiles(t *testing.T) {
 	if err := os.WriteFile(traffic, []byte("time,user\n1767614400,u1\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, out, log := command(t, limits.All, "replay "+traffic+" --activity create_post --suggest 99%")
-	command(t, limits.All, "replay "+traffic+" --activity create_post --user u2 --plot "+filepath.Join(folder, "out.svg"))
+	_, out, log := command(t, app.All, "replay "+traffic+" --activity create_post --suggest 99%")
+	command(t, app.All, "replay "+traffic+" --activity create_post --user u2 --plot "+filepath.Join(folder, "out.svg"))
 	left, err := os.ReadDir(folder)
 	if err != nil || len(left) > 0 || !strings.Contains(out, "1/1m is the lowest limit") {
 		t.Errorf("%v are left, %v\n%s%s", left, err, out, log)
@@ -72,7 +72,7 @@ func TestReplayDecidesWithoutLeases(t *testing.T) {
 		for flag, said := range map[string]string{
 			"": "\nprepaid: decided exactly, without leases; guards can refuse a little more at full load\n", "--json": `"exact": true,`,
 		} {
-			if status, out, log := command(t, limits.All, line+" "+flag); status != done || strings.Count(out, said) != want {
+			if status, out, log := command(t, app.All, line+" "+flag); status != done || strings.Count(out, said) != want {
 				t.Errorf("guards %s %s: status %d, %s%s, want %q %d times", line, flag, status, out, log, said, want)
 			}
 		}

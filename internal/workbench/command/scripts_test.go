@@ -12,7 +12,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 	"github.com/cric-talk/guards/internal/testkit/scripted"
-	"github.com/cric-talk/guards/limits"
+	app "github.com/cric-talk/guards/limits"
 )
 
 // TestScripts runs the real program in scripts, at least one for each command.
@@ -33,7 +33,7 @@ func TestScripts(t *testing.T) {
 func script() {
 	program := os.Getenv("GUARDS_PROGRAM")
 	if program == "" {
-		scripted.Main(limits.All, Main)
+		scripted.Main(app.All, Main)
 	}
 	cmd := exec.Command(program, os.Args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cric-talk/guards/limits"
+	app "github.com/cric-talk/guards/limits"
 )
 
 func TestServeHasAConsole(t *testing.T) {
@@ -64,7 +64,7 @@ func TestTheConsoleOfServeShowsLeases(t *testing.T) {
 // The documents name the address without the flag.
 func TestServeListensWhereTheDocumentsSay(t *testing.T) {
 	document := source(t, "docs/console.md")
-	_, help, _ := command(t, limits.All, "serve --help")
+	_, help, _ := command(t, app.All, "serve --help")
 	address := regexp.MustCompile(`The address to listen on\s+\(([^)]+)\)`).FindStringSubmatch(help)
 	if address == nil || !strings.Contains(document, "Then open <http://"+address[1]+"/>.") {
 		t.Errorf("docs/console.md does not name %q, the default of --addr", address)
@@ -77,7 +77,7 @@ func TestServeEndsAlthoughAPageIsOpen(t *testing.T) {
 	log := new(stream)
 	ended := make(chan int, 1)
 	go func() {
-		ended <- run(ctx, []string{"serve", "--addr", "127.0.0.1:0"}, session{guards: limits.All, out: io.Discard, err: log, now: atPinned})
+		ended <- run(ctx, []string{"serve", "--addr", "127.0.0.1:0"}, session{page: app.All, out: io.Discard, err: log, now: atPinned})
 	}()
 	endpoint := started(t, log, ended)
 	events, err := http.Get(endpoint + "/console/events")

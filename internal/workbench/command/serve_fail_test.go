@@ -11,7 +11,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/workbench/invokeapi"
-	"github.com/cric-talk/guards/limits"
+	app "github.com/cric-talk/guards/limits"
 )
 
 // With --fail, the guards decide as in a real outage: from memory, or with
@@ -103,7 +103,7 @@ func TestServeLogsHTTPErrors(t *testing.T) {
 func TestServeLogsJSON(t *testing.T) {
 	var out stream
 	india := func() time.Time { return pinned.In(time.FixedZone("", 19800)) }
-	l := serveLog{con: session{guards: limits.All, out: &out, err: io.Discard, now: india}, json: true}
+	l := serveLog{con: session{page: app.All, out: &out, err: io.Discard, now: india}, json: true}
 	for _, i := range []invokeapi.Invocation{
 		{Function: "posts-guard", Payload: []byte(`{"allowed":true,"reason":"ok"}`)},
 		{Function: "posts-guard", Payload: []byte(`{"statusCode":200,"body":"{\"allowed\":true,\"reason\":\"ok\"}"}`)},

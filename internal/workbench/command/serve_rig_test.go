@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	projects "github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/testkit"
-	"github.com/cric-talk/guards/limits"
+	app "github.com/cric-talk/guards/limits"
 )
 
 // A stream collects what a command writes. A test can read it at the same time.
@@ -43,11 +43,11 @@ var serving = regexp.MustCompile(`(?s)on (http://[^,]+),.*guards: the console `)
 // command is interrupted when the test ends, and its status must be 130.
 func serve(t testing.TB, args ...string) (endpoint string, log *stream) {
 	t.Helper()
-	return serveGuards(t, limits.All, atPinned, args...)
+	return serveGuards(t, app.All, atPinned, args...)
 }
 
 // serveGuards is like serve, for a project with these guards and with another clock.
-func serveGuards(t testing.TB, guards projects.Guards, now func() time.Time, args ...string) (endpoint string, log *stream) {
+func serveGuards(t testing.TB, page []guards.Guard, now func() time.Time, args ...string) (endpoint string, log *stream) {
 	t.Helper()
 	if !slices.Contains(args, "--addr") {
 		args = append([]string{"--addr", "127.0.0.1:0"}, args...)
@@ -56,7 +56,7 @@ func serveGuards(t testing.TB, guards projects.Guards, now func() time.Time, arg
 	log = new(stream)
 	ended := make(chan int, 1)
 	go func() {
-		ended <- run(ctx, append([]string{"serve"}, args...), session{guards: guards, out: io.Discard, err: log, now: now})
+		ended <- run(ctx, append([]string{"serve"}, args...), session{page: page, out: io.Discard, err: log, now: now})
 	}()
 	t.Cleanup(func() {
 		interrupt()

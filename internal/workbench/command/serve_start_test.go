@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
-	"github.com/cric-talk/guards/limits"
+	app "github.com/cric-talk/guards/limits"
 )
 
 func TestServeReportsWhyItCannotStart(t *testing.T) {
@@ -31,7 +31,7 @@ func TestServeReportsWhyItCannotStart(t *testing.T) {
 		"guards: the table no-such-table does not exist at ": {unreachable, missing},
 	} {
 		var log stream
-		if status := run(ctx, append([]string{"serve"}, tt.args...), session{guards: limits.All, out: io.Discard, err: &log, now: atPinned}); status != tt.status || !strings.Contains(log.String(), message) {
+		if status := run(ctx, append([]string{"serve"}, tt.args...), session{page: app.All, out: io.Discard, err: &log, now: atPinned}); status != tt.status || !strings.Contains(log.String(), message) {
 			t.Errorf("guards serve %v: status %d, %s, want %d and %s", tt.args, status, &log, tt.status, message)
 		}
 	}

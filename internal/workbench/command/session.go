@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
 )
@@ -25,7 +26,8 @@ type session struct {
 	screen   bool             // out is a terminal that can be cleared
 	width    int              // characters in a line of out, if it is a terminal; else 0
 	progress bool             // err is a terminal on which a line can be replaced
-	guards   limits.Guards    // those of the project
+	page     []guards.Guard   // the page of the project
+	guards   limits.Guards    // its guards; nil if the page has a mistake
 	now      func() time.Time // decides what is counted and what has expired; nil: time.Now
 
 	folder string           // if its project has other limits, commands say so; empty: not checked
@@ -48,10 +50,10 @@ const (
 )
 
 // terminal returns the session of this process, for a project with these guards.
-func terminal(guards limits.Guards) session {
+func terminal(page []guards.Guard) session {
 	c := session{
-		guards: guards,
-		out:    os.Stdout, err: os.Stderr, color: colorful(os.Stdout),
+		page: page,
+		out:  os.Stdout, err: os.Stderr, color: colorful(os.Stdout),
 		screen:   os.Getenv("TERM") != "dumb" && term.IsTerminal(int(os.Stdout.Fd())),
 		progress: os.Getenv("TERM") != "dumb" && term.IsTerminal(int(os.Stderr.Fd())),
 	}

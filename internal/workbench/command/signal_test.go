@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/cric-talk/guards/limits"
+	app "github.com/cric-talk/guards/limits"
 )
 
 // Containers and service managers stop a process with SIGTERM.
@@ -21,7 +21,7 @@ func TestSIGTERMStopsLikeCtrlC(t *testing.T) {
 	os.Args = []string{"guards", "serve", "--addr", "127.0.0.1:0"}
 	var log stream
 	ended := make(chan int, 1)
-	go func() { ended <- program(session{guards: limits.All, out: io.Discard, err: &log}) }()
+	go func() { ended <- program(session{page: app.All, out: io.Discard, err: &log}) }()
 	started(t, &log, ended)
 	self, err := os.FindProcess(os.Getpid())
 	if err != nil {

@@ -4,25 +4,24 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cric-talk/guards/internal/limits"
-	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards"
 )
 
 // rooms are the guards of a project with subjects. A message counts for its room and, if
 // it is named, for its tenant. A room has one export at a time. Posts and notes share what
 // a room has.
-var rooms = limits.Guards{
-	{Name: "rooms-guard", Message: "Too many.", Activities: []limits.Activity{
-		{Name: "write", Limit: policy.Must("3/1m"), Tiers: limits.Tiers{"pro": policy.Must("9/1m")}, Subjects: []limits.Subject{
-			{Name: "room", Limit: policy.Must("4/1m"), Tiers: limits.Tiers{"pro": policy.Must("12/1m")}},
-			{Name: "tenant", Limit: policy.Must("minute: 20/1m, day: 100/1d"), Tiers: limits.Tiers{"pro": policy.Must("minute: 40/1m, day: 400/1d")}, Optional: true},
+var rooms = []guards.Guard{
+	{Name: "rooms-guard", Message: "Too many.", Activities: []guards.Activity{
+		{Name: "write", Limit: "3/1m", Tiers: guards.Tiers{"pro": "9/1m"}, Subjects: []guards.Subject{
+			{Name: "room", Limit: "4/1m", Tiers: guards.Tiers{"pro": "12/1m"}},
+			{Name: "tenant", Limit: "minute: 20/1m, day: 100/1d", Tiers: guards.Tiers{"pro": "minute: 40/1m, day: 400/1d"}, Optional: true},
 		}},
-		{Name: "export", Limit: policy.Must("9/1d"), Subjects: []limits.Subject{{Name: "room", Limit: policy.Must("log 1/10m")}}},
+		{Name: "export", Limit: "9/1d", Subjects: []guards.Subject{{Name: "room", Limit: "log 1/10m"}}},
 	}},
-	{Name: "posts-guard", Message: "Too many.", Activities: []limits.Activity{
-		{Name: "post", Limit: policy.Must("posts: 10/1m"), Group: "content", Subjects: []limits.Subject{{Name: "room", Limit: policy.Must("minute: 20/1m")}}},
-		{Name: "note", Limit: policy.Must("notes: 10/1m"), Group: "content", Subjects: []limits.Subject{{Name: "room", Limit: policy.Must("minute: 30/1m cost 2")}}},
-		{Name: "plain", Limit: policy.Must("9/1m")},
+	{Name: "posts-guard", Message: "Too many.", Activities: []guards.Activity{
+		{Name: "post", Limit: "posts: 10/1m", Group: "content", Subjects: []guards.Subject{{Name: "room", Limit: "minute: 20/1m"}}},
+		{Name: "note", Limit: "notes: 10/1m", Group: "content", Subjects: []guards.Subject{{Name: "room", Limit: "minute: 30/1m cost 2"}}},
+		{Name: "plain", Limit: "9/1m"},
 	}},
 }
 

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cric-talk/guards/limits"
+	app "github.com/cric-talk/guards/limits"
 )
 
 // Other people can write any text into a cell. No cell breaks the table or
@@ -123,7 +123,7 @@ func TestCommandsKnowHowWideTheTerminalIs(t *testing.T) {
 		whole := ""
 		for _, width := range []int{0, 300, 120, 80, 60, 40} {
 			var out, log stream
-			if status := run(t.Context(), strings.Fields(command), session{guards: limits.All, out: &out, err: &log, width: width}); status != done {
+			if status := run(t.Context(), strings.Fields(command), session{page: app.All, out: &out, err: &log, width: width}); status != done {
 				t.Fatalf("guards %s, with a width of %d: status %d, %s", command, width, status, &log)
 			}
 			switch {

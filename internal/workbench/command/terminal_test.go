@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cric-talk/guards/limits"
+	app "github.com/cric-talk/guards/limits"
 )
 
 // A terminal shows the progress of a long task and clears it at the end. A file
@@ -14,7 +14,7 @@ func TestOnlyTerminalsShowProgress(t *testing.T) {
 	p := ofApp(t)
 	at := func(progress bool, args ...string) (out, log string) {
 		var o, l stream
-		if status := run(t.Context(), append(args, p.where...), session{guards: limits.All, out: &o, err: &l, progress: progress, now: atPinned}); status != done {
+		if status := run(t.Context(), append(args, p.where...), session{page: app.All, out: &o, err: &l, progress: progress, now: atPinned}); status != done {
 			t.Fatalf("guards %v: status %d: %s", args, status, &l)
 		}
 		return o.String(), l.String()

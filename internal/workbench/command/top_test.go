@@ -7,9 +7,8 @@ import (
 	"testing"
 	"time"
 
-	app "github.com/cric-talk/guards/internal/limits"
-	"github.com/cric-talk/guards/internal/policy"
-	"github.com/cric-talk/guards/limits"
+	"github.com/cric-talk/guards"
+	app "github.com/cric-talk/guards/limits"
 )
 
 // --watch reads the table again and again. Ctrl-C ends it cleanly, and tells
@@ -23,7 +22,7 @@ func TestTopWatches(t *testing.T) {
 		ended := make(chan int, 1)
 		go func() {
 			ended <- run(ctx, append([]string{"top", "--watch", "--every", "1s", format}, p.where...),
-				session{guards: limits.All, in: strings.NewReader("y\n"), out: &out, err: &log, screen: format != "--json", now: atPinned})
+				session{page: app.All, in: strings.NewReader("y\n"), out: &out, err: &log, screen: format != "--json", now: atPinned})
 		}()
 		for end := time.Now().Add(time.Minute); strings.Count(out.String(), row) < 2 && time.Now().Before(end); {
 			time.Sleep(10 * time.Millisecond)
@@ -54,7 +53,7 @@ func TestTopCanBeDeclined(t *testing.T) {
 // The limit with the fewest actions left need not be the one that is used most. At
 // 22:14:18, the user has sent 2 of 5 texts since 22:14:00, and 26 of 30 since 22:00.
 func TestTopShowsTheLimitThatIsUsedMost(t *testing.T) {
-	p := of(t, app.Guards{{Name: "sms-guard", Message: "m", Activities: []app.Activity{{Name: "send_text", Limit: policy.Must("minute: 5/1m, hour: 30/1h")}}}})
+	p := of(t, []guards.Guard{{Name: "sms-guard", Message: "m", Activities: []guards.Activity{{Name: "send_text", Limit: "minute: 5/1m, hour: 30/1h"}}}})
 	for minute, texts := range []int{5, 5, 5, 5, 4, 2} {
 		p.now = pinned.Add(time.Duration(minute-5) * time.Minute)
 		p.does(fmt.Sprintf("check send_text --user u1 --count %d --store dynamodb", texts))

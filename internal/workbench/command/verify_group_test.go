@@ -15,6 +15,7 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
 // Callers of both activities ask at once. Posts stop at their own limit or at the shared
@@ -45,7 +46,7 @@ func (p *project) verifies(activity, where string) (status int, v raceResult, lo
 	p.t.Helper()
 	run := p.run
 	if !strings.Contains(where, "dynamodb") {
-		run = func(line string) (int, string, string) { return command(p.t, p.guards, line) }
+		run = func(line string) (int, string, string) { return command(p.t, p.page, line) }
 	}
 	status, out, log := run("verify " + activity + " --callers 12 --json" + where)
 	if err := json.Unmarshal([]byte(out), &v); err != nil {
@@ -56,7 +57,8 @@ func (p *project) verifies(activity, where string) (status int, v raceResult, lo
 
 // A guard that counts a group wrongly is not exact.
 func TestVerifyFindsWrongGroups(t *testing.T) {
-	group := []limits.Activity{content[0].Activities[0], content[1].Activities[0]}
+	all := cricket.Link(content...)
+	group := []limits.Activity{all[0].Activities[0], all[1].Activities[0]}
 	for name, wrong := range map[string]struct {
 		change func(*ratelimit.Request) // what the guard does wrong
 		each   time.Duration            // how long an answer takes
@@ -85,7 +87,7 @@ func TestVerifyFindsWrongGroups(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				time.Sleep(wrong.each / 10)
-				_, a, _ := content.Activity(r.Activity)
+				_, a, _ := all.Activity(r.Activity)
 				asks := ratelimit.Request{UserID: "u1", Activity: a.Name, Group: a.Group, Policy: a.Limit, Count: 1, ID: time.Now().String(), Fresh: true}
 				if r.Op != guard.Status || name == "comments have another limit" {
 					wrong.change(&asks)
@@ -98,7 +100,7 @@ func TestVerifyFindsWrongGroups(t *testing.T) {
 				return got, json.Unmarshal(answer.AppendJSON(nil), &got)
 			}
 			c := verifyCommand{Activity: "create_post", Callers: 4}
-			v, err := c.verifyGroup(t.Context(), session{guards: content, err: io.Discard, now: atPinned}, ask, group)
+			v, err := c.verifyGroup(t.Context(), session{guards: all, err: io.Discard, now: atPinned}, ask, group)
 			if !errors.Is(err, wrong.want) || v.Exact != wrong.exact {
 				t.Errorf("%+v, %v, want %v", v, err, wrong.want)
 			}
@@ -108,9 +110,10 @@ func TestVerifyFindsWrongGroups(t *testing.T) {
 
 // The functions of a group's guards have one prefix. Another name can't stand for all.
 func TestFunctionsOfAGroup(t *testing.T) {
-	g := limits.Guard{Name: "posts-guard", Activities: content.Grouped()}
+	all := cricket.Link(content...)
+	g := limits.Guard{Name: "posts-guard", Activities: all.Grouped()}
 	for function, want := range map[string]string{"": "comments-guard", "posts-guard": "comments-guard", "dev-posts-guard": "dev-comments-guard", "mine": ""} {
-		names, err := (&verifyCommand{Function: function}).functions(session{guards: content}, g)
+		names, err := (&verifyCommand{Function: function}).functions(session{guards: all}, g)
 		if names["add_comment"] != want || (err != nil) != (want == "") {
 			t.Errorf("%q: %v, %v, want %s", function, names, err, want)
 		}

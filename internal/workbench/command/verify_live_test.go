@@ -19,7 +19,7 @@ func TestVerifyInALiveMode(t *testing.T) {
 // A live limit says prepaid itself, and is judged by it.
 func TestVerifyOfALivePrepaidLimit(t *testing.T) {
 	p := ofContent(t)
-	p.guards = busy
+	p.page = busy
 	for activity, tt := range map[string][2]string{
 		"call":  {"190/1m", "exactly the limit,"},
 		"plain": {"300/1m prepaid", "at most the limit of 300, as a prepaid one promises,"},

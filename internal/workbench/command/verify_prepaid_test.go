@@ -6,19 +6,20 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/limits"
-	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
 // leased are a group of prepaid limits, and a prepaid room whose users' limit is not prepaid.
-var leased = limits.Guards{
-	{Name: "posts-guard", Message: "Too many.", Activities: []limits.Activity{
-		{Name: "post", Limit: policy.Must("posts: 300/1h prepaid, writes: 1000/1h cost 2 prepaid"), Group: "content"},
-		{Name: "comment", Limit: policy.Must("writes: 1000/1h prepaid"), Group: "content"},
+var leased = []guards.Guard{
+	{Name: "posts-guard", Message: "Too many.", Activities: []guards.Activity{
+		{Name: "post", Limit: "posts: 300/1h prepaid, writes: 1000/1h cost 2 prepaid", Group: "content"},
+		{Name: "comment", Limit: "writes: 1000/1h prepaid", Group: "content"},
 	}},
-	{Name: "rooms-guard", Message: "Too many.", Activities: []limits.Activity{
-		{Name: "write", Limit: policy.Must("90/1m"), Subjects: []limits.Subject{{Name: "room", Limit: policy.Must("400/1m prepaid")}}},
+	{Name: "rooms-guard", Message: "Too many.", Activities: []guards.Activity{
+		{Name: "write", Limit: "90/1m", Subjects: []guards.Subject{{Name: "room", Limit: "400/1m prepaid"}}},
 	}},
 }
 
@@ -42,9 +43,10 @@ func TestVerifyOfPrepaidLimitsTogether(t *testing.T) {
 // A prepaid item can count more than what was allowed, up to its limit. It is wrong if it counts
 // less or above the limit, or if less than the first 100 get through. Other items must count exactly.
 func TestVerifyFindsWrongPrepaidCounts(t *testing.T) {
-	_, write, _ := leased.Activity("write")
-	_, post, _ := leased.Activity("post")
-	_, comment, _ := leased.Activity("comment")
+	all := cricket.Link(leased...)
+	_, write, _ := all.Activity("write")
+	_, post, _ := all.Activity("post")
+	_, comment, _ := all.Activity("comment")
 	for _, test := range []struct {
 		allowed, users, item int64 // how many requests are allowed, and what is added to the users' and the prepaid counts
 		want                 bool
@@ -77,7 +79,7 @@ func TestVerifyFindsWrongPrepaidCounts(t *testing.T) {
 			}
 			return got, nil
 		}
-		con := session{guards: leased, err: io.Discard, now: atPinned}
+		con := session{guards: all, err: io.Discard, now: atPinned}
 		c := verifyCommand{Activity: "write", Callers: 1}
 		if v, err := c.verifySubjects(t.Context(), con, ask, write); err != nil || !v.Prepaid || v.Exact != test.want {
 			t.Errorf("subjects, %+v: %+v, %v", test, v, err)

@@ -11,11 +11,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/limits"
-	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
 // Several users ask in one room. The room's limit is used up exactly, and each item counts
@@ -36,10 +37,10 @@ func TestVerifyOfSubjects(t *testing.T) {
 		}
 	}
 	p.prints("stats", "0 items of 0 users, 0 stale, in the table\n") // it has removed its users and subjects
-	mixed := limits.Guards{{Name: "notes-guard", Message: "m", Activities: []limits.Activity{
-		{Name: "note", Limit: policy.Must("writes: 10/1m"), Group: "content", Subjects: []limits.Subject{{Name: "room", Limit: policy.Must("minute: 30/1m")}}},
-		{Name: "tag", Limit: policy.Must("writes: 10/1m"), Group: "content"},
-		{Name: "sort", Limit: policy.Must("writes: 10/1m cost 2"), Group: "content"},
+	mixed := []guards.Guard{{Name: "notes-guard", Message: "m", Activities: []guards.Activity{
+		{Name: "note", Limit: "writes: 10/1m", Group: "content", Subjects: []guards.Subject{{Name: "room", Limit: "minute: 30/1m"}}},
+		{Name: "tag", Limit: "writes: 10/1m", Group: "content"},
+		{Name: "sort", Limit: "writes: 10/1m cost 2", Group: "content"},
 	}}}
 	for activity, want := range map[string]string{"note": "room.minute 30/30", "tag": "writes 10/10 (tag "} {
 		if status, out, log := command(t, mixed, "verify "+activity); status != done || !strings.Contains(out, want) {
@@ -51,7 +52,8 @@ func TestVerifyOfSubjects(t *testing.T) {
 
 // A guard that counts subjects wrongly is not exact.
 func TestVerifyFindsWrongSubjects(t *testing.T) {
-	_, write, _ := rooms.Activity("write")
+	all := cricket.Link(rooms...)
+	_, write, _ := all.Activity("write")
 	for name, wrong := range map[string]struct {
 		change func(parts []ratelimit.Part) // what the guard does wrong at a check
 		limit  int64                        // what the guard says that the room's limit is; 0: the truth
@@ -96,7 +98,7 @@ func TestVerifyFindsWrongSubjects(t *testing.T) {
 				return got, err
 			}
 			c := verifyCommand{Activity: "write", Callers: 4}
-			v, err := c.verifySubjects(t.Context(), session{guards: rooms, err: io.Discard, now: atPinned}, ask, write)
+			v, err := c.verifySubjects(t.Context(), session{guards: all, err: io.Discard, now: atPinned}, ask, write)
 			if !errors.Is(err, wrong.want) || v.Exact != wrong.exact {
 				t.Errorf("%+v, %v, want %v", v, err, wrong.want)
 			}

@@ -16,7 +16,7 @@ import (
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/policy"
-	"github.com/cric-talk/guards/limits"
+	app "github.com/cric-talk/guards/limits"
 )
 
 // The command uses the SDK's client, as applications do.
@@ -24,14 +24,14 @@ func TestVerifyThroughServe(t *testing.T) {
 	credentials(t)
 	endpoint, _ := serve(t)
 	verify := "verify create_room --region us-east-1 --callers 16 --lambda-endpoint " + endpoint
-	if status, out, log := command(t, limits.All, verify); status != done || !strings.HasPrefix(out, "create_room: 10 of 26 allowed, exactly the limit") {
+	if status, out, log := command(t, app.All, verify); status != done || !strings.HasPrefix(out, "create_room: 10 of 26 allowed, exactly the limit") {
 		t.Errorf("status %d: %s%s", status, out, log)
 	}
 	// The command has removed its user.
 	if r := post(t, invocations(endpoint, "cleanup"), `{"dryRun": true}`); !strings.Contains(r.Text, `"scanned":0`) {
 		t.Errorf("verify left counted actions of its user: %s", r.Text)
 	}
-	status, _, wrong := command(t, limits.All, verify+" --function pots-guard")
+	status, _, wrong := command(t, app.All, verify+" --function pots-guard")
 	want := "guards: there is no function pots-guard at " + endpoint + "\nguards: name the deployed guard with --function\n"
 	if status != unreachable || wrong != want {
 		t.Errorf("an unknown function: status %d: %s, want %s", status, wrong, want)
@@ -51,7 +51,7 @@ func TestVerifyInvokesADeployedGuard(t *testing.T) {
 		"posts-guard":     {done, "create_post: 10 of 60 allowed, exactly the limit"},
 		"dev-posts-guard": {unreachable, "guards: there is no function dev-posts-guard in us-east-1\n"},
 	} {
-		if status, out, log := command(t, limits.All, "verify create_post --invoke --region us-east-1 --function "+name); status != tt.status || !strings.HasPrefix(out+log, tt.prints) {
+		if status, out, log := command(t, app.All, "verify create_post --invoke --region us-east-1 --function "+name); status != tt.status || !strings.HasPrefix(out+log, tt.prints) {
 			t.Errorf("%s: status %d: %s%s, want %d: %s", name, status, out, log, tt.status, tt.prints)
 		}
 	}
@@ -72,7 +72,7 @@ func TestVerifyReadsTheErrorsOfAFunction(t *testing.T) {
 	} {
 		t.Setenv(tt.variable, tt.value)
 		endpoint, _ := serve(t, tt.flags...)
-		if status, out, log := command(t, limits.All, "verify create_post --region us-east-1 --lambda-endpoint "+endpoint); status != tt.status || !strings.HasPrefix(out+log, tt.prints) {
+		if status, out, log := command(t, app.All, "verify create_post --region us-east-1 --lambda-endpoint "+endpoint); status != tt.status || !strings.HasPrefix(out+log, tt.prints) {
 			t.Errorf("%s=%s: status %d: %s%s", tt.variable, tt.value, status, out, log)
 		}
 	}
@@ -96,7 +96,7 @@ func TestVerifyOfAFunctionThatFails(t *testing.T) {
 			w.Header().Set("X-Amz-Function-Error", "Unhandled")
 			_, _ = io.WriteString(w, tt.failure)
 		}))
-		if status, out, log := command(t, limits.All, "verify create_post --region us-east-1 --lambda-endpoint "+server.URL); status != tt.status || out+log != tt.prints {
+		if status, out, log := command(t, app.All, "verify create_post --region us-east-1 --lambda-endpoint "+server.URL); status != tt.status || out+log != tt.prints {
 			t.Errorf("%s: status %d: %s%s, want %d: %s", tt.failure, status, out, log, tt.status, tt.prints)
 		}
 		server.Close()
@@ -117,7 +117,7 @@ func TestVerifyPrintsTheVerdictIfItsUserStays(t *testing.T) {
 			return asked{Allowed: checks.Add(1) <= through, Limit: 10}, nil
 		}
 		var out, log stream
-		con := session{guards: limits.All, out: &out, err: &log, now: atPinned}
+		con := session{page: app.All, out: &out, err: &log, now: atPinned}
 		c := verifyCommand{Activity: "create_post", Callers: 5}
 		v, err := c.verify(t.Context(), con, ask, policy.Must("10/1m"))
 		if err == nil {
@@ -155,7 +155,7 @@ func TestVerifyReportsThatItsUserStaysAfterAFailure(t *testing.T) {
 			var log stream
 			c := verifyCommand{Activity: "create_post", Callers: 5}
 			began := time.Now()
-			_, err := c.verify(ctx, session{guards: limits.All, err: &log, now: atPinned}, ask, policy.Must("10/1m"))
+			_, err := c.verify(ctx, session{page: app.All, err: &log, now: atPinned}, ask, policy.Must("10/1m"))
 			if !errors.Is(err, lost) || time.Since(began) != patience || !strings.HasSuffix(log.String(), "guards: the counts of the test user could not be removed; they expire by themselves\n") {
 				t.Errorf("after a %s: %v after %v: %s", name, err, time.Since(began), &log)
 			}
@@ -199,7 +199,7 @@ func TestVerifyWaitsForAWholeWindow(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { // the clock in here starts with a minute
 			time.Sleep(since)
 			var out, log stream
-			if status := run(t.Context(), []string{"verify", "create_post"}, session{guards: limits.All, out: &out, err: &log}); status != done || log.String() != message {
+			if status := run(t.Context(), []string{"verify", "create_post"}, session{page: app.All, out: &out, err: &log}); status != done || log.String() != message {
 				t.Errorf("%v into a minute: status %d, %q, want %q", since, status, &log, message)
 			}
 		})
@@ -208,7 +208,7 @@ func TestVerifyWaitsForAWholeWindow(t *testing.T) {
 		time.Sleep(55 * time.Second)
 		ctx, interrupt := context.WithTimeout(t.Context(), time.Second)
 		defer interrupt()
-		if status := run(ctx, []string{"verify", "create_post"}, session{guards: limits.All, out: io.Discard, err: io.Discard}); status != interrupted {
+		if status := run(ctx, []string{"verify", "create_post"}, session{page: app.All, out: io.Discard, err: io.Discard}); status != interrupted {
 			t.Errorf("interrupted while it waits: status %d", status)
 		}
 	})

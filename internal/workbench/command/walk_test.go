@@ -10,7 +10,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/cric-talk/guards/limits"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
+	app "github.com/cric-talk/guards/limits"
 )
 
 // leaves returns every command that a person can run, by its full name, such as
@@ -21,7 +22,7 @@ func leaves(t *testing.T) map[string]*kong.Node {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fillExamples(parser.Model.Node, examples(limits.All))
+	fillExamples(parser.Model.Node, examples(cricket.All))
 	all := map[string]*kong.Node{}
 	for _, leaf := range parser.Model.Leaves(true) {
 		name := strings.TrimPrefix(leaf.Path(), "guards ")
@@ -79,11 +80,11 @@ func TestHintsNameOnlyFlagsThatTheCommandHas(t *testing.T) {
 				case name == "serve" && extra != " --store dynamodb": // it would start
 					continue
 				}
-				run(t.Context(), strings.Fields(line), session{guards: limits.All, out: io.Discard, err: &log, now: atPinned})
+				run(t.Context(), strings.Fields(line), session{page: app.All, out: io.Discard, err: &log, now: atPinned})
 			}
 		}
 		if name != "serve" && name != "generate" { // they would start, or write
-			run(t.Context(), strings.Fields(name), session{guards: limits.All, out: io.Discard, err: &log, now: atPinned})
+			run(t.Context(), strings.Fields(name), session{page: app.All, out: io.Discard, err: &log, now: atPinned})
 		}
 		checkHints(t, all, name, log.String())
 		for line := range strings.Lines(node.Detail) {

@@ -8,20 +8,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/lambdafn"
 	"github.com/cric-talk/guards/internal/limits"
-	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/workbench/console"
 )
 
 // ofContent starts a rig of guards with a group, and one with slots.
 func ofContent(t *testing.T) *rig {
 	t.Helper()
-	guards, err := limits.Guards{
-		{Name: "posts-guard", Message: "m", Activities: []limits.Activity{{Name: "create_post", Limit: policy.Must("posts: 10/1m, writes: 40/1h cost 2"), Group: "content"}}},
-		{Name: "comments-guard", Message: "m", Activities: []limits.Activity{{Name: "add_comment", Limit: policy.Must("writes: 40/1h"), Group: "content"}}},
-		{Name: "exports-guard", Message: "m", Activities: []limits.Activity{{Name: "export", Limit: policy.Must("log 3/10m"), Hold: true}}},
-	}.Link()
+	guards, err := limits.Link([]guards.Guard{
+		{Name: "posts-guard", Message: "m", Activities: []guards.Activity{{Name: "create_post", Limit: "posts: 10/1m, writes: 40/1h cost 2", Group: "content"}}},
+		{Name: "comments-guard", Message: "m", Activities: []guards.Activity{{Name: "add_comment", Limit: "writes: 40/1h", Group: "content"}}},
+		{Name: "exports-guard", Message: "m", Activities: []guards.Activity{{Name: "export", Limit: "log 3/10m", Hold: true}}},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,9 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/lambdafn"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 	"github.com/cric-talk/guards/internal/workbench/console"
 )
 
@@ -45,14 +47,11 @@ func (r *rig) untilHeld() (left int, until string) {
 // A window of a busy prepaid limit shows what the guard holds. Without the table, it hands out
 // exactly that before it decides alone.
 func TestLeasesOnThePage(t *testing.T) {
-	for _, activity := range []limits.Activity{
-		{Name: "call", Limit: policy.Must("2000/1m prepaid")},
-		{Name: "call", Limit: policy.Must("calls: 2000/1m prepaid"), Group: "api"},
+	for _, activity := range []guards.Activity{
+		{Name: "call", Limit: "2000/1m prepaid"},
+		{Name: "call", Limit: "calls: 2000/1m prepaid", Group: "api"},
 	} {
-		guards, err := limits.Guards{{Name: "api-guard", Message: "m", Activities: []limits.Activity{activity}}}.Link()
-		if err != nil {
-			t.Fatal(err)
-		}
+		guards := cricket.Link(guards.Guard{Name: "api-guard", Message: "m", Activities: []guards.Activity{activity}})
 		r := start(t, 0, func(c *console.Console, _ *lambdafn.Settings) { c.Guards = guards })
 		for range 50 {
 			r.app("api-guard", call)

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/cric-talk/guards/internal/lambdafn"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 	"github.com/cric-talk/guards/internal/workbench/console"
-	"github.com/cric-talk/guards/limits"
 )
 
 // The page makes sense without JavaScript: it has all guards and limits, and
@@ -17,7 +17,7 @@ import (
 func TestThePageAsServedHasGuardsLimitsAndAnswers(t *testing.T) {
 	r := start(t, 0, nil)
 	empty := html.UnescapeString(r.get("/"))
-	for _, g := range limits.All {
+	for _, g := range cricket.All {
 		for _, a := range g.Activities {
 			row := "<td>" + a.Name + `</td><td class="code">unlimited</td>`
 			if !a.Unlimited {

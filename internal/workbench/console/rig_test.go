@@ -15,9 +15,9 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 	"github.com/cric-talk/guards/internal/testkit"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 	"github.com/cric-talk/guards/internal/workbench/console"
 	"github.com/cric-talk/guards/internal/workbench/invokeapi"
-	"github.com/cric-talk/guards/limits"
 )
 
 // A rig is a console in front of all guards, which count in memory.
@@ -64,7 +64,7 @@ func start(t *testing.T, after time.Duration, change func(*console.Console, *lam
 	server := httptest.NewUnstartedServer(nil)
 	r := &rig{t: t, store: &store{Store: new(memstore.Store)}}
 	r.page = &console.Console{
-		Guards: limits.All, Address: server.Listener.Addr().String(), CountsIn: "memory",
+		Guards: cricket.All, Address: server.Listener.Addr().String(), CountsIn: "memory",
 		Clock: console.NewClock(func() time.Time { return noon.Add(after + time.Since(began)) }),
 		Wait:  func(d time.Duration) string { return fmt.Sprintf("%d s", (d+time.Second-1)/time.Second) },
 	}

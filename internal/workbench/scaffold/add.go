@@ -9,62 +9,69 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/limits"
 )
 
 // A Request describes what to add: an activity, and perhaps the guard for it.
 type Request struct {
-	Guard    string          // the guard of the activity
-	New      bool            // the guard does not exist yet
-	Activity limits.Activity // its limit is valid
+	Guard    string // the guard of the activity
+	New      bool   // the guard does not exist yet
+	Activity guards.Activity
 }
 
-// Add returns the changes that a request needs. It writes nothing.
+// Add returns the new activity and the changes that it needs. It writes nothing.
 //
 // The generated files follow from the program's guards and the addition, as a
 // program that is built afterwards would write them. So Add refuses a project
 // whose files are stale before the addition: the program may be older than
 // limits.go.
-func (p *Project) Add(r Request) ([]Change, error) {
+func (p *Project) Add(r Request) (a limits.Activity, changes []Change, err error) {
 	if err := p.check(r); err != nil {
-		return nil, err
+		return a, nil, err
 	}
 	stale, err := p.Stale()
 	if err == nil && len(stale) > 0 {
 		err = fmt.Errorf("%s does not follow from the limits of this program: run go run ./cmd/guards generate, then go run ./cmd/guards new", stale[0].File)
 	}
 	if err != nil {
-		return nil, err
+		return a, nil, err
 	}
-	page, err1 := parse(p.root.FS(), limitsFile)
-	promises, err2 := parse(p.root.FS(), promisesFile)
-	if err := errors.Join(err1, err2); err != nil {
-		return nil, err
+	file, err := parse(p.root.FS(), limitsFile)
+	if err != nil {
+		return a, nil, err
 	}
-	guards := slices.Clone(p.guards)
-	var e edits
-	g, _ := guards.Named(r.Guard)
-	g.Activities = append(slices.Clone(g.Activities), r.Activity)
+	page := slices.Clone(p.page)
+	i := slices.IndexFunc(page, func(g guards.Guard) bool { return g.Name == r.Guard })
 	if r.New {
-		_, queued := guards.Queued()
-		g.DelayedQueue = r.Activity.Limit.Queues() && !queued
-		g.Name, g.Message = r.Guard, cmp.Or(literal(page.value("tooMany")), tooMany)
-		guards = append(guards, g)
-		e.add(p.withGuard(page, g))
+		i = len(page)
+		page = append(page, guards.Guard{Name: r.Guard, Message: cmp.Or(literal(file.value("tooMany")), tooMany)})
+	}
+	page[i].Activities = append(slices.Clone(page[i].Activities), r.Activity)
+	all, err := limits.Link(page)
+	if err != nil {
+		return a, nil, err
+	}
+	g := all[i]
+	a = g.Activities[len(g.Activities)-1]
+	if _, queued := all.Queued(); r.New && !queued {
+		g.DelayedQueue = a.Limit.Queues()
+		all[i] = g
+	}
+	var e edits
+	if r.New {
+		e.add(p.withGuard(file, g))
 	} else {
-		guards[slices.IndexFunc(guards, func(other limits.Guard) bool { return other.Name == g.Name })] = g
-		e.add(page.withActivity(g.Name, r.Activity))
+		e.add(file.withActivity(g.Name, a))
 	}
-	e.add(promises.withPromise(g, r.Activity))
-	e.add(p.changelog(r))
+	e.add(p.changelog(g, a))
 	if e.err != nil {
-		return nil, e.err
+		return a, nil, e.err
 	}
-	stale, err = Stale(p.root.FS(), guards)
-	return append(e.changes, stale...), err
+	stale, err = Stale(p.root.FS(), all)
+	return a, append(e.changes, stale...), err
 }
 
 // edits collects changes and errors.
@@ -100,7 +107,7 @@ func validName(guard string) error {
 // check refuses a request that does not fit the guards.
 func (p *Project) check(r Request) error {
 	if other, _, taken := p.guards.Activity(r.Activity.Name); taken {
-		return fmt.Errorf("%s is already an activity of %s; to change its limit, edit %s and %s", r.Activity.Name, other.Name, limitsFile, promisesFile)
+		return fmt.Errorf("%s is already an activity of %s; to change its limit, edit %s", r.Activity.Name, other.Name, limitsFile)
 	}
 	_, exists := p.guards.Named(r.Guard)
 	switch {
@@ -109,10 +116,7 @@ func (p *Project) check(r Request) error {
 	case !r.New && !exists:
 		return fmt.Errorf("there is no guard %q", r.Guard)
 	}
-	if err := validName(r.Guard); err != nil {
-		return err
-	}
-	return limits.Guard{Name: r.Guard, Message: "m", Activities: []limits.Activity{r.Activity}}.Validate()
+	return validName(r.Guard)
 }
 
 // withGuard returns limits.go with one more guard.
@@ -157,51 +161,16 @@ func (s *source) withActivity(guard string, a limits.Activity) (Change, error) {
 	return s.change(fmt.Sprintf("%s of %s: %s", a.Name, guard, limitsOf(a)), s.element(list, line(a)))
 }
 
-// withPromise returns limits_test.go with one more row in its table of limits.
-func (s *source) withPromise(g limits.Guard, a limits.Activity) (Change, error) {
-	table, _ := s.value("promised").(*ast.CompositeLit)
-	if table == nil {
-		return Change{}, fmt.Errorf("%s has no table named promised", s.name)
-	}
-	unknown := ""
-	switch {
-	case a.Group != "" && lacks(table, "group") || a.Hold && lacks(table, "hold"):
-		unknown = "groups and Hold"
-	case len(a.Subjects) > 0 && lacks(table, "subjects"):
-		unknown = "subjects"
-	}
-	if unknown != "" {
-		return Change{}, fmt.Errorf("%s does not know %s: take the file of a project that guards init makes now, and put your rows into it", s.name, unknown)
-	}
-	return s.change("the promise "+a.Name+": "+limitsOf(a), s.element(table, promise(s.named(g.Message), g, a)))
-}
-
-// promise returns an activity as limits_test.go writes it. Message is as in value.
-func promise(message string, g limits.Guard, a limits.Activity) string {
-	text := fmt.Sprintf("{guard: %q, message: %s, activities: %q, limit: %q", g.Name, message, a.Name, a.Limit.String())
-	if len(a.Tiers) > 0 {
-		text += ", tiers: map[string]string{" + pairs(a.Tiers, "%q") + "}"
-	}
-	if len(a.Subjects) > 0 {
-		var subjects []string
-		for _, s := range a.Subjects {
-			subjects = append(subjects, strconv.Quote(subjectText(s, "")))
-		}
-		text += ", subjects: []string{" + strings.Join(subjects, ", ") + "}"
-	}
-	return text + marks(a, "group", "hold") + "}"
-}
-
 // line returns an activity as limits.go writes it.
 func line(a limits.Activity) string {
-	text := fmt.Sprintf("{Name: %q, Limit: guards.Limit(%q)", a.Name, a.Limit.String())
+	text := fmt.Sprintf("{Name: %q, Limit: %q", a.Name, a.Limit.String())
 	if len(a.Tiers) > 0 {
-		text += ", Tiers: guards.Tiers{" + pairs(a.Tiers, "guards.Limit(%q)") + "}"
+		text += ", Tiers: guards.Tiers{" + pairs(a.Tiers) + "}"
 	}
 	if len(a.Subjects) > 0 {
 		var subjects []string
 		for _, s := range a.Subjects {
-			one := fmt.Sprintf("{Name: %q, Limit: guards.Limit(%q)", s.Name, s.Limit.String())
+			one := fmt.Sprintf("{Name: %q, Limit: %q", s.Name, s.Limit.String())
 			if s.Optional {
 				one += ", Optional: true"
 			}
@@ -209,25 +178,20 @@ func line(a limits.Activity) string {
 		}
 		text += ", Subjects: []guards.Subject{" + strings.Join(subjects, ", ") + "}"
 	}
-	return text + marks(a, "Group", "Hold") + "}"
-}
-
-// marks returns the group of an activity and that it holds, as fields with these names.
-func marks(a limits.Activity, group, hold string) (text string) {
 	if a.Group != "" {
-		text = fmt.Sprintf(", %s: %q", group, a.Group)
+		text += fmt.Sprintf(", Group: %q", a.Group)
 	}
 	if a.Hold {
-		text += fmt.Sprintf(", %s: true", hold)
+		text += ", Hold: true"
 	}
-	return text
+	return text + "}"
 }
 
-// pairs returns the tiers as pairs of a map, each limit in a format.
-func pairs(tiers limits.Tiers, format string) string {
+// pairs returns the tiers as pairs of a map.
+func pairs(tiers limits.Tiers) string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(tiers)) {
-		all = append(all, strconv.Quote(name)+": "+fmt.Sprintf(format, tiers[name].String()))
+		all = append(all, fmt.Sprintf("%q: %q", name, tiers[name]))
 	}
 	return strings.Join(all, ", ")
 }
@@ -265,19 +229,19 @@ func freeName(guard string, used map[string]bool) string {
 }
 
 // changelog returns the changelog with an entry about the addition.
-func (p *Project) changelog(r Request) (Change, error) {
-	entry := fmt.Sprintf("- **`%s`** is a new activity of `%s`. Its limit is `%s`.\n", r.Activity.Name, r.Guard, r.Activity.Limit)
-	if r.New {
-		entry = fmt.Sprintf("- **`%s`** is a new guard. Its activity is `%s`, with the limit `%s`.\n", r.Guard, r.Activity.Name, r.Activity.Limit)
+func (p *Project) changelog(g limits.Guard, a limits.Activity) (Change, error) {
+	entry := fmt.Sprintf("- **`%s`** is a new activity of `%s`. Its limit is `%s`.\n", a.Name, g.Name, a.Limit)
+	if len(g.Activities) == 1 {
+		entry = fmt.Sprintf("- **`%s`** is a new guard. Its activity is `%s`, with the limit `%s`.\n", g.Name, a.Name, a.Limit)
 	}
-	if r.Activity.Group != "" {
-		entry = strings.TrimSuffix(entry, "\n") + fmt.Sprintf(" It counts in the group `%s`.\n", r.Activity.Group)
+	if a.Group != "" {
+		entry = strings.TrimSuffix(entry, "\n") + fmt.Sprintf(" It counts in the group `%s`.\n", a.Group)
 	}
-	if len(r.Activity.Tiers) > 0 {
-		entry = strings.TrimSuffix(entry, "\n") + " Its tiers have other limits: " + Tiers(r.Activity, "`") + ".\n"
+	if len(a.Tiers) > 0 {
+		entry = strings.TrimSuffix(entry, "\n") + " Its tiers have other limits: " + Tiers(a, "`") + ".\n"
 	}
-	if len(r.Activity.Subjects) > 0 {
-		entry = strings.TrimSuffix(entry, "\n") + " It counts for others, too: " + Subjects(r.Activity, "`") + ".\n"
+	if len(a.Subjects) > 0 {
+		entry = strings.TrimSuffix(entry, "\n") + " It counts for others, too: " + Subjects(a, "`") + ".\n"
 	}
 	text, err := p.read(changelog)
 	if errors.Is(err, fs.ErrNotExist) {

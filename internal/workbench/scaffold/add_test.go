@@ -10,16 +10,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/cric-talk/guards/internal/limits"
-	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 	app "github.com/cric-talk/guards/limits"
 )
 
 const root = "../../.."
 
-func open(t *testing.T, folder string, guards limits.Guards) *Project {
+func open(t *testing.T, folder string, page []guards.Guard) *Project {
 	t.Helper()
-	p, err := Open(folder, guards)
+	p, err := Open(folder, page)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,19 +27,19 @@ func open(t *testing.T, folder string, guards limits.Guards) *Project {
 	return p
 }
 
-func upload(text string) limits.Activity {
-	return limits.Activity{Name: "untaken_activity", Limit: policy.Must(text)}
+func upload(limit guards.Limit) guards.Activity {
+	return guards.Activity{Name: "untaken_activity", Limit: limit}
 }
 
 // Each part of a new activity is in each file that lists activities.
 func TestAddChangesEachFile(t *testing.T) {
 	limited, grouped, shared := upload("minute: 5/1m, day: 50/1d"), upload("posts: 10/1m, writes: 100/1h cost 2"), upload("10/1m")
-	limited.Tiers = limits.Tiers{"premium": policy.Must("minute: 10/1m, day: 99/1d"), "basic": policy.Must("minute: 1/1m, day: 2/1d")}
+	limited.Tiers = guards.Tiers{"premium": "minute: 10/1m, day: 99/1d", "basic": "minute: 1/1m, day: 2/1d"}
 	grouped.Group, grouped.Hold = "content", true
-	shared.Subjects = []limits.Subject{{Name: "room", Limit: policy.Must("600/1m")}, {Name: "tenant", Limit: policy.Must("minute: 50/1m, day: 1000/day"), Optional: true}}
+	shared.Subjects = []guards.Subject{{Name: "room", Limit: "600/1m"}, {Name: "tenant", Limit: "minute: 50/1m, day: 1000/day", Optional: true}}
 	lists := []string{"activities/activities.go", "activities/activities.json", "activities/activities.py", "activities/activities.ts"}
-	existing := slices.Concat([]string{limitsFile, promisesFile, changelog, "docs/limits.md"}, lists)
-	added := slices.Concat([]string{limitsFile, promisesFile, changelog, templateFile, "docs/limits.md"}, lists, []string{"functions/web2-album-guard/main.go", "functions/web2-album-guard/event.json"})
+	existing := slices.Concat([]string{limitsFile, changelog, "docs/limits.md"}, lists)
+	added := slices.Concat([]string{limitsFile, changelog, templateFile, "docs/limits.md"}, lists, []string{"functions/web2-album-guard/main.go", "functions/web2-album-guard/event.json"})
 	for _, tt := range []struct {
 		r       Request
 		changed []string
@@ -47,36 +47,33 @@ func TestAddChangesEachFile(t *testing.T) {
 	}{
 		{Request{"web2-album-guard", true, limited}, added, map[string]string{
 			limitsFile: "\tWeb2Album = guards.Guard{\n\t\tName:    \"web2-album-guard\",\n\t\tMessage: tooMany,\n" +
-				"\t\tActivities: []guards.Activity{\n\t\t\t{Name: \"untaken_activity\", Limit: guards.Limit(\"minute: 5/1m, day: 50/1d\"), Tiers: guards.Tiers{" +
-				"\"basic\": guards.Limit(\"minute: 1/1m, day: 2/1d\"), \"premium\": guards.Limit(\"minute: 10/1m, day: 99/1d\")}},\n\t\t},\n\t}\n",
-			promisesFile: "\t{guard: \"web2-album-guard\", message: long, activities: \"untaken_activity\", limit: \"minute: 5/1m, day: 50/1d\", tiers: map[string]string{\"basic\": \"minute: 1/1m, day: 2/1d\", \"premium\": \"minute: 10/1m, day: 99/1d\"}},\n}\n",
-			changelog:    "\n### Added\n\n- **`web2-album-guard`** is a new guard.", templateFile: "\n  Web2AlbumGuardFunction:\n",
+				"\t\tActivities: []guards.Activity{\n\t\t\t{Name: \"untaken_activity\", Limit: \"minute: 5/1m, day: 50/1d\", Tiers: guards.Tiers{" +
+				"\"basic\": \"minute: 1/1m, day: 2/1d\", \"premium\": \"minute: 10/1m, day: 99/1d\"}},\n\t\t},\n\t}\n",
+			changelog: "\n### Added\n\n- **`web2-album-guard`** is a new guard.", templateFile: "\n  Web2AlbumGuardFunction:\n",
 			"functions/web2-album-guard/main.go":    "func main() { function.Start(limits.All, \"web2-album-guard\") }\n",
 			"functions/web2-album-guard/event.json": `{"userId": "u1", "activity": "untaken_activity"}`,
 		}},
 		{Request{"posts-guard", false, upload("5/1m")}, existing, map[string]string{ // the last activity has one line
-			limitsFile: "\t\t\t{Name: \"view\", Unlimited: true},\n\t\t\t{Name: \"untaken_activity\", Limit: guards.Limit(\"5/1m\")},\n\t\t},\n",
+			limitsFile: "\t\t\t{Name: \"view\", Unlimited: true},\n\t\t\t{Name: \"untaken_activity\", Limit: \"5/1m\"},\n\t\t},\n",
 		}},
 		{Request{"chat-guard", false, upload("5/1m")}, existing, map[string]string{ // it has several
-			limitsFile: "burst 3 keep 1h\")},\n\t\t\t},\n\t\t\t{Name: \"untaken_activity\", Limit: guards.Limit(\"5/1m\")},\n\t\t},\n",
+			limitsFile: "burst 3 keep 1h\"},\n\t\t\t},\n\t\t\t{Name: \"untaken_activity\", Limit: \"5/1m\"},\n\t\t},\n",
 		}},
 		{Request{"posts-guard", false, grouped}, existing, map[string]string{
-			limitsFile:       "Limit: guards.Limit(\"posts: 10/1m, writes: 100/1h cost 2\"), Group: \"content\", Hold: true},\n",
-			promisesFile:     "{guard: \"posts-guard\", message: short, activities: \"untaken_activity\", limit: \"posts: 10/1m, writes: 100/1h cost 2\", group: \"content\", hold: true},\n",
+			limitsFile:       "Limit: \"posts: 10/1m, writes: 100/1h cost 2\", Group: \"content\", Hold: true},\n",
 			"docs/limits.md": "| `posts: 10/1m, writes: 100/1h cost 2`, group `content`, hold |",
 			changelog:        "Its limit is `posts: 10/1m, writes: 100/1h cost 2`. It counts in the group `content`.\n",
 		}},
 		{Request{"web2-album-guard", true, shared}, added, map[string]string{
-			limitsFile: "Limit: guards.Limit(\"10/1m\"), Subjects: []guards.Subject{{Name: \"room\", Limit: guards.Limit(\"600/1m\")}, " +
-				"{Name: \"tenant\", Limit: guards.Limit(\"minute: 50/1m, day: 1000/day\"), Optional: true}}},\n",
-			promisesFile:                            "limit: \"10/1m\", subjects: []string{\"room 600/1m\", \"optional tenant minute: 50/1m, day: 1000/day\"}},\n",
+			limitsFile: "Limit: \"10/1m\", Subjects: []guards.Subject{{Name: \"room\", Limit: \"600/1m\"}, " +
+				"{Name: \"tenant\", Limit: \"minute: 50/1m, day: 1000/day\", Optional: true}}},\n",
 			"docs/limits.md":                        "| `10/1m`, room `600/1m`, optional tenant `minute: 50/1m, day: 1000/day` |",
 			changelog:                               "with the limit `10/1m`. It counts for others, too: room `600/1m`, optional tenant `minute: 50/1m, day: 1000/day`.\n",
 			"functions/web2-album-guard/event.json": `{"userId": "u1", "activity": "untaken_activity", "subjects": {"room": "room1", "tenant": "tenant1"}}`,
 			"activities/activities.ts":              `untaken_activity: { guard: "web2-album-guard", subjects: ["room", "tenant?"] },`,
 		}},
 	} {
-		changes, err := open(t, ".", app.All).Add(tt.r) // a folder of the checkout will do
+		_, changes, err := open(t, ".", app.All).Add(tt.r) // a folder of the checkout will do
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,8 +90,8 @@ func TestAddChangesEachFile(t *testing.T) {
 
 // More mistakes are in the scripts new.txtar and init.txtar.
 func TestAddRefuses(t *testing.T) {
-	four, held := upload("10/1m"), upload("100/1h")
-	four.Subjects, held.Hold = make([]limits.Subject, 4), true
+	four := upload("10/1m")
+	four.Subjects = make([]guards.Subject, 4)
 	for want, r := range map[string]Request{
 		"want at most 43":                            {strings.Repeat("a", 38) + "-guard", true, upload("5/1m")},
 		`guard is "x-ray-guard", want words of`:      {"x-ray-guard", true, upload("5/1m")}, // the Makefile would look for functions/xray-guard
@@ -102,30 +99,21 @@ func TestAddRefuses(t *testing.T) {
 		`there is no guard "untaken-guard"`:          {"untaken-guard", false, upload("5/1m")},
 		"it has 4 subjects, want at most 3":          {"posts-guard", false, four},
 	} {
-		if changes, err := open(t, root, app.All).Add(r); err == nil || !strings.Contains(err.Error(), want) {
+		if _, changes, err := open(t, root, app.All).Add(r); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %q, %v, want the error %s", r, names(changes), err, want)
 		}
 	}
-	early := "package limits\nvar promised = []struct{ guard, label string }{}\n"
-	p := open(t, small(t, "package limits\nvar Maps = Guard{Name: \"maps-guard\", Activities: []Activity{{Name: \"move_map\"}}}\n", early), mapsOnly)
-	const want = "limits/limits_test.go does not know groups and Hold: take the file of a project that guards init makes now"
-	if _, err := p.Add(Request{"maps-guard", false, held}); err == nil || !strings.HasPrefix(err.Error(), want) {
-		t.Errorf("an early project: %v, want %s", err, want)
-	}
 }
 
-var mapsOnly = limits.Guards{{Name: "maps-guard", Message: "m", Activities: []limits.Activity{{Name: "move_map", Limit: policy.Must("5/1m")}}}}
+var mapsOnly = []guards.Guard{{Name: "maps-guard", Message: "m", Activities: []guards.Activity{{Name: "move_map", Limit: "5/1m"}}}}
 
-// table is a limits_test.go whose rows have a type of another file.
-const table = "package limits\nvar promised = []row{}\n"
-
-// small makes a small project whose limits.go and limits_test.go have these
-// texts. Its generated files follow from mapsOnly.
-func small(t *testing.T, page, promises string) (dir string) {
+// small makes a small project whose limits.go has this text. Its generated files follow
+// from mapsOnly.
+func small(t *testing.T, page string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	texts := after(t, folder(), mapsOnly)
-	maps.Copy(texts, map[string]string{"go.mod": "module m\n", "limits/limits.go": page, "limits/limits_test.go": promises, "limits/names.go": "package limits\n\nconst maps = \"maps-guard\"\n", "CHANGELOG.md": ""})
+	texts := after(t, folder(), cricket.Link(mapsOnly...))
+	maps.Copy(texts, map[string]string{"go.mod": "module m\n", "limits/limits.go": page, "limits/names.go": "package limits\n\nconst maps = \"maps-guard\"\n", "CHANGELOG.md": ""})
 	for name, text := range texts {
 		if err := os.MkdirAll(filepath.Dir(dir+"/"+name), 0o700); err != nil {
 			t.Fatal(err)
@@ -143,21 +131,20 @@ func TestAddNamesWhatItCannotRead(t *testing.T) {
 	photos := Request{Guard: "photos-guard", New: true, Activity: upload("5/1m")}
 	more := Request{Guard: "maps-guard", Activity: upload("5/1m")}
 	for _, tt := range []struct {
-		page, promises string
-		r              Request
-		want           string
+		page string
+		r    Request
+		want string
 	}{
-		{head, table, photos, "limits/limits.go has no list All of variables"},
-		{head + "var All = list(Maps)\n", table, photos, "has no list All of variables"},
-		{head + "var All = []Guard{{}}\n", table, photos, "the last guard of All is no variable of this file"},
-		{head + "var All = []Guard{Maps}\n", table, photos, "the last guard of All is no variable of this file"},
-		{head + "var (Maps = Guard{}; All = []Guard{Maps})\n", table, photos, "limits/limits.go has a form that guards new can't change: "}, // all in one line
-		{head, table, more, `limits/limits.go has no guard with the Name "maps-guard" and a list of Activities`},
-		{head + "var Maps = Guard{Name: \"maps-guard\", Activities: list}\n", table, more, "and a list of Activities"},
-		{head + "var Maps = Guard{Name: \"maps-guard\", Activities: []Activity{}}\n", head, more, "limits/limits_test.go has no table named promised"},
+		{head, photos, "limits/limits.go has no list All of variables"},
+		{head + "var All = list(Maps)\n", photos, "has no list All of variables"},
+		{head + "var All = []Guard{{}}\n", photos, "the last guard of All is no variable of this file"},
+		{head + "var All = []Guard{Maps}\n", photos, "the last guard of All is no variable of this file"},
+		{head + "var (Maps = Guard{}; All = []Guard{Maps})\n", photos, "limits/limits.go has a form that guards new can't change: "}, // all in one line
+		{head, more, `limits/limits.go has no guard with the Name "maps-guard" and a list of Activities`},
+		{head + "var Maps = Guard{Name: \"maps-guard\", Activities: list}\n", more, "and a list of Activities"},
 	} {
-		p := open(t, small(t, tt.page, tt.promises), mapsOnly)
-		if _, err := p.Add(tt.r); err == nil || !strings.Contains(err.Error(), tt.want) {
+		p := open(t, small(t, tt.page), mapsOnly)
+		if _, _, err := p.Add(tt.r); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%q: %v, want an error with %s", tt.page, err, tt.want)
 		}
 	}
@@ -165,8 +152,8 @@ func TestAddNamesWhatItCannotRead(t *testing.T) {
 
 func TestAGuardIsAddedToVariablesOfEitherForm(t *testing.T) {
 	for _, page := range []string{"var Maps = Guard{}\n\nvar All = []Guard{Maps}\n", "var (\n\tMaps = Guard{}\n)\n\nvar All = []Guard{Maps}\n"} {
-		p := open(t, small(t, "package limits\n\n"+page, "package limits\n\nvar promised = []row{}\n"), mapsOnly)
-		changes, err := p.Add(Request{Guard: "photos-guard", New: true, Activity: upload("5/1m")})
+		p := open(t, small(t, "package limits\n\n"+page), mapsOnly)
+		_, changes, err := p.Add(Request{Guard: "photos-guard", New: true, Activity: upload("5/1m")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -198,7 +185,7 @@ func names(changes []Change) (files []string) {
 
 // A file in the place of a folder makes the last change fail.
 func TestWritePutsBackWhatItWrote(t *testing.T) {
-	p := open(t, small(t, "package limits\n", ""), mapsOnly)
+	p := open(t, small(t, "package limits\n"), mapsOnly)
 	changes := []Change{
 		{File: "limits/limits.go", Before: "package limits\n", After: "new"}, {File: "functions/a/main.go", New: true, After: "new"}, {File: "go.mod/b", New: true},
 	}

@@ -52,12 +52,10 @@ type Change struct {
 }
 
 // Stale returns a change for each file of a folder that does not say what follows
-// from the guards: documents, missing functions, and functions whose guard is gone. It returns an error for a
-// mistake in the guards, and for a function that does not fit them. It writes nothing.
+// from the guards: documents, missing functions, and functions whose guard is gone. It returns
+// an error for a guard whose name the template can't have, and for a function that does not fit
+// the guards. It writes nothing.
 func Stale(folder fs.FS, guards limits.Guards) (changes []Change, err error) {
-	if err := guards.Validate(); err != nil {
-		return nil, err
-	}
 	for _, g := range guards {
 		if err := validName(g.Name); err != nil {
 			return nil, err
@@ -75,6 +73,11 @@ func Stale(folder fs.FS, guards limits.Guards) (changes []Change, err error) {
 		if c.After != c.Before {
 			changes = append(changes, c)
 		}
+	}
+	if c, err := withValidation(folder); err != nil {
+		return nil, err
+	} else if c.File != "" {
+		changes = append(changes, c)
 	}
 	functions, err := missing(folder, functionsOf(guards))
 	return append(changes, functions...), err

@@ -9,30 +9,31 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/limits"
-	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
-var some = limits.Guards{
-	{Name: "photos-guard", Message: "m", Description: `Limits: "how" # fast`, MemorySize: 512, Activities: []limits.Activity{
-		{Name: "upload_photo", Limit: policy.Must("5/1m"), Tiers: limits.Tiers{"pro": policy.Must("9/1m"), "free": policy.Must("2/1m")}},
+var some = cricket.Link([]guards.Guard{
+	{Name: "photos-guard", Message: "m", Description: `Limits: "how" # fast`, MemorySize: 512, Activities: []guards.Activity{
+		{Name: "upload_photo", Limit: "5/1m", Tiers: guards.Tiers{"pro": "9/1m", "free": "2/1m"}},
 		{Name: "view_photo", Unlimited: true},
-		{Name: "rate_photo", Limit: policy.Must("minute: 5/1m, day: 9/1d")},
-		{Name: "tag_photo", Limit: policy.Must("writes: 9/1d"), Group: "work"},
-		{Name: "name_photo", Limit: policy.Must("writes: 9/1d"), Group: "work"},
-		{Name: "show_photo", Limit: policy.Must("writes: 9/1d"), Group: "work", Hold: true},
-		{Name: "share_photo", Limit: policy.Must("5/1m"), Subjects: []limits.Subject{
-			{Name: "room", Limit: policy.Must("600/1m"), Tiers: limits.Tiers{"pro": policy.Must("900/1m")}},
-			{Name: "tenant", Limit: policy.Must("minute: 50/1m, day: 99/day"), Optional: true},
+		{Name: "rate_photo", Limit: "minute: 5/1m, day: 9/1d"},
+		{Name: "tag_photo", Limit: "writes: 9/1d", Group: "work"},
+		{Name: "name_photo", Limit: "writes: 9/1d", Group: "work"},
+		{Name: "show_photo", Limit: "writes: 9/1d", Group: "work", Hold: true},
+		{Name: "share_photo", Limit: "5/1m", Subjects: []guards.Subject{
+			{Name: "room", Limit: "600/1m", Tiers: guards.Tiers{"pro": "900/1m"}},
+			{Name: "tenant", Limit: "minute: 50/1m, day: 99/day", Optional: true},
 		}},
-		{Name: "print_photo", Limit: policy.Must("5/1m"), Subjects: []limits.Subject{{Name: "room", Limit: policy.Must("600/1m")}}},
-		{Name: "crop_photo", Limit: policy.Must("5/1m"), Subjects: []limits.Subject{{Name: "room", Limit: policy.Must("600/1m")}}},
+		{Name: "print_photo", Limit: "5/1m", Subjects: []guards.Subject{{Name: "room", Limit: "600/1m"}}},
+		{Name: "crop_photo", Limit: "5/1m", Subjects: []guards.Subject{{Name: "room", Limit: "600/1m"}}},
 	}},
-	{Name: "maps-guard", Message: "m", DelayedQueue: true, Activities: []limits.Activity{
-		{Name: "move_map", Limit: policy.Must("reservoir 5/2500ms ahead 1m")},
-		{Name: "zoom_map", Limit: policy.Must("reservoir 5/2500ms ahead 1m")},
+	{Name: "maps-guard", Message: "m", DelayedQueue: true, Activities: []guards.Activity{
+		{Name: "move_map", Limit: "reservoir 5/2500ms ahead 1m"},
+		{Name: "zoom_map", Limit: "reservoir 5/2500ms ahead 1m"},
 	}},
-}
+}...)
 
 // folder returns a project whose files have empty parts, and text outside them.
 func folder() fstest.MapFS {
@@ -109,7 +110,7 @@ func TestListsOfActivities(t *testing.T) {
 			}
 		}
 	}
-	unlimited := limits.Guards{{Name: "maps-guard", Message: "m", Activities: []limits.Activity{{Name: "move_map", Unlimited: true}}}} // needs no package time
+	unlimited := cricket.Link(guards.Guard{Name: "maps-guard", Message: "m", Activities: []guards.Activity{{Name: "move_map", Unlimited: true}}}) // needs no package time
 	for _, list := range []string{got["activities/activities.go"], after(t, folder(), unlimited)["activities/activities.go"]} {
 		if formatted, err := format.Source([]byte(list)); err != nil || string(formatted) != list {
 			t.Errorf("the list for Go is not in the form of gofmt: %v\n%s", err, list)
@@ -120,11 +121,11 @@ func TestListsOfActivities(t *testing.T) {
 // The windows of a calendar have a length in the lists only if all of them are equally
 // long.
 func TestListsLeaveOutWindowsThatDifferInLength(t *testing.T) {
-	for limit, want := range map[string]string{
+	for limit, want := range map[guards.Limit]string{
 		"9/day": ", \"window\": 86400", "9/week": ", \"window\": 604800", "9/day in UTC": ", \"window\": 86400", "9/1d": ", \"window\": 86400",
 		"9/month": "", "9/day in Europe/Berlin": "", "9/week in Europe/Berlin": "", "9/month in UTC": "",
 	} {
-		guards := limits.Guards{{Name: "maps-guard", Message: "m", Activities: []limits.Activity{{Name: "move_map", Limit: policy.Must(limit)}}}}
+		guards := cricket.Link(guards.Guard{Name: "maps-guard", Message: "m", Activities: []guards.Activity{{Name: "move_map", Limit: limit}}})
 		list := after(t, folder(), guards)["activities/activities.json"]
 		if line := `  "move_map": {"guard": "maps-guard"` + want + "}"; !strings.Contains(list, "\n"+line+"\n") {
 			t.Errorf("%s: the list lacks %s:\n%s", limit, line, list)
@@ -161,13 +162,9 @@ func TestStaleRefuses(t *testing.T) {
 			t.Errorf("%s: %v, want %s", tt.file, err, tt.want)
 		}
 	}
-	for want, g := range map[string]limits.Guard{
-		"that end in -guard, such as photos-guard": {Name: "x-ray-guard", Message: "m", Activities: some[0].Activities},
-		"needs a name, a message and activities":   {Name: "photos-guard"},
-	} {
-		if _, err := Stale(folder(), limits.Guards{g}); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %s", g.Name, err, want)
-		}
+	const want = "that end in -guard, such as photos-guard"
+	if _, err := Stale(folder(), limits.Guards{{Name: "x-ray-guard", Message: "m", Activities: some[0].Activities}}); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/tools/txtar"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/limits"
 )
 
@@ -31,17 +32,21 @@ type Origin struct {
 	Replace string // a folder with the module, for a version that is not published; may be empty
 }
 
-// Init returns the files of a project of one guard with one activity. Name is the
+// Init returns the activity of a project of one guard with one activity, and its files. Name is the
 // project's module. There is no go.sum: go mod tidy writes it.
-func Init(name string, r Request, from Origin) ([]Change, error) {
+func Init(name string, r Request, from Origin) (a limits.Activity, changes []Change, err error) {
 	if err := checkModule(name); err != nil {
-		return nil, err
+		return a, nil, err
 	}
-	g := limits.Guard{Name: r.Guard, Message: tooMany, Activities: []limits.Activity{r.Activity}, DelayedQueue: r.Activity.Limit.Queues()}
-	if err := errors.Join(validName(g.Name), g.Validate()); err != nil {
-		return nil, err
+	all, err := limits.Link([]guards.Guard{{Name: r.Guard, Message: tooMany, Activities: []guards.Activity{r.Activity}}})
+	if err := errors.Join(validName(r.Guard), err); err != nil {
+		return a, nil, err
 	}
-	return newProject(name, g, from)
+	g := all[0]
+	a = g.Activities[0]
+	g.DelayedQueue = a.Limit.Queues()
+	changes, err = newProject(name, g, from)
+	return a, changes, err
 }
 
 // Into returns the changes of a new project for a folder, which need not exist: what the
@@ -140,11 +145,11 @@ func newProject(name string, g limits.Guard, from Origin) (changes []Change, err
 	var b strings.Builder
 	err = projectText.Execute(&b, struct {
 		Origin
-		Module, Name, Stack, First, Activity, Options, Variable, Guard, Promise string
-		Refused                                                                 int64
+		Module, Name, Stack, First, Activity, Options, Variable, Guard string
+		Refused                                                        int64
 	}{
 		from, name, path.Base(name), stackName(path.Base(name)), g.Name, g.Activities[0].Name, Options(g.Activities[0]),
-		freeName(g.Name, map[string]bool{"All": true}), value("tooMany", g), promise("tooMany", g, g.Activities[0]), Refused(g.Activities[0]),
+		freeName(g.Name, map[string]bool{"All": true}), value("tooMany", g), Refused(g.Activities[0]),
 	})
 	if err != nil {
 		return nil, err
@@ -180,7 +185,7 @@ func newProject(name string, g limits.Guard, from Origin) (changes []Change, err
 var whatOf = map[string]string{
 	"go.mod":                   "the module, which requires " + Module,
 	limitsFile:                 "every guard and its limits, on one page",
-	promisesFile:               "a test of the limits",
+	testFile:                   "a test of the limits",
 	"cmd/guards/main.go":       "the command line that knows these limits",
 	templateFile:               "the stack for SAM",
 	"samconfig.toml":           "SAM's settings",

@@ -14,15 +14,14 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cric-talk/guards/internal/limits"
-	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards"
 )
 
 // Differs returns a difference between the limits of a project's folder and those of a
 // program, such as: upload_photo has the limit 50/1m there and 5/1m here. It is empty if
 // there is none, and for everything that only the compiler could tell, such as a limit that
 // a function returns. So a program that was built from the folder as it is never differs.
-func Differs(folder fs.FS, guards limits.Guards) string {
+func Differs(folder fs.FS, all []guards.Guard) string {
 	files, err := sources(folder)
 	if err != nil || !slices.ContainsFunc(files, (*source).usesGuards) {
 		return ""
@@ -32,11 +31,11 @@ func Differs(folder fs.FS, guards limits.Guards) string {
 			return ""
 		}
 	}
-	all := page(files).declared("All")
-	if all == nil {
+	list := page(files).declared("All")
+	if list == nil {
 		return ""
 	}
-	return page(files).list("", all, reflect.ValueOf(guards))
+	return page(files).list("", list, reflect.ValueOf(all))
 }
 
 // matching returns what decides by a file's name whether it is compiled.
@@ -149,13 +148,13 @@ func (p page) fields(of string, lit *ast.CompositeLit, is reflect.Value) string 
 		e := field(lit, f.Name)
 		what := ""
 		switch v := value.Interface().(type) {
-		case policy.Policy:
+		case guards.Limit:
 			what = p.limit(of, e, v)
-		case limits.Tiers:
+		case guards.Tiers:
 			what = p.tiers(of, e, v)
-		case []limits.Activity:
+		case []guards.Activity:
 			what = p.list("", e, value)
-		case []limits.Subject:
+		case []guards.Subject:
 			what = p.list(of+" ", e, value)
 		default:
 			if text, ok := p.plain(e, value); ok && text != fmt.Sprint(v) {
@@ -170,35 +169,26 @@ func (p page) fields(of string, lit *ast.CompositeLit, is reflect.Value) string 
 }
 
 // limit compares a limit, whatever the form of its text.
-func (p page) limit(of string, e ast.Expr, is policy.Policy) string {
-	there, ok := p.policy(e)
-	if !ok || there.Equal(is) {
+func (p page) limit(of string, e ast.Expr, is guards.Limit) string {
+	text, ok := p.text(p.converted(e))
+	there := guards.Limit(text)
+	if !ok && e != nil || there.String() == is.String() {
 		return ""
 	}
 	return fmt.Sprintf("%s has the limit %s there and %s here", of, cmp.Or(there.String(), "unlimited"), cmp.Or(is.String(), "unlimited"))
 }
 
-// policy returns the limit of a call of guards.Limit, and whether it is known. Without a
-// call, it is the zero Policy.
-func (p page) policy(e ast.Expr) (is policy.Policy, known bool) {
-	call, ok := p.resolve(e).(*ast.CallExpr)
-	if !ok || len(call.Args) != 1 {
-		return is, e == nil
+// converted returns what stands in the parentheses of a conversion to guards.Limit, and any
+// other expression as it is.
+func (p page) converted(e ast.Expr) ast.Expr {
+	if call, ok := p.resolve(e).(*ast.CallExpr); ok && len(call.Args) == 1 && isLimit(call.Fun) {
+		return call.Args[0]
 	}
-	f, ok := call.Fun.(*ast.SelectorExpr)
-	if !ok || f.Sel.Name != "Limit" {
-		return is, false
-	}
-	text, known := p.text(call.Args[0])
-	if from, ok := f.X.(*ast.Ident); !ok || from.Name != "guards" || !known {
-		return is, false
-	}
-	is, err := policy.Parse(text)
-	return is, err == nil
+	return e
 }
 
 // tiers compares the limits of tiers.
-func (p page) tiers(of string, e ast.Expr, is limits.Tiers) string {
+func (p page) tiers(of string, e ast.Expr, is guards.Tiers) string {
 	var names []string
 	if e != nil {
 		lit, ok := p.resolve(e).(*ast.CompositeLit)

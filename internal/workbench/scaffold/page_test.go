@@ -6,8 +6,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/cric-talk/guards/internal/limits"
-	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards"
 	app "github.com/cric-talk/guards/limits"
 )
 
@@ -35,13 +34,13 @@ var (
 var All = []guards.Guard{Maps, Photos}
 `
 
-var photosGuards = limits.Guards{
-	{Name: "photos-guard", Message: "m", MemorySize: 512, Activities: []limits.Activity{
-		{Name: "upload_photo", Limit: policy.Must("5/1m"), Tiers: limits.Tiers{"pro": policy.Must("9/1m")}},
+var photosGuards = []guards.Guard{
+	{Name: "photos-guard", Message: "m", MemorySize: 512, Activities: []guards.Activity{
+		{Name: "upload_photo", Limit: "5/1m", Tiers: guards.Tiers{"pro": "9/1m"}},
 		{Name: "view_photo", Unlimited: true},
-		{Name: "tag_photo", Limit: policy.Must("writes: 9/1d"), Group: "work", Hold: true, Subjects: []limits.Subject{{Name: "room", Limit: policy.Must("writes: 600/1d"), Optional: true}}},
+		{Name: "tag_photo", Limit: "writes: 9/1d", Group: "work", Hold: true, Subjects: []guards.Subject{{Name: "room", Limit: "writes: 600/1d", Optional: true}}},
 	}},
-	{Name: "maps-guard", Message: "m", Activities: []limits.Activity{{Name: "move_map", Limit: policy.Must("2/1m")}}},
+	{Name: "maps-guard", Message: "m", Activities: []guards.Activity{{Name: "move_map", Limit: "2/1m"}}},
 }
 
 func TestDiffers(t *testing.T) {
@@ -80,7 +79,7 @@ func TestDiffers(t *testing.T) {
 		if tt.old != tt.changed && text == photosPage {
 			t.Fatalf("the page does not contain %s", tt.old)
 		}
-		folder := fstest.MapFS{limitsFile: {Data: []byte(text)}, promisesFile: {Data: []byte("package limits_test")}}
+		folder := fstest.MapFS{limitsFile: {Data: []byte(text)}, testFile: {Data: []byte("package limits_test")}}
 		if got := Differs(folder, photosGuards); got != tt.want {
 			t.Errorf("%s instead of %s: %q, want %q", tt.changed, tt.old, got, tt.want)
 		}

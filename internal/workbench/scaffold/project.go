@@ -15,13 +15,14 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/limits"
 )
 
 // The files that every project has. A guard's own files are beside them.
 const (
 	limitsFile   = "limits/limits.go"
-	promisesFile = "limits/limits_test.go"
+	testFile     = "limits/limits_test.go"
 	templateFile = "template.yaml"
 	changelog    = "CHANGELOG.md"
 )
@@ -31,7 +32,8 @@ type Project struct {
 	Dir string // its root, as an absolute path
 
 	root   *os.Root
-	guards limits.Guards
+	page   []guards.Guard
+	guards limits.Guards // the page's
 }
 
 // These errors of [Open] ask for another folder or another program.
@@ -47,8 +49,12 @@ var (
 // guards, the program is older than this file, and the error is ErrOtherLimits. If it
 // does not name one of guards, the program is that of another project, or older, and
 // the error is ErrMoreLimits. If it has another limit, the error is ErrNotTheSame.
-func Open(folder string, guards limits.Guards) (*Project, error) {
-	folder, err := filepath.Abs(folder)
+func Open(folder string, page []guards.Guard) (*Project, error) {
+	all, err := limits.Link(page)
+	if err != nil {
+		return nil, err
+	}
+	folder, err = filepath.Abs(folder)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +73,7 @@ func Open(folder string, guards limits.Guards) (*Project, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Project{at, root, guards}
+	p := &Project{at, root, page, all}
 	if err := p.checkNames(); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
@@ -100,7 +106,7 @@ func (p *Project) checkNames() error {
 			err = fmt.Errorf("no file in limits/ names %s, but %w", g.Name, ErrMoreLimits)
 		}
 	}
-	if what := Differs(p.root.FS(), p.guards); what != "" && err == nil {
+	if what := Differs(p.root.FS(), p.page); what != "" && err == nil {
 		err = fmt.Errorf("%w than %s: %s", ErrNotTheSame, limitsFile, what)
 	}
 	return err

@@ -112,19 +112,6 @@ func (s *source) activities(guard string) *ast.CompositeLit {
 	return nil
 }
 
-// lacks reports whether the rows of a table have no field with this name. It returns
-// false if their type is declared elsewhere.
-func lacks(table *ast.CompositeLit, name string) bool {
-	list, _ := table.Type.(*ast.ArrayType)
-	if list == nil {
-		return false
-	}
-	row, _ := list.Elt.(*ast.StructType)
-	return row != nil && !slices.ContainsFunc(row.Fields.List, func(f *ast.Field) bool {
-		return slices.ContainsFunc(f.Names, func(id *ast.Ident) bool { return id.Name == name })
-	})
-}
-
 // field returns the value of a field of a composite value, or nil.
 func field(lit *ast.CompositeLit, name string) ast.Expr {
 	for _, e := range lit.Elts {

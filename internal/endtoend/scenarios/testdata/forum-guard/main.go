@@ -14,12 +14,12 @@ func main() {
 		Name:    "forum-guard",
 		Message: "Too many requests. Please try again later.",
 		Activities: []guards.Activity{
-			{Name: "write", Limit: guards.Limit("5/1m"), Subjects: room("3/1m")},
-			{Name: "record", Limit: guards.Limit("1000/1d"), Subjects: room("log 1/1m")},
-			{Name: "note", Limit: guards.Limit("100000/1d"), Subjects: room("100000/1d")},
-			{Name: "call", Limit: guards.Limit("log 100/10m"), Subjects: room("log 100/10m")},
-			{Name: "export", Limit: guards.Limit("log 3/12s")},
-			{Name: "render", Limit: guards.Limit("log 3/12s")},
+			{Name: "write", Limit: "5/1m", Subjects: room("3/1m")},
+			{Name: "record", Limit: "1000/1d", Subjects: room("log 1/1m")},
+			{Name: "note", Limit: "100000/1d", Subjects: room("100000/1d")},
+			{Name: "call", Limit: "log 100/10m", Subjects: room("log 100/10m")},
+			{Name: "export", Limit: "log 3/12s"},
+			{Name: "render", Limit: "log 3/12s"},
 		},
 	}
 	function.Start([]guards.Guard{forum}, forum.Name)
@@ -34,6 +34,6 @@ func room(limit string) []guards.Subject {
 	}
 	return []guards.Subject{
 		{Name: "room", Limit: guards.Limit(limit), Optional: kind == "optional"},
-		{Name: "tenant", Limit: guards.Limit("minute: 100/1m, day: 100000/day"), Optional: true},
+		{Name: "tenant", Limit: "minute: 100/1m, day: 100000/day", Optional: true},
 	}
 }

@@ -11,9 +11,9 @@ func main() {
 		Name:    "hot-guard",
 		Message: "Too many requests. Please try again later.",
 		Activities: []guards.Activity{
-			{Name: "call", Limit: guards.Limit("60000/1m prepaid")},
-			{Name: "burst", Limit: guards.Limit("500/2s prepaid")},
-			{Name: "write", Limit: guards.Limit("60/1m"), Subjects: []guards.Subject{{Name: "room", Limit: guards.Limit("20000/1m prepaid")}}},
+			{Name: "call", Limit: "60000/1m prepaid"},
+			{Name: "burst", Limit: "500/2s prepaid"},
+			{Name: "write", Limit: "60/1m", Subjects: []guards.Subject{{Name: "room", Limit: "20000/1m prepaid"}}},
 		},
 	}
 	function.Start([]guards.Guard{hot}, hot.Name)

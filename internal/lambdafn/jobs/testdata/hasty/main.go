@@ -5,14 +5,13 @@ package main
 import (
 	"os"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/lambdafn/jobs"
-	"github.com/cric-talk/guards/internal/limits"
-	"github.com/cric-talk/guards/internal/policy"
 )
 
 func main() {
-	all := limits.Guards{{Name: "hasty", Message: "Too fast", DelayedQueue: true, Activities: []limits.Activity{
-		{Name: "job", Limit: policy.Must("reservoir 10/1s ahead 15m")},
+	all := []guards.Guard{{Name: "hasty", Message: "Too fast", DelayedQueue: true, Activities: []guards.Activity{
+		{Name: "job", Limit: "reservoir 10/1s ahead 15m"},
 	}}}
 	if os.Getenv("READY_QUEUE_URL") != "" {
 		jobs.Delayed(all)
