@@ -25,6 +25,7 @@ type file struct {
 	outer  clock   // of the times in export
 	header []byte  // what follows #Fields:, until a line below it shows what separates fields
 	plan   *plan   // nil before the format is known
+	above  Source  // how the lines above the last header were read; empty: there were none
 	tried  int     // records that did not tell the format
 
 	head     Line
@@ -158,6 +159,7 @@ func (f *file) isW3C(record []byte) bool {
 		return false
 	}
 	if header, ok := bytes.CutPrefix(record, []byte("#Fields:")); ok {
+		f.above = f.planned()
 		f.header, f.plan = bytes.Clone(header), nil
 	}
 	return true
@@ -283,10 +285,7 @@ func (f *file) fault(err error) error { return fmt.Errorf("%s, %s: %w", f.name, 
 
 // source describes how the file was read.
 func (f *file) source() Source {
-	s := Source{}
-	if f.plan != nil {
-		s = f.plan.source()
-	}
+	s := f.planned()
 	s.Backwards = f.order.backwards
 	if f.clock.zoneless {
 		if s.Zone = "UTC"; f.Zone != nil {
@@ -294,4 +293,19 @@ func (f *file) source() Source {
 		}
 	}
 	return s
+}
+
+// planned describes the plan, and those for the lines above a header.
+func (f *file) planned() Source {
+	if f.plan == nil {
+		return f.above
+	}
+	switch s := f.plan.source(); {
+	case f.above.User == "":
+		return s
+	case s.User == "":
+		return f.above
+	default:
+		return f.above.with(s)
+	}
 }

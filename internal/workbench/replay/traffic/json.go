@@ -153,42 +153,39 @@ func recognizeObject(record []byte) *form {
 }
 
 // A document is JSON that is not one object on each line: an array of objects,
-// objects over several lines, or an object with the array "events", which
-// aws logs filter-log-events prints. It implements records.
+// objects over several lines, or pages of events, which aws logs filter-log-events
+// and get-log-events print. A page is an object with the array "events". A document
+// implements records.
 type document struct {
 	decoder *strictjson.Decoder
+	isPages bool
 	number  int64 // of the last object
 }
 
-// isDocument reports whether a file that begins with this text is a document.
-var isDocument = regexp.MustCompile(`^\s*(\{\s*(\n|$)|\[\s*(\{|\[|\n|$)|\{\s*"events"\s*:)`).Match
+// pageOfEvents is how a page begins. Tokens of other pages can stand before its events.
+const pageOfEvents = `\{(\s*"\w+Token"\s*:\s*"[^"]*"\s*,)*\s*"events"\s*:`
 
-// withEvents tells that the objects are in the array "events".
-var withEvents = regexp.MustCompile(`^\s*\{\s*"events"\s*:\s*\[`)
+// isDocument reports whether a file that begins with this text is a document.
+var isDocument = regexp.MustCompile(`^\s*(\{\s*(\n|$)|\[\s*(\{|\[|\n|$)|` + pageOfEvents + `)`).Match
+
+// isPages reports whether a document that begins with this text consists of pages.
+var isPages = regexp.MustCompile(`^\s*` + pageOfEvents + `\s*\[`).Match
 
 // newDocument returns a document that begins with this text.
 func newDocument(text io.Reader, begins []byte) *document {
-	d := &document{decoder: strictjson.NewDecoder(text, strictjson.RepeatedNames, strictjson.AnyBytes)}
-	if withEvents.Match(begins) {
-		for range 2 { // { and "events"
-			_, _ = d.decoder.ReadToken()
-		}
-	}
-	return d
+	decoder := strictjson.NewDecoder(text, strictjson.RepeatedNames, strictjson.AnyBytes)
+	return &document{decoder: decoder, isPages: isPages(begins)}
 }
 
 func (d *document) next() ([]byte, error) {
 	for {
 		switch kind := d.decoder.PeekKind(); {
-		case kind == '[' && d.number == 0, kind == ']', kind == '}':
+		case kind == '[' && d.number == 0, kind == ']', kind == '}', kind == '{' && d.isPages && d.decoder.StackDepth() == 0:
 			if _, err := d.decoder.ReadToken(); err != nil {
 				return nil, d.broken(err)
 			}
-		case kind == '"' && d.decoder.StackDepth() > 0 && d.inObject(): // a name behind the events
-			if _, err := d.decoder.ReadToken(); err != nil {
-				return nil, d.broken(err)
-			}
-			if err := d.decoder.SkipValue(); err != nil {
+		case kind == '"' && d.decoder.StackDepth() > 0 && d.inObject(): // a name in a page
+			if err := d.member(); err != nil {
 				return nil, d.broken(err)
 			}
 		default:
@@ -202,6 +199,19 @@ func (d *document) next() ([]byte, error) {
 			return value, d.broken(err)
 		}
 	}
+}
+
+// member enters the array of events, or skips another member of a page.
+func (d *document) member() error {
+	name, err := d.decoder.ReadToken()
+	if err == nil && name.String() == "events" && d.decoder.PeekKind() == '[' {
+		_, err = d.decoder.ReadToken()
+		return err
+	}
+	if err == nil {
+		err = d.decoder.SkipValue()
+	}
+	return err
 }
 
 // inObject reports whether the next token is in an object, and not in an array.

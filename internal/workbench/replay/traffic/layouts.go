@@ -30,7 +30,7 @@ var texts = []*form{
 			`elb_status_code target_status_code received_bytes sent_bytes "request" "user_agent" ssl_cipher ssl_protocol ` +
 			`target_group_arn "trace_id" "domain_name" "chosen_cert_arn" matched_rule_priority request_creation_time ` +
 			`"actions_executed" "redirect_url" "error_reason" "target:port_list" "target_status_code_list" "classification" ` +
-			`"classification_reason" conn_trace_id`,
+			`"classification_reason" conn_trace_id "transformed_host" "transformed_uri" "request_transform_status"`,
 		times: [][]string{{"time"}}, addresses: []string{"client:port"}, paths: []string{"request"},
 	},
 	{
@@ -78,6 +78,11 @@ var texts = []*form{
 		times: [][]string{{"requestTime"}}, users: []string{"user", "caller"}, addresses: []string{"ip"},
 		method: "httpMethod", paths: []string{"resourcePath"},
 	},
+	{
+		name: "an API Gateway log", separator: ',', // of an HTTP API
+		line:  `ip,requestTime,httpMethod,routeKey,protocol,status,responseLength,requestId`,
+		times: [][]string{{"requestTime"}}, addresses: []string{"ip"}, method: "httpMethod", paths: []string{"routeKey"},
+	},
 	common,
 }
 
@@ -93,7 +98,7 @@ var common = &form{
 // objects are the known logs of JSON. The first one that fits counts.
 var objects = []*form{
 	{
-		name: "a CloudFront log", objects: []string{"date", "time", "x-edge-location|c-ip|cs-method"},
+		name: "a CloudFront log", objects: []string{"date|timestamp(ms)", "x-edge-location|c-ip|cs-method"},
 		times: w3c.times, users: w3c.users, addresses: w3c.addresses, method: w3c.method, paths: w3c.paths, utc: true,
 	},
 	{
@@ -113,7 +118,8 @@ var objects = []*form{
 	},
 	{
 		name: "an Envoy log", objects: []string{"start_time", "response_code"},
-		times: [][]string{{"start_time"}}, addresses: []string{"x_forwarded_for", "downstream_remote_address"}, method: "method", paths: []string{"path"},
+		times: [][]string{{"start_time"}}, addresses: []string{"x_forwarded_for", "x-forwarded-for", "downstream_remote_address"},
+		method: "method", paths: []string{"path", "x-envoy-origin-path"},
 	},
 	{
 		name: "an S3 log", objects: []string{"request_time", "remote_ip", "operation"},

@@ -62,6 +62,8 @@ func TestUsersOfLogs(t *testing.T) {
 		{Options{Format: Fields}, "2026-01-05T12:00:00Z u1\n", "t.csv, line 1: --format fields needs the numbers of fields, as in --columns time=1,user=2"},
 		{Options{Format: Fields, Columns: Columns{Time: "1", User: "ip"}}, "2026-01-05T12:00:00Z u1\n", `t.csv, line 1: --columns user is "ip", want a field of fields between spaces: the number of a field, such as 1`},
 		{Options{Subjects: []string{"ip"}, Columns: Columns{Subjects: [3]string{"http_x_forwarded_for"}}}, nginxLine, "alice"},
+		{Options{}, `-:- [05/Jan/2026:12:00:00.200] <OCSP-UPDATE> -/- 1/0/-1/-1/3000 503 93 - - SC-- 0/0/0/0/3 0/0 {} "GET http://127.0.0.1/a HTTP/1.1"`, // of HAProxy itself
+			"t.csv, line 1: client_ip:client_port is empty or -, want a user; --columns user=NAME names another field"},
 	} {
 		if got := users(tt.o, tt.text); got != tt.want {
 			t.Errorf("%+v: %s\nwant %s", tt.o, got, tt.want)
@@ -77,6 +79,7 @@ func TestUsersOfLogs(t *testing.T) {
 func TestSources(t *testing.T) {
 	const anonymous = `192.0.2.7 - - [05/Jan/2026:12:00:00 +0000] "GET / HTTP/1.1" 200 1` + "\n"
 	const common = "a log in the common or combined format"
+	const w3c = "#Fields: date time c-ip cs-username\n2026-01-05 12:00:00 192.0.2.7 alice\n#Fields: date time c-ip\n"
 	for _, tt := range []struct {
 		o     Options
 		files []string
@@ -85,6 +88,8 @@ func TestSources(t *testing.T) {
 		{Options{}, []string{anonymous, anonymous}, []Source{{Format: common, User: "remote_addr", Address: true}}},
 		{Options{}, []string{anonymous, nginxLine, ""}, []Source{{Format: common, User: "remote_user, remote_addr"}}},
 		{Options{}, []string{nginxLine, anonymous}, []Source{{Format: common, User: "remote_user, remote_addr"}}},
+		{Options{}, []string{w3c}, []Source{{Format: "a W3C log", User: "cs-username"}}},
+		{Options{}, []string{w3c + "2026-01-05 12:00:01 192.0.2.7\n"}, []Source{{Format: "a W3C log", User: "cs-username, c-ip"}}},
 		{Options{Columns: Columns{User: "remote_addr"}}, []string{anonymous, nginxLine}, []Source{{Format: common}}},
 		{Options{Activity: "a"}, []string{header + "1767571200,u1,a\n", `{"time":1767571200,"user":"u1"}`}, nil},
 	} {

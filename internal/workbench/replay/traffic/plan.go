@@ -146,12 +146,11 @@ func (p *plan) read(record []byte) (r fields, err error) {
 		return r, err
 	}
 	for i, index := range p.subjects {
-		text := p.found[index]
-		if isOther(text) {
+		if isOther(p.found[index]) {
 			return r, notText(p.wanted[index])
 		}
-		if p.form.name == "" || isKnown(text) {
-			r.subjects[i] = p.clean(text, p.wanted[index])
+		if text := p.clean(p.found[index], p.wanted[index]); p.form.name == "" || isKnown(text) {
+			r.subjects[i] = text
 		}
 	}
 	return r, nil
@@ -194,15 +193,15 @@ func (p *plan) time() ([]byte, error) {
 // user returns the first of the users that is known.
 func (p *plan) user() ([]byte, error) {
 	for i, index := range p.users {
-		text := p.found[index]
-		switch {
-		case text == nil, p.form.name != "" && !isKnown(text):
-			continue
-		case isOther(text):
+		if isOther(p.found[index]) {
 			return nil, notText("user")
 		}
+		text := p.clean(p.found[index], p.wanted[index])
+		if text == nil || p.form.name != "" && !isKnown(text) {
+			continue
+		}
 		p.used[i] = true
-		return p.clean(text, p.wanted[index]), nil
+		return text, nil
 	}
 	name := p.wanted[p.users[len(p.users)-1]]
 	if p.form.name != "" && p.found[p.users[len(p.users)-1]] != nil {
@@ -272,8 +271,8 @@ func appendRequest(to, line []byte) []byte {
 	if !ok {
 		return append(to, line...)
 	}
-	if again, ok := bytes.CutPrefix(target, append(slices.Clone(method), ' ')); ok { // the route of an HTTP API, such as POST /posts
-		target = again
+	if routed, path, ok := bytes.Cut(target, []byte(" ")); ok && (bytes.Equal(routed, method) || string(routed) == "ANY") {
+		target = path // of the route of an HTTP API, such as POST /posts or ANY /posts
 	}
 	if i := bytes.IndexByte(target, '?'); i >= 0 {
 		target = target[:i]
