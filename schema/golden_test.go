@@ -16,18 +16,17 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
-	"github.com/aws/aws-lambda-go/lambdacontext"
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/cric-talk/guards/internal/guard"
-	"github.com/cric-talk/guards/internal/lambdafn"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
+	"github.com/cric-talk/guards/internal/wiring"
 )
 
 var update = flag.Bool("update", false, "write the guards' answers to golden")
@@ -182,7 +181,7 @@ func check(t *testing.T, schema *jsonschema.Schema, text []byte) {
 // handler returns the guard after the events that came before.
 func (g *golden) handler(t *testing.T) func(event []byte) ([]byte, error) {
 	t.Helper()
-	settings, err := lambdafn.ReadSettings()
+	settings, err := wiring.Environment("").Settings()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +202,8 @@ func (g *golden) handler(t *testing.T) func(event []byte) ([]byte, error) {
 	ask := func(event []byte) ([]byte, error) {
 		number++
 		id := fmt.Sprintf("00000000-0000-4000-8000-%012d", number)
-		return h.Invoke(lambdacontext.NewContext(t.Context(), &lambdacontext.LambdaContext{AwsRequestID: id}), event)
+		h.NewID = func(context.Context) string { return id }
+		return h.Invoke(t.Context(), event)
 	}
 	for _, event := range g.Before {
 		if _, err := ask(event); err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-lambda-go/lambdacontext"
 
 	. "github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/lambdafn"
 )
 
 func TestACheckIsAllowedUntilTheLimitIsReached(t *testing.T) {
@@ -49,6 +50,7 @@ func TestTiersShareOneCount(t *testing.T) {
 // When Lambda sends an asynchronous event again, it repeats its own request id.
 func TestAnEventThatLambdaSendsAgainIsCountedOnce(t *testing.T) {
 	b := newBench(t)
+	b.NewID = lambdafn.InvocationID
 	ctx := lambdacontext.NewContext(t.Context(), &lambdacontext.LambdaContext{AwsRequestID: "from-lambda"})
 	for _, reason := range []string{"ok", "duplicate"} {
 		out, err := b.Invoke(ctx, []byte(`{"userId": "u1", "activity": "create_post"}`))

@@ -40,8 +40,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/aws/aws-lambda-go/lambdacontext"
-
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
@@ -68,6 +66,9 @@ type Handler struct {
 	// Live holds what operators have changed and granted. Nil means that they
 	// have changed and granted nothing.
 	Live *live.Follower
+
+	// NewID returns an id for a request that has none. Nil makes a random one.
+	NewID func(context.Context) string
 
 	// Delay puts the job of a delayed check on the delayed queue. Nil means
 	// that there is no queue; then an event with a job is a ValidationError.
@@ -215,7 +216,7 @@ func (h *Handler) refresh(ctx context.Context, withoutTable bool) (wait func()) 
 func (h *Handler) ask(ctx context.Context, t live.Terms, r Request) (Answer, error) {
 	fresh := r.RequestID == ""
 	if fresh {
-		r.RequestID = newRequestID(ctx)
+		r.RequestID = h.newID(ctx)
 	}
 	if Mode(t.Mode) == Shadow {
 		t.Limit = t.Limit.AtOnce() // shadow mode lets every job through, so none needs a place
@@ -336,14 +337,11 @@ func (h *Handler) display(label string, a Answer) string {
 	return ""
 }
 
-// newRequestID returns Lambda's own id of the invocation, or a random id
-// outside Lambda. When Lambda sends an asynchronous event again, the id stays
-// the same, so the event is counted once.
-func newRequestID(ctx context.Context) string {
-	if lc, ok := lambdacontext.FromContext(ctx); ok && lc.AwsRequestID != "" {
-		return lc.AwsRequestID
+func (h *Handler) newID(ctx context.Context) string {
+	if h.NewID == nil {
+		return rand.Text()
 	}
-	return rand.Text()
+	return h.NewID(ctx)
 }
 
 // A Job is what a delayed check puts on the delayed queue, as JSON.

@@ -72,15 +72,3 @@ func TestAttributesOfPowertools(t *testing.T) {
 		}
 	}
 }
-
-// The memory of decisions takes at most 64 MB, and at most a third of the function's.
-func TestMemoryOfDecisions(t *testing.T) {
-	for size, want := range map[string]int{
-		"": 64 << 20, "x": 64 << 20, "0": 64 << 20, "1": 1 << 20 / 3, "128": 128 << 20 / 3, "192": 64 << 20, "256": 64 << 20, "10240": 64 << 20,
-	} {
-		t.Setenv("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", size)
-		if got := readMemory(); got != want {
-			t.Errorf("with %q MB: %d bytes, want %d", size, got, want)
-		}
-	}
-}

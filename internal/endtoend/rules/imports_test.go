@@ -35,6 +35,7 @@ var order = []string{
 	"client",
 	"internal/testkit/cricket",
 	"limits", // this app's page, which the product must not know
+	"limiter",
 	"function/jobs",
 	"function",
 	"command",
@@ -45,6 +46,7 @@ var order = []string{
 	"internal/ratelimit/storetest",
 	"internal/lambdafn/jobs",
 	"internal/lambdafn",
+	"internal/wiring",
 	"internal/delayed/sqsqueue",
 	"internal/delayed",
 	"internal/cleanup",

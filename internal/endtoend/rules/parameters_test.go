@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cric-talk/guards/internal/lambdafn"
+	"github.com/cric-talk/guards/internal/wiring"
 )
 
 // accepts returns a function that reports whether CloudFormation accepts a value for a parameter of template.yaml.
@@ -84,7 +84,7 @@ func TestParametersAcceptOnlyWhatGuardsRead(t *testing.T) {
 				continue
 			}
 			t.Setenv("DECISION_TIMEOUT", value)
-			if _, err := lambdafn.ReadSettings(); err != nil {
+			if _, err := wiring.Environment("").Settings(); err != nil {
 				t.Errorf("DecisionTimeout accepts %q, and a guard does not: %v", value, err)
 			}
 		}
@@ -95,7 +95,7 @@ func TestParametersAcceptOnlyWhatGuardsRead(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"ab", "abc", "a b", "a/b", "ä-ä", "a.b-c_D", strings.Repeat("t", 255), strings.Repeat("t", 256)} {
-		if _, err := lambdafn.TableName("TABLE_NAME", name); (err == nil) != table(name) {
+		if _, err := wiring.TableName("TABLE_NAME", name); (err == nil) != table(name) {
 			t.Errorf("TableName and the functions differ about %.20q: %v", name, err)
 		}
 	}
@@ -104,8 +104,8 @@ func TestParametersAcceptOnlyWhatGuardsRead(t *testing.T) {
 // Without parameters, the functions have the settings that they have without variables.
 func TestParametersHaveTheDefaultsOfTheFunctions(t *testing.T) {
 	variables := at(whole(t), "Globals.Function.Environment.Variables").(map[string]any)
-	settings := func() lambdafn.Settings {
-		s, err := lambdafn.ReadSettings()
+	settings := func() wiring.Settings {
+		s, err := wiring.Environment("").Settings()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -124,7 +124,7 @@ func TestParametersHaveTheDefaultsOfTheFunctions(t *testing.T) {
 	if got := settings(); fmt.Sprint(got) != fmt.Sprint(unset) || got.DecisionTimeout != time.Second {
 		t.Errorf("the defaults of the parameters are read as %+v, want %+v as without variables", got, unset)
 	}
-	if name, err := lambdafn.TableName("", ""); err != nil || name != at(whole(t), "Parameters.TableName.Default") {
+	if name, err := wiring.TableName("", ""); err != nil || name != at(whole(t), "Parameters.TableName.Default") {
 		t.Errorf("the default of TableName is not %s as without TABLE_NAME", name)
 	}
 }

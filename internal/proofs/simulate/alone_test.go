@@ -166,7 +166,7 @@ func (in *instance) repeats(o *op, u *user, place int64) bool {
 		stored = nil
 	}
 	switch {
-	case mine != nil && mine.remembers(o.now), known != nil && stored != nil && !stored.over && !stored.again && stored.remembers(o.now):
+	case mine != nil && mine.remembers(o.now), known != nil && stored != nil && !stored.over && !stored.again && stored.remembers(o.now) && stored.remembers(known.asked):
 		return true
 	case mine != nil, stored != nil:
 		delete(in.alone, o.owner())

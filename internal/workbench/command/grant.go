@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/cric-talk/guards/internal/input"
-	"github.com/cric-talk/guards/internal/lambdafn"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/liveedit"
+	"github.com/cric-talk/guards/internal/wiring"
 )
 
 type grantCommand struct {
@@ -52,7 +52,7 @@ func (c *grantCommand) Run(ctx context.Context, con session) error {
 		return err
 	}
 	if c.Role != "" && !c.Force { // another role has no effect
-		if err := known("--role", c.Role, lambdafn.BypassRoles(), "role in BYPASS_ROLES"); err != nil {
+		if err := known("--role", c.Role, wiring.Environment("").BypassRoles(), "role in BYPASS_ROLES"); err != nil {
 			return err
 		}
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/cric-talk/guards/internal/lambdafn"
 	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/wiring"
 	devconsole "github.com/cric-talk/guards/internal/workbench/console"
 	"github.com/cric-talk/guards/internal/workbench/invokeapi"
 	"github.com/cric-talk/guards/internal/workbench/words"
@@ -63,7 +64,7 @@ const (
 
 // Run serves until ctx ends.
 func (c *serveCommand) Run(ctx context.Context, con session) error {
-	settings, err := lambdafn.ReadSettings()
+	settings, err := wiring.Environment("").Settings()
 	if err != nil {
 		return err
 	}
@@ -145,7 +146,7 @@ func (c *serveCommand) countsIn() string {
 	return "the table " + c.opened.Table
 }
 
-// settings are the variables that lambdafn.ReadSettings reads.
+// settings are the variables that wiring.Environment.Settings reads.
 var settings = []string{"MODE", "ON_OUTAGE", "ON_LIMIT", "DECISION_TIMEOUT", "BYPASS_ROLES", "METRICS"}
 
 // variables lists the settings that are set, so that nobody overlooks a
@@ -201,7 +202,7 @@ func (c *serveCommand) fixedClock() string {
 }
 
 // newAPI wires every function as package lambdafn does, in one process.
-func newAPI(settings *lambdafn.Settings, store store, con session, observe func(invokeapi.Invocation)) *invokeapi.Server {
+func newAPI(settings *wiring.Settings, store store, con session, observe func(invokeapi.Invocation)) *invokeapi.Server {
 	api := &invokeapi.Server{Functions: make(map[string]invokeapi.Function), Observe: observe}
 	logger := slog.New(invokeapi.LogHandler())
 	run := &cleanup.Cleanup{Table: store.table, Live: store.live, Now: con.now, Log: logger.With("service", "cleanup")}
@@ -211,6 +212,7 @@ func newAPI(settings *lambdafn.Settings, store store, con session, observe func(
 	}
 	for _, g := range con.guards {
 		h := settings.Handler(g, store)
+		h.NewID = lambdafn.InvocationID
 		h.Log, h.Limiter.Now, h.Live, h.Tiers = logger.With("service", g.Name), con.now, changed, con.guards.TierNames()
 		api.Functions[g.Name] = invokeapi.Function{URL: true, Timeout: guardTimeout, Handler: h}
 	}

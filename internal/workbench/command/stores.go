@@ -23,7 +23,6 @@ import (
 	"github.com/cric-talk/guards/internal/cleanup"
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/input"
-	"github.com/cric-talk/guards/internal/lambdafn"
 	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/liveedit"
 	"github.com/cric-talk/guards/internal/liveedit/dynamoedit"
@@ -31,6 +30,7 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 	"github.com/cric-talk/guards/internal/table"
+	"github.com/cric-talk/guards/internal/wiring"
 )
 
 // patience is how long a person waits for a table that does not answer.
@@ -102,7 +102,7 @@ func (f *tableFlags) open(ctx context.Context) (store, error) {
 		setting, name = "--table", f.Table
 	}
 	var err error
-	if f.opened.Table, err = lambdafn.TableName(setting, name); err != nil {
+	if f.opened.Table, err = wiring.TableName(setting, name); err != nil {
 		return store{}, err
 	}
 	cfg, err := f.aws(ctx)

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cric-talk/guards/internal/lambdafn"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/wiring"
 	"github.com/cric-talk/guards/internal/workbench/console"
 )
 
@@ -159,7 +159,7 @@ func TestAnOutageIsShown(t *testing.T) {
 func TestARefusalHasABar(t *testing.T) {
 	const event = `{"userId": "u1", "activity": "create_post", "count": 25, "partial": true}`
 	for _, isError := range []bool{false, true} {
-		r := start(t, 30*time.Second, func(_ *console.Console, s *lambdafn.Settings) { s.RefusalIsError = isError })
+		r := start(t, 30*time.Second, func(_ *console.Console, s *wiring.Settings) { s.RefusalIsError = isError })
 		s := r.watch("")
 		r.app("posts-guard", event)
 		s.wait("windows", `"used":10,"limit":10,`)
@@ -200,7 +200,7 @@ func TestTheCountdownIsThatOfTheRefusedRequest(t *testing.T) {
 
 // An activity with several limits has a bar for each.
 func TestEachLimitHasABar(t *testing.T) {
-	r := start(t, 0, func(c *console.Console, _ *lambdafn.Settings) {
+	r := start(t, 0, func(c *console.Console, _ *wiring.Settings) {
 		c.Guards = []limits.Guard{{Name: "mail-guard", Message: "Slow down.", Activities: []limits.Activity{
 			{Name: "send", Limit: policy.Must("minute: 2/1m, day: 5/1d")},
 		}}}

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/cric-talk/guards"
-	"github.com/cric-talk/guards/internal/lambdafn"
 	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/wiring"
 	"github.com/cric-talk/guards/internal/workbench/console"
 )
 
@@ -25,7 +25,7 @@ func ofContent(t *testing.T) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return start(t, 0, func(c *console.Console, _ *lambdafn.Settings) { c.Guards = guards })
+	return start(t, 0, func(c *console.Console, _ *wiring.Settings) { c.Guards = guards })
 }
 
 // The windows of a group show the shared count, also the window of the activity that did

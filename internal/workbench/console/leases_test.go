@@ -8,10 +8,10 @@ import (
 	"testing"
 
 	"github.com/cric-talk/guards"
-	"github.com/cric-talk/guards/internal/lambdafn"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
+	"github.com/cric-talk/guards/internal/wiring"
 	"github.com/cric-talk/guards/internal/workbench/console"
 )
 
@@ -52,7 +52,7 @@ func TestLeasesOnThePage(t *testing.T) {
 		{Name: "call", Limit: "calls: 2000/1m prepaid", Group: "api"},
 	} {
 		guards := cricket.Link(guards.Guard{Name: "api-guard", Message: "m", Activities: []guards.Activity{activity}})
-		r := start(t, 0, func(c *console.Console, _ *lambdafn.Settings) { c.Guards = guards })
+		r := start(t, 0, func(c *console.Console, _ *wiring.Settings) { c.Guards = guards })
 		for range 50 {
 			r.app("api-guard", call)
 		}
@@ -82,7 +82,7 @@ func TestLeasesOnThePage(t *testing.T) {
 
 // The lease of a bucket ends after a second, also on a page on which nobody acts.
 func TestTheLeaseOfABucketEnds(t *testing.T) {
-	r := start(t, 0, func(c *console.Console, _ *lambdafn.Settings) {
+	r := start(t, 0, func(c *console.Console, _ *wiring.Settings) {
 		c.Guards = limits.Guards{{Name: "api-guard", Message: "m", Activities: []limits.Activity{{Name: "call", Limit: policy.Must("bucket 1000/1s burst 4000 prepaid")}}}}
 	})
 	s := r.watch("")

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cric-talk/guards/internal/lambdafn"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
+	"github.com/cric-talk/guards/internal/wiring"
 	"github.com/cric-talk/guards/internal/workbench/console"
 )
 
@@ -52,7 +52,7 @@ func TestThePageAsServedHasGuardsLimitsAndAnswers(t *testing.T) {
 
 func TestTheClockCanBeFixed(t *testing.T) {
 	const why = "The clock can't be moved, because others count in this table."
-	r := start(t, 0, func(c *console.Console, _ *lambdafn.Settings) { c.Fixed = why })
+	r := start(t, 0, func(c *console.Console, _ *wiring.Settings) { c.Fixed = why })
 	if page := html.UnescapeString(r.get("/")); !strings.Contains(page, why) || strings.Contains(page, `id="moves"`) {
 		t.Error("the page offers to move the clock")
 	}

@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cric-talk/guards/internal/lambdafn"
 	all "github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
+	"github.com/cric-talk/guards/internal/wiring"
 	"github.com/cric-talk/guards/internal/workbench/console"
 	"github.com/cric-talk/guards/internal/workbench/invokeapi"
 )
@@ -58,7 +58,7 @@ var noon = time.Date(2026, 1, 5, 12, 0, 0, 0, time.UTC)
 
 // start starts a rig. Its clock runs, and it begins some time after noon. Change
 // may be nil.
-func start(t *testing.T, after time.Duration, change func(*console.Console, *lambdafn.Settings)) *rig {
+func start(t *testing.T, after time.Duration, change func(*console.Console, *wiring.Settings)) *rig {
 	t.Helper()
 	began := time.Now()
 	server := httptest.NewUnstartedServer(nil)
@@ -68,7 +68,7 @@ func start(t *testing.T, after time.Duration, change func(*console.Console, *lam
 		Clock: console.NewClock(func() time.Time { return noon.Add(after + time.Since(began)) }),
 		Wait:  func(d time.Duration) string { return fmt.Sprintf("%d s", (d+time.Second-1)/time.Second) },
 	}
-	settings := lambdafn.Settings{DecisionTimeout: time.Second, BypassRoles: []string{"admin"}}
+	settings := wiring.Settings{DecisionTimeout: time.Second, BypassRoles: []string{"admin"}}
 	api := &invokeapi.Server{Functions: map[string]invokeapi.Function{}}
 	if change != nil {
 		change(r.page, &settings)

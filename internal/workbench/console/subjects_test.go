@@ -5,16 +5,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cric-talk/guards/internal/lambdafn"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/wiring"
 	"github.com/cric-talk/guards/internal/workbench/console"
 )
 
 // ofRooms starts a rig whose messages count for a room and, if it is named, a tenant.
 func ofRooms(t *testing.T) *rig {
 	t.Helper()
-	return start(t, 0, func(c *console.Console, _ *lambdafn.Settings) {
+	return start(t, 0, func(c *console.Console, _ *wiring.Settings) {
 		c.Guards = limits.Guards{{Name: "rooms-guard", Message: "Too many.", Activities: []limits.Activity{
 			{Name: "plain", Limit: policy.Must("9/1m")},
 			{Name: "write", Limit: policy.Must("3/1m"), Subjects: []limits.Subject{

@@ -1,4 +1,4 @@
-package lambdafn_test
+package wiring_test
 
 import (
 	"context"
@@ -12,9 +12,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 
-	. "github.com/cric-talk/guards/internal/lambdafn"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+	. "github.com/cric-talk/guards/internal/wiring"
 )
 
 // A server accepts connections and says nothing. A request ends with its context. The

@@ -1,3 +1,0 @@
-package lambdafn
-
-var ThroughFreezes = throughFreezes

@@ -1,0 +1,145 @@
+package wiring
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/ratelimit"
+)
+
+// Settings are what a guard reads from its environment, except the table's name
+// and the namespace of the metrics.
+type Settings struct {
+	Mode            guard.Mode
+	DenyOutage      bool
+	RefusalIsError  bool
+	DecisionTimeout time.Duration
+	BypassRoles     []string
+	Metrics         Metrics
+}
+
+// Metrics are those that a guard writes.
+type Metrics string
+
+// The choices of METRICS.
+const (
+	ByActivity Metrics = "activity" // each for each activity of the guard
+	ByGuard    Metrics = "guard"    // each once for the guard
+	NoMetrics  Metrics = "off"
+)
+
+// Handler returns a handler that counts in store, without log, metrics and live limits.
+func (s *Settings) Handler(g limits.Guard, store ratelimit.Store) *guard.Handler {
+	return s.handler(g, s.limiter(store))
+}
+
+func (s *Settings) limiter(store ratelimit.Store) *ratelimit.Limiter {
+	return &ratelimit.Limiter{Store: store, Memory: ratelimit.NewMemory(readMemory()), Timeout: s.DecisionTimeout}
+}
+
+func (s *Settings) handler(g limits.Guard, limiter *ratelimit.Limiter) *guard.Handler {
+	return &guard.Handler{
+		Guard: g, Limiter: limiter,
+		Mode: s.Mode, DenyOutage: s.DenyOutage, RefusalIsError: s.RefusalIsError, BypassRoles: s.BypassRoles,
+		MeasureGuard: s.Metrics == ByGuard,
+	}
+}
+
+// An Environment has the settings of guards as variables whose names begin with a prefix. The
+// empty Environment has those of a function: the variables of its template.
+type Environment string
+
+// lookup returns a variable, and whether it is set.
+func (e Environment) lookup(name string) (string, bool) { return os.LookupEnv(string(e) + name) }
+
+// get returns a variable. An empty one counts as unset, and then the value is otherwise.
+func (e Environment) get(name, otherwise string) string {
+	v, _ := e.lookup(name)
+	return cmp.Or(v, otherwise)
+}
+
+// Settings reads the settings. Its error names the variable that cannot be read. An empty
+// variable counts as unset. BYPASS_ROLES is different: empty means that nobody bypasses.
+// Only a function has ON_LIMIT: elsewhere a refusal is always a decision.
+func (e Environment) Settings() (s Settings, err error) {
+	choice := func(name string, choices ...string) string {
+		v := e.get(name, choices[0])
+		if !slices.Contains(choices, v) {
+			err = fmt.Errorf("%s is %q, want %s", string(e)+name, v, strings.Join(choices, " or "))
+		}
+		return v
+	}
+	s.Mode = guard.Mode(choice("MODE", string(guard.Enforce), string(guard.Shadow), string(guard.Off)))
+	s.DenyOutage = choice("ON_OUTAGE", "allow", "deny") == "deny"
+	if e == "" {
+		s.RefusalIsError = choice("ON_LIMIT", "answer", "error") == "error"
+	}
+	s.Metrics = Metrics(choice("METRICS", string(ByActivity), string(ByGuard), string(NoMetrics)))
+	if err != nil {
+		return s, err
+	}
+	timeout := e.get("DECISION_TIMEOUT", "1s")
+	s.DecisionTimeout, err = time.ParseDuration(timeout)
+	if err != nil || s.DecisionTimeout <= 0 || s.DecisionTimeout > policy.Late {
+		return s, fmt.Errorf("%sDECISION_TIMEOUT is %q, want a duration such as 250ms, at most %v", string(e), timeout, policy.Late)
+	}
+	s.BypassRoles = e.BypassRoles()
+	return s, nil
+}
+
+// BypassRoles reads the roles that are never limited. An empty variable means none.
+func (e Environment) BypassRoles() (all []string) {
+	roles, set := e.lookup("BYPASS_ROLES")
+	if !set {
+		roles = "admin"
+	}
+	for role := range strings.SplitSeq(roles, ",") {
+		if role = strings.TrimSpace(role); role != "" {
+			all = append(all, role)
+		}
+	}
+	return all
+}
+
+// Table reads the name of the table. The default is rateLimit.
+func (e Environment) Table() (string, error) {
+	return TableName(string(e)+"TABLE_NAME", e.get("TABLE_NAME", ""))
+}
+
+// Namespace reads the namespace of the metrics in CloudWatch. A function shares the variable
+// with AWS's Powertools.
+func (e Environment) Namespace() string {
+	if e == "" {
+		return e.get("POWERTOOLS_METRICS_NAMESPACE", "Guards")
+	}
+	return e.get("METRICS_NAMESPACE", "Guards")
+}
+
+// readMemory returns how many bytes the [ratelimit.Memory] may take: a third of
+// the function's memory, and at most [ratelimit.DefaultMemory].
+func readMemory() int {
+	megabytes, err := strconv.Atoi(os.Getenv("AWS_LAMBDA_FUNCTION_MEMORY_SIZE")) // Lambda sets it
+	if err != nil || megabytes < 1 {
+		return ratelimit.DefaultMemory
+	}
+	return min(ratelimit.DefaultMemory, megabytes<<20/3)
+}
+
+// TableName returns the name of a table in DynamoDB. An empty name means
+// rateLimit. The error of a malformed name begins with setting, where it stands.
+func TableName(setting, name string) (string, error) {
+	name = cmp.Or(name, "rateLimit")
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-."
+	if len(name) < 3 || len(name) > 255 || strings.ContainsFunc(name, func(c rune) bool { return !strings.ContainsRune(letters, c) }) {
+		return "", fmt.Errorf("%s is %q, want 3 to 255 letters, digits, dots, hyphens and underscores", setting, name)
+	}
+	return name, nil
+}

@@ -1,0 +1,77 @@
+// Package wiring makes handlers of guards from a page of limits and the settings, and
+// connects them to AWS. It knows no Lambda, so that a function and a limiter in an app's own
+// process decide in the same way.
+package wiring
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/config"
+
+	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/live/dynamolive"
+	"github.com/cric-talk/guards/internal/metrics"
+	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+)
+
+// responseTimeout is how long AWS may take to answer one request of cleanup, for
+// credentials, or to a queue. A guard's requests to its table have no such timeout: see
+// throughFreezes.
+const responseTimeout = 10 * time.Second
+
+// Configure reads the SDK's configuration of this process.
+func Configure(ctx context.Context) (aws.Config, error) {
+	client := awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
+		t.ResponseHeaderTimeout = responseTimeout
+	})
+	cfg, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(client))
+	if err != nil {
+		return cfg, fmt.Errorf("AWS configuration: %w", err)
+	}
+	return cfg, nil
+}
+
+// Open returns the store of a table for guards. Each of its requests ends by its context.
+func Open(cfg aws.Config, table string) *dynamostore.Store {
+	cfg.HTTPClient = throughFreezes(cfg.HTTPClient)
+	return dynamostore.New(cfg, table)
+}
+
+// A Process is what the handlers of one process share: what they know of the table and of the
+// live limits, and the metrics that wait.
+type Process struct {
+	guards   limits.Guards
+	settings Settings
+	limiter  *ratelimit.Limiter
+	live     *live.Follower
+	metrics  *metrics.Batch
+}
+
+// On returns the process of guards on a table. Log gets what concerns all of them.
+func On(store *dynamostore.Store, all limits.Guards, s Settings, output metrics.Writer, log *slog.Logger) *Process {
+	p := &Process{guards: all, settings: s, limiter: s.limiter(store)}
+	p.live = &live.Follower{Source: dynamolive.New(store.Table()), Guards: all, Log: log}
+	if s.Metrics != NoMetrics {
+		p.metrics = &metrics.Batch{Writer: output}
+	}
+	return p
+}
+
+// Handler returns the handler of one of the guards, with its log.
+func (p *Process) Handler(g limits.Guard, log *slog.Logger) *guard.Handler {
+	h := p.settings.handler(g, p.limiter)
+	h.Log, h.Tiers, h.Metrics, h.Live = log, p.guards.TierNames(), p.metrics, p.live
+	return h
+}
+
+// Flush writes the metrics that wait.
+func (p *Process) Flush() { p.metrics.Flush() }
