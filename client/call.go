@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/cric-talk/guards"
 )
 
 // spare is what a call leaves of its caller's time. If the guard does not
@@ -29,7 +31,7 @@ func (g *Guards) target(guard string) target {
 // A call is one request to a guard, with all its attempts.
 type call struct {
 	target
-	event    event
+	event    guards.Request
 	payload  []byte           // the event as JSON
 	attempts int              // at most
 	keys     *aws.Credentials // sign the requests; nil: the app chose to sign nothing
@@ -42,6 +44,9 @@ type call struct {
 func (g *Guards) do(ctx context.Context, c *call) (Decision, error) {
 	if ctx.Err() != nil {
 		return Decision{}, c.givenUp(ctx)
+	}
+	if g.options.Local != nil {
+		return g.decide(ctx, c)
 	}
 	c.breaker = g.breakers.breaker(c.function)
 	var ok bool

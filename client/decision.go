@@ -1,91 +1,52 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"math/rand/v2"
 	"time"
+
+	"github.com/cric-talk/guards"
 )
 
 // A Reason is why a decision turned out as it did.
-type Reason string
+type Reason = guards.Reason
 
 // The reasons.
 const (
-	OK          Reason = "ok"
-	Limited     Reason = "limited"
-	Delayed     Reason = "delayed"     // refused now, but the job has a place at ReadyAt
-	Unlimited   Reason = "unlimited"   // the activity has no limit, or its guard is switched off
-	Bypassed    Reason = "bypassed"    // one of the roles is never limited
-	Shadow      Reason = "shadow"      // over the limit, but the guard refuses nobody
-	Duplicate   Reason = "duplicate"   // a repeat of a check that was counted before
-	Unavailable Reason = "unavailable" // decided without the table; with Decision.Outage, without the guard
-	Expired     Reason = "expired"     // renew: the slot does not count any more
-	Blocked     Reason = "blocked"     // an operator has blocked the user or a subject, until ResetAt
+	OK          = guards.OK
+	Limited     = guards.Limited
+	Delayed     = guards.Delayed
+	Unlimited   = guards.Unlimited
+	Bypassed    = guards.Bypassed
+	Shadow      = guards.Shadow
+	Duplicate   = guards.Duplicate
+	Unavailable = guards.Unavailable // with Decision.Outage, decided without the guard
+	Expired     = guards.Expired
+	Blocked     = guards.Blocked
 )
 
-// A Decision is a guard's answer. Fields that an answer does not have are zero.
-// As JSON, a Decision has the form of the guard's answer, with Guard and Subjects.
+// A Decision is a guard's answer, with what the client knows beside it. As JSON, it is the
+// guard's answer with Guard and Subjects, so an app can store it and give it back later.
 type Decision struct {
-	Allowed  bool
-	Reason   Reason
-	UserID   string
-	Activity string
-	Op       string
-
-	// The figures. Limit is 0 if the answer has none.
-	Limit         int64         // actions allowed per window; for a bucket its burst
-	ActivityCount int64         // actions counted in the current window, after this answer
-	Remaining     int64         // actions left now
-	WaitTime      time.Duration // until the same request can pass; 0 if nothing was refused
-	ResetAt       time.Time     // when everything that counts now has expired
-	WindowKey     int64         // the window's number
-
-	Granted   int64     // how many of the request's actions were taken
-	At        int64     // the receipt for a release or a renewal, in Unix milliseconds; 0 if there is none
-	RequestID string    // belongs to the receipt
-	HeldUntil time.Time // if the limit is a log: when the actions stop counting, by the guard's clock
-	Message   string    // a text for the user, if something was refused
-	Display   string    // the limit and its use in words, such as "12-hour pins: 93/100"
-
-	ReadyAt   time.Time // Delayed: when the job's place comes up
-	Enqueued  int64     // Delayed: places given in later windows, up to and including this one
-	LimitedBy string    // the limit or subject that refused, if there are several, such as "room" or "room.minute"; Blocked: the subject
-	Limits    []Limit   // each limit, if there are several
-
-	// Crossed is 80 or 100 if this check raised the count of a fixed window to 80 % or
-	// to 100 % of its limit, and otherwise 0. If the check crossed both, it is 100. At
-	// most one check in a window has each number, so an app that sends a mail when
-	// Crossed is not 0 sends at most two. If the activity has several limits, Crossed
-	// is about the limit whose figures the decision has.
-	Crossed int64
+	guards.Decision
 
 	// Date is when the answer was sent, in whole seconds of the guard's clock. It is zero
 	// in an outage, in a decision that was stored, and if Client is not the SDK's own.
-	Date time.Time
+	Date time.Time `json:"-"`
 
-	// Guard is the name of the guard that was asked, without a prefix. It is not
-	// part of a guard's answer. ReleaseDecision sends the release to it.
-	Guard string
+	// Guard is the name of the guard that was asked, without a prefix. ReleaseDecision
+	// sends the release to it.
+	Guard string `json:"guard,omitzero"`
 
-	// Subjects holds the subjects of the request. It is not part of a guard's answer.
-	// What gives back or renews the action sends them again.
-	Subjects map[string]string
+	// Subjects holds the subjects of the request. What gives back or renews the action
+	// sends them again.
+	Subjects map[string]string `json:"subjects,omitempty"`
 
 	// Outage is an ErrOutage if the guard did not answer and Options.OnOutage
 	// decided. Otherwise it is nil.
-	Outage error
-}
-
-// A Limit is one of several limits of an activity, or of its subjects.
-type Limit struct {
-	Name          string
-	Limit         int64
-	ActivityCount int64
-	Remaining     int64
-	WaitTime      time.Duration
-	ResetAt       time.Time
-	Crossed       int64 // as in Decision, for this limit
+	Outage error `json:"-"`
 }
 
 // releasable reports whether the decision has the receipt of something that was
@@ -118,14 +79,15 @@ func (d Decision) Wait(ctx context.Context, most time.Duration) bool {
 	if most == 0 {
 		most = time.Minute
 	}
+	wait := d.RetryAfter()
 	switch {
-	case d.WaitTime <= 0:
+	case wait <= 0:
 		return d.Allowed
-	case d.WaitTime > most, d.Reason == Blocked:
+	case wait > most, d.Reason == Blocked:
 		return false
 	}
-	jitter := max(d.WaitTime/10, 50*time.Millisecond)
-	return sleep(ctx, d.WaitTime+rand.N(jitter))
+	jitter := max(wait/10, 50*time.Millisecond)
+	return sleep(ctx, wait+rand.N(jitter))
 }
 
 // sleep returns false if ctx ends first.
@@ -140,17 +102,16 @@ func sleep(ctx context.Context, pause time.Duration) bool {
 	}
 }
 
-// MarshalJSON implements json.Marshaler. It writes the fields that the guard's
-// answer has, and Guard and Subjects if they are set. It leaves out the outage.
-func (d Decision) MarshalJSON() ([]byte, error) { return json.Marshal(d.wire()) }
-
-// UnmarshalJSON implements json.Unmarshaler. It reads a guard's answer and
-// ignores unknown fields.
-func (d *Decision) UnmarshalJSON(b []byte) error {
-	var a answer
-	if err := json.Unmarshal(b, &a); err != nil {
-		return err
+// MarshalJSON implements [json.Marshaler]. It writes the guard's answer, and Guard and
+// Subjects if they are set.
+func (d Decision) MarshalJSON() ([]byte, error) {
+	answer, err := d.Decision.MarshalJSON()
+	if err != nil || d.Guard == "" && len(d.Subjects) == 0 {
+		return answer, err
 	}
-	*d = a.decision()
-	return nil
+	more, err := json.Marshal(struct {
+		Guard    string            `json:"guard,omitzero"`
+		Subjects map[string]string `json:"subjects,omitempty"`
+	}{d.Guard, d.Subjects})
+	return append(append(bytes.TrimSuffix(answer, []byte("}")), ','), bytes.TrimPrefix(more, []byte("{"))...), err
 }

@@ -94,7 +94,7 @@ func TestADelayedJobPresentsItsPlace(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		time.Sleep(d.WaitTime)
+		time.Sleep(d.RetryAfter())
 		d, err = g.Check(t.Context(), "update_member_role", client.Request{UserID: "group", RequestID: d.RequestID, ReadyAt: d.ReadyAt})
 		if err != nil || !d.Allowed || d.Reason != client.OK {
 			t.Errorf("%+v, %v", d, err)

@@ -8,7 +8,7 @@
 //	case err != nil:
 //		return err // a mistake, such as a missing permission: nothing was allowed
 //	case !d.Allowed:
-//		return tooMany(d.Message, d.WaitTime)
+//		return tooMany(d.Message, d.RetryAfter())
 //	}
 //	return save(post)
 //

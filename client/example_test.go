@@ -39,7 +39,7 @@ func ExampleGuards_Check() {
 	case err != nil:
 		fmt.Println(http.StatusInternalServerError, err)
 	case !d.Allowed:
-		fmt.Println(http.StatusTooManyRequests, d.Message, d.WaitTime)
+		fmt.Println(http.StatusTooManyRequests, d.Message, d.RetryAfter())
 	default:
 		fmt.Println(http.StatusCreated)
 	}

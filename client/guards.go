@@ -10,6 +10,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
+
+	"github.com/cric-talk/guards"
 )
 
 // Guards asks the guards. It is safe for concurrent use; an app needs one.
@@ -35,6 +37,9 @@ func New(ctx context.Context, options Options) (*Guards, error) {
 		return nil, err
 	}
 	g := &Guards{options: options, client: options.Client}
+	if options.Local != nil {
+		return g, nil
+	}
 	if g.client == nil {
 		cfg, err := config.LoadDefaultConfig(ctx)
 		if err != nil {
@@ -74,7 +79,7 @@ func (g *Guards) region() string {
 // The error is an ErrConfiguration, an ErrValidation, an ErrAnswer or that of
 // ctx. The guard may have counted a check even if ctx ended it.
 func (g *Guards) Check(ctx context.Context, activity string, r Request) (Decision, error) {
-	c, err := g.ask("check", activity, r)
+	c, err := g.ask(guards.Check, activity, r)
 	if err != nil {
 		return Decision{}, err
 	}
@@ -90,7 +95,7 @@ func (g *Guards) Check(ctx context.Context, activity string, r Request) (Decisio
 func (g *Guards) withoutGuard(c *call, outage *Error) Decision {
 	d := c.decision(Unavailable)
 	d.Outage = outage
-	if g.options.OnOutage == Deny {
+	if g.options.OnOutage == Deny || g.options.Local != nil { // a limiter that allows an outage decides from its memory
 		d.Message = "Please try again later."
 		return d
 	}
@@ -123,14 +128,14 @@ func (g *Guards) warn(outage error) {
 
 // Status decides as Check would, but counts nothing.
 func (g *Guards) Status(ctx context.Context, activity string, r Request) (Decision, error) {
-	return g.send(ctx, "status", activity, r)
+	return g.send(ctx, guards.Status, activity, r)
 }
 
 // Release gives back what a check counted. R needs the UserID, At and RequestID
 // of the check's answer, and the Subjects of the check. Count is how many actions
 // to give back. A release that is repeated or too late changes nothing.
 func (g *Guards) Release(ctx context.Context, activity string, r Request) (Decision, error) {
-	return g.send(ctx, "release", activity, r)
+	return g.send(ctx, guards.Release, activity, r)
 }
 
 // ReleaseDecision gives back everything that a check granted. The decision must
@@ -150,17 +155,17 @@ func (g *Guards) ReleaseDecision(ctx context.Context, d Decision) (Decision, err
 // count any more, the answer is not allowed and its reason is Expired. [Guards.Slot]
 // renews by itself.
 func (g *Guards) Renew(ctx context.Context, activity string, r Request) (Decision, error) {
-	return g.send(ctx, "renew", activity, r)
+	return g.send(ctx, guards.Renew, activity, r)
 }
 
 // Reset clears what is counted for the user and activity, and nothing of its
 // subjects. It is sent once, because a repeat could delete what was counted since.
 // After an ErrOutage, look at Status before you reset again.
 func (g *Guards) Reset(ctx context.Context, activity string, r Request) (Decision, error) {
-	return g.send(ctx, "reset", activity, r)
+	return g.send(ctx, guards.Reset, activity, r)
 }
 
-func (g *Guards) send(ctx context.Context, op, activity string, r Request) (Decision, error) {
+func (g *Guards) send(ctx context.Context, op guards.Op, activity string, r Request) (Decision, error) {
 	c, err := g.ask(op, activity, r)
 	if err != nil {
 		return Decision{}, err
@@ -215,7 +220,7 @@ func (g *Guards) Ready(ctx context.Context, names ...string) error {
 	var calls []*call
 	for _, name := range names {
 		a, _ := g.Find(name)
-		c, err := g.ask("status", name, Request{UserID: "ready", Subjects: a.anySubjects("ready")})
+		c, err := g.ask(guards.Status, name, Request{UserID: "ready", Subjects: a.anySubjects("ready")})
 		if err != nil {
 			return err
 		}

@@ -19,6 +19,12 @@ type Options struct {
 	// call names its guard, as in "photos-guard/upload_photo".
 	Activities []Activity
 
+	// Local decides in this process, as a limiter of package limiter does. Then no function
+	// is asked, and no region or credentials are needed for one. It goes with Activities and
+	// Warn alone; without Activities, the list is that of its guards. What happens in an
+	// outage is the limiter's setting.
+	Local Local
+
 	// Client invokes the functions. The default is made from the SDK's own
 	// configuration: environment, shared files and the role of the machine.
 	// The SDK's own retries are off for the guards' requests.
@@ -65,6 +71,14 @@ const network = 300 * time.Millisecond
 
 // complete fills in the defaults and returns an error for a wrong option.
 func (o *Options) complete() error {
+	if o.Local != nil {
+		if o.Client != nil || o.URLs != nil || o.Prefix != "" || o.OnOutage != "" || o.Timeout != 0 || o.Attempts != 0 || o.DecisionTimeout != 0 {
+			return wrongOption("Local goes with Activities and Warn alone: the limiter has the other settings")
+		}
+		if o.Activities == nil {
+			o.Activities = activitiesOf(o.Local.Guards())
+		}
+	}
 	if o.OnOutage == "" {
 		o.OnOutage = Allow
 	}

@@ -65,7 +65,7 @@ func (g *Guards) Slot(ctx context.Context, activity string, r Request) (*Slot, e
 	if !s.held {
 		return s, nil
 	}
-	if d.HeldUntil.IsZero() {
+	if d.HeldUntil == 0 {
 		s.Release(ctx)
 		return nil, g.target(d.Guard).validation("the limit of " + d.Activity + " is not a log, so it has no slots")
 	}
@@ -148,7 +148,7 @@ func (s *Slot) keep(next time.Time) {
 			s.stop()
 			s.lose()
 			return
-		case d.At == 0 || d.HeldUntil.IsZero(): // nothing is limited now, but that can end before the slot does
+		case d.At == 0 || d.HeldUntil == 0: // nothing is limited now, but that can end before the slot does
 			next, sent, pause = time.Now().Add(s.again()), time.Time{}, 0
 		default:
 			next, sent, pause = sent.Add(s.hold(sent, d)), time.Time{}, 0
@@ -160,7 +160,7 @@ func (s *Slot) keep(next time.Time) {
 // The time counts from when the request was sent, because the answer may have come
 // late. The guard's clock need not agree with this machine's.
 func (s *Slot) hold(sent time.Time, d Decision) (third time.Duration) {
-	lasts := d.HeldUntil.Sub(time.UnixMilli(d.At))
+	lasts := time.Duration(d.HeldUntil-d.At) * time.Millisecond
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.held && !s.isLost() {

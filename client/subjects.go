@@ -3,12 +3,14 @@ package client
 import (
 	"fmt"
 	"strings"
+
+	"github.com/cric-talk/guards"
 )
 
 // wrongSubjects returns what is wrong with the subjects of a request; "" if they are
 // right. A reset may leave them out, because it clears the user alone. The message
 // never shows what the app sent, because that could be an id.
-func (a *Activity) wrongSubjects(op string, given map[string]string) string {
+func (a *Activity) wrongSubjects(op guards.Op, given map[string]string) string {
 	known := 0
 	for _, s := range a.Subjects {
 		name, optional := strings.CutSuffix(s, "?")
@@ -16,7 +18,7 @@ func (a *Activity) wrongSubjects(op string, given map[string]string) string {
 		switch {
 		case ok:
 			known++
-		case !optional && op != "reset":
+		case !optional && op != guards.Reset:
 			return fmt.Sprintf("subjects has no %s: the activity %q needs %s", name, a.Name, a.subjectNames())
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/client"
 )
 
@@ -138,7 +139,7 @@ func TestAReleaseIsSentAlthoughItsCallerHasGone(t *testing.T) {
 
 func TestADecisionWithoutAReceiptCannotBeReleased(t *testing.T) {
 	g, f := with(t, client.Options{}, body(okBody))
-	if _, err := g.ReleaseDecision(t.Context(), client.Decision{Allowed: true, UserID: "u1", Activity: "create_post", Granted: 1}); !errors.Is(err, client.ErrValidation) || len(f.events) != 0 {
+	if _, err := g.ReleaseDecision(t.Context(), client.Decision{Decision: guards.Decision{Allowed: true, UserID: "u1", Activity: "create_post", Granted: 1}}); !errors.Is(err, client.ErrValidation) || len(f.events) != 0 {
 		t.Errorf("%v, %+v", err, f.events)
 	}
 }
@@ -214,7 +215,7 @@ func TestWait(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				got := client.Decision{Allowed: tt.allowed, WaitTime: tt.wait}.Wait(t.Context(), tt.most)
+				got := client.Decision{Decision: guards.Decision{Allowed: tt.allowed, WaitTime: tt.wait.Milliseconds()}}.Wait(t.Context(), tt.most)
 				if took := time.Since(began); got != tt.want || took < tt.least || took > tt.all {
 					t.Errorf("%v after %v, want %v after %v to %v", got, took, tt.want, tt.least, tt.all)
 				}
@@ -230,7 +231,7 @@ func TestABlockIsNotWaitedFor(t *testing.T) {
 	if err := json.Unmarshal([]byte(answer), &d); err != nil {
 		t.Fatal(err)
 	}
-	if d.Reason != client.Blocked || d.Wait(t.Context(), 0) || d.ResetAt.UnixMilli() != 1700006400000 {
+	if d.Reason != client.Blocked || d.Wait(t.Context(), 0) || d.ResetAt != 1700006400000 {
 		t.Errorf("%+v, want one that can't be waited for", d)
 	}
 	if again, err := json.Marshal(d); err != nil || string(again) != answer {
@@ -245,7 +246,7 @@ func TestWaitsAreSpread(t *testing.T) {
 			var longest time.Duration
 			for range 300 {
 				began := time.Now()
-				client.Decision{WaitTime: wait}.Wait(t.Context(), 0)
+				client.Decision{Decision: guards.Decision{WaitTime: wait.Milliseconds()}}.Wait(t.Context(), 0)
 				longest = max(longest, time.Since(began)-wait)
 			}
 			if longest > spread || longest < spread*9/10 {
@@ -260,7 +261,7 @@ func TestTheCallersContextEndsAWait(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		began := time.Now()
-		if (client.Decision{WaitTime: 50 * time.Second}).Wait(ctx, 0) || time.Since(began) != time.Second {
+		if (client.Decision{Decision: guards.Decision{WaitTime: 50_000}}).Wait(ctx, 0) || time.Since(began) != time.Second {
 			t.Errorf("it waited, for %v", time.Since(began))
 		}
 	})

@@ -5,6 +5,7 @@ package command
 import (
 	"os"
 	"time"
+	_ "time/tzdata" // the zones' rules, for a machine that has none
 
 	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/workbench/command"

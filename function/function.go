@@ -3,6 +3,8 @@
 package function
 
 import (
+	_ "time/tzdata" // the zones' rules, because Lambda has none
+
 	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/lambdafn"
 )

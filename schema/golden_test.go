@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
@@ -116,6 +117,15 @@ func TestGoldenAnswers(t *testing.T) {
 			} {
 				if want, have := compact(t, pair[0]), compact(t, pair[1]); want != have {
 					t.Errorf("the %s is\n%s, want\n%s", name, have, want)
+				}
+			}
+			if g.Answer != nil {
+				var d guards.Decision
+				if err := json.Unmarshal(g.Answer, &d); err != nil {
+					t.Fatal(err)
+				}
+				if again, err := json.Marshal(d); err != nil || string(again) != compact(t, g.Answer) {
+					t.Errorf("as a Decision, the answer is\n%s, %v, want\n%s", again, err, compact(t, g.Answer))
 				}
 			}
 			if diff := cmp.Diff(g.HTTP.Headers, got.HTTP.Headers); diff != "" || g.HTTP.Status != got.HTTP.Status {

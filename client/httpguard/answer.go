@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/client"
 )
 
@@ -26,12 +27,12 @@ func (m Middleware) setHeaders(h http.Header, r client.Request, d client.Decisio
 	}
 	limits := d.Limits
 	if len(limits) == 0 {
-		limits = []client.Limit{{Name: d.Activity, Limit: d.Limit, Remaining: d.Remaining, ResetAt: d.ResetAt}}
+		limits = []guards.Figures{{Name: d.Activity, Limit: d.Limit, Remaining: d.Remaining, ResetAt: d.ResetAt}}
 	}
 	now := answeredAt(d)
 	left := make([]string, len(limits))
 	for i, l := range limits {
-		left[i] = fmt.Sprintf("%q;r=%d;t=%d", l.Name, l.Remaining, max(0, ceilSeconds(l.ResetAt.UnixMilli()-now)))
+		left[i] = fmt.Sprintf("%q;r=%d;t=%d", l.Name, l.Remaining, max(0, ceilSeconds(l.ResetAt-now)))
 	}
 	h.Set("RateLimit", strings.Join(left, ", "))
 	if known, _ := m.Guards.Find(m.Activity); known.Window != 0 && r.Tier == "" && len(d.Limits) == 0 {
@@ -69,7 +70,7 @@ func unavailable(w http.ResponseWriter) {
 
 // refuse answers 429 with the guard's answer as a problem.
 func refuse(w http.ResponseWriter, d client.Decision) {
-	w.Header().Set("Retry-After", strconv.FormatInt(max(1, ceilSeconds(d.WaitTime.Milliseconds())), 10))
+	w.Header().Set("Retry-After", strconv.FormatInt(max(1, ceilSeconds(d.WaitTime)), 10))
 	problem(w, http.StatusTooManyRequests, refusal(d))
 }
 

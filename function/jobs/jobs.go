@@ -4,6 +4,8 @@
 package jobs
 
 import (
+	_ "time/tzdata" // the zones' rules, because Lambda has none
+
 	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/lambdafn/jobs"
 )

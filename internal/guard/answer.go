@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/strictjson"
@@ -35,6 +36,45 @@ func (a *Answer) blocked() bool { return a.Decision != nil && a.Decision.Reason 
 // later. It looks at the place and not at the reason, because the reason is
 // "unavailable" if memory gave the place in an outage.
 func (a *Answer) delayed() bool { return !a.Allowed && a.Decision != nil && a.Decision.ReadyAt != 0 }
+
+// Public returns the answer in the words that apps read. Its JSON is that of AppendJSON.
+func (a *Answer) Public() guards.Decision {
+	p := guards.Decision{
+		Allowed: a.Allowed, Reason: guards.Reason(a.Reason), UserID: a.UserID, Activity: a.Activity, Op: guards.Op(a.Op),
+		HeldUntil: a.HeldUntil, Message: a.Message, Display: a.Display,
+	}
+	if a.Op == Check || a.Op == Renew {
+		p.Granted = a.Granted
+	}
+	d := a.Decision
+	if d == nil {
+		return p
+	}
+	if d.At != 0 {
+		p.At, p.RequestID = d.At, a.RequestID
+	}
+	switch {
+	case d.Limit != 0:
+		f := publicFigures(d.Reading)
+		p.Limit, p.ActivityCount, p.Remaining, p.WaitTime, p.ResetAt = f.Limit, f.ActivityCount, f.Remaining, f.WaitTime, f.ResetAt
+	case d.Reason == ratelimit.Blocked:
+		p.WaitTime, p.ResetAt = d.Wait.Milliseconds(), d.ResetAt
+	case d.ReadyAt != 0:
+		p.WaitTime = d.Wait.Milliseconds()
+	}
+	p.WindowKey, p.ReadyAt, p.Enqueued, p.Crossed, p.LimitedBy = d.WindowKey, d.ReadyAt, d.Waiting, d.Crossed, d.LimitedBy
+	for _, l := range d.Each {
+		p.Limits = append(p.Limits, publicFigures(l))
+	}
+	return p
+}
+
+func publicFigures(r policy.Reading) guards.Figures {
+	return guards.Figures{
+		Name: r.Name, Limit: r.Limit, ActivityCount: r.Used, Remaining: r.Remaining,
+		WaitTime: r.Wait.Milliseconds(), ResetAt: r.ResetAt, Crossed: r.Crossed,
+	}
+}
 
 // AppendJSON appends the answer as one JSON object.
 func (a *Answer) AppendJSON(b []byte) []byte {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
@@ -33,6 +34,14 @@ type Request struct {
 	// Queued is set for a job from the delayed queue. It has its place already, so no block
 	// refuses it. No event can set it.
 	Queued bool
+}
+
+// RequestOf returns the request that an app made in its own process.
+func RequestOf(r guards.Request) Request {
+	return Request{
+		UserID: r.UserID, Activity: r.Activity, Op: Op(r.Op), Count: r.Count, Partial: r.Partial, Tier: r.Tier, Roles: r.Roles,
+		RequestID: r.RequestID, At: r.At, ReadyAt: r.ReadyAt, Subjects: r.Subjects, Job: r.Job,
+	}
 }
 
 // blocked reports whether a block in t refuses r. What was counted before it can still be
@@ -153,7 +162,7 @@ func (r *Request) validOp() error {
 		return &input.ValidationError{Field: "requestId", Problem: "is missing, want the one in the check's answer"}
 	case receipt && r.Count > ratelimit.MostReleased:
 		return input.Invalid("count", strconv.FormatInt(r.Count, 10), fmt.Sprintf("1 to %d for a %s", ratelimit.MostReleased, r.Op))
-	case r.At > policy.Latest:
+	case r.At < 0 || r.At > policy.Latest:
 		return input.Invalid("at", strconv.FormatInt(r.At, 10), "the one in the check's answer, in Unix milliseconds")
 	case !receipt && r.At != 0:
 		return &input.ValidationError{Field: "at", Problem: "goes only with op release or renew"}
@@ -170,6 +179,8 @@ func (r *Request) validPlace(p policy.Policy, queue bool) error {
 	switch {
 	case r.Job != nil && (!p.Queues() || !queue):
 		return &input.ValidationError{Field: "job", Problem: "goes only with activities that have a delayed queue"}
+	case r.ReadyAt < 0:
+		return input.Invalid("readyAt", strconv.FormatInt(r.ReadyAt, 10), "a whole number of at least 1")
 	case r.Op != Check && r.ReadyAt != 0:
 		return &input.ValidationError{Field: "readyAt", Problem: "goes only with op check"}
 	case r.Op != Check && r.Job != nil:

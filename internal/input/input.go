@@ -18,6 +18,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/strictjson"
 )
@@ -243,6 +244,9 @@ type ValidationError struct {
 	Problem string // what the field holds and what it accepts
 }
 
+// Is makes the error an [guards.ErrValidation].
+func (e *ValidationError) Is(target error) bool { return target == guards.ErrValidation }
+
 // Error implements error. It returns a sentence such as "userId is missing".
 func (e *ValidationError) Error() string { return e.Field + " " + e.Problem }
 
@@ -252,6 +256,9 @@ type Unavailable struct {
 	What  string // what failed, without a key, an address or a user id
 	Cause error  // for the log, never for callers; nil if unknown
 }
+
+// Is makes the error an [guards.ErrUnavailable].
+func (e *Unavailable) Is(target error) bool { return target == guards.ErrUnavailable }
 
 // Error implements error. It returns What, without the cause.
 func (e *Unavailable) Error() string { return e.What }

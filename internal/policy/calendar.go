@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
-	_ "time/tzdata" // the zones' rules, for a machine that has none
 )
 
 // A calendar divides time into days, weeks or months of a time zone. Weeks begin on

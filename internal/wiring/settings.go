@@ -87,12 +87,23 @@ func (e Environment) Settings() (s Settings, err error) {
 		return s, err
 	}
 	timeout := e.get("DECISION_TIMEOUT", "1s")
-	s.DecisionTimeout, err = time.ParseDuration(timeout)
-	if err != nil || s.DecisionTimeout <= 0 || s.DecisionTimeout > policy.Late {
-		return s, fmt.Errorf("%sDECISION_TIMEOUT is %q, want a duration such as 250ms, at most %v", string(e), timeout, policy.Late)
+	if s.DecisionTimeout, err = time.ParseDuration(timeout); err != nil {
+		return s, wrongTimeout(string(e)+"DECISION_TIMEOUT", timeout)
 	}
 	s.BypassRoles = e.BypassRoles()
-	return s, nil
+	return s, CheckTimeout(string(e)+"DECISION_TIMEOUT", s.DecisionTimeout)
+}
+
+// CheckTimeout returns an error that begins with setting if a decision can't take this time.
+func CheckTimeout(setting string, timeout time.Duration) error {
+	if timeout <= 0 || timeout > policy.Late {
+		return wrongTimeout(setting, timeout.String())
+	}
+	return nil
+}
+
+func wrongTimeout(setting, value string) error {
+	return fmt.Errorf("%s is %q, want a duration such as 250ms, at most %v", setting, value, policy.Late)
 }
 
 // BypassRoles reads the roles that are never limited. An empty variable means none.

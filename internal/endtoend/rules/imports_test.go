@@ -90,7 +90,7 @@ func TestImportsRunInOneDirection(t *testing.T) {
 		}
 		for _, imported := range p.Imports {
 			name, ours := local(imported)
-			if ours && forApps(importer) && !forApps(name) {
+			if ours && forApps(importer) && !forApps(name) && name != "." {
 				t.Errorf("%s imports %s, but apps import %[1]s and must get nothing else of this project", importer, name)
 			}
 			if same := wing(name) != "" && wing(name) == wing(importer); ours && line(name) <= from && !same {
@@ -130,6 +130,38 @@ func TestOnlyThePolicyPackageAsksForAKind(t *testing.T) {
 		}
 		if found := asks.Find(content); found != nil {
 			t.Errorf("%s asks for a kind of policy: %q. Ask the policy for what you need instead", name, found)
+		}
+	}
+}
+
+// An app that invokes functions links the words and nothing that decides. One that decides itself
+// links no Lambda function.
+func TestAppsLinkNothingThatTheyDoNotNeed(t *testing.T) {
+	heavy := map[string][]string{
+		"client":  {"github.com/aws/aws-sdk-go-v2/service/dynamodb", "github.com/aws/aws-lambda-go", "github.com/go-json-experiment/json", "time/tzdata", module + "internal/ratelimit", module + "internal/limits"},
+		"limiter": {"github.com/aws/aws-lambda-go", "github.com/aws/aws-sdk-go-v2/service/sqs", "github.com/aws/aws-sdk-go-v2/service/lambda", module + "client"},
+	}
+	for _, p := range packages(t) {
+		for _, linked := range p.Deps {
+			for _, not := range heavy[strings.TrimPrefix(p.ImportPath, module)] {
+				if linked == not || strings.HasPrefix(linked, not+"/") {
+					t.Errorf("%s links %s", p.ImportPath, linked)
+				}
+			}
+		}
+	}
+}
+
+// No function links the client, or Lambda's SDK.
+func TestFunctionsAskNoFunction(t *testing.T) {
+	for _, p := range packages(t) {
+		if !strings.HasPrefix(p.ImportPath, module+"functions/") {
+			continue
+		}
+		for _, linked := range p.Deps {
+			if linked == module+"client" || linked == "github.com/aws/aws-sdk-go-v2/service/lambda" {
+				t.Errorf("%s links %s", p.ImportPath, linked)
+			}
 		}
 	}
 }

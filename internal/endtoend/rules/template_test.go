@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/live/dynamolive"
 	"github.com/cric-talk/guards/internal/strictjson"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 	"github.com/cric-talk/guards/internal/workbench/scaffold"
@@ -17,16 +18,31 @@ import (
 
 // allowedActions lists all that the role of a function that is no guard may do, and on which resource of the template.
 var allowedActions = map[string][]string{
-	"delayed-jobs": slices.Concat(on("Table", "dynamodb:UpdateItem", "dynamodb:GetItem"),
+	"delayed-jobs": slices.Concat(on("Table", "dynamodb:UpdateItem", "dynamodb:GetItem"), []string{"no settings"},
 		on("DelayedQueue", "sqs:SendMessage"), on("ReadyQueue", "sqs:SendMessage")),
 	// GetItem and UpdateItem remove the grants of an erased user.
 	"cleanup": on("Table", "dynamodb:Scan", "dynamodb:Query", "dynamodb:PartiQLDelete", "dynamodb:GetItem", "dynamodb:UpdateItem"),
 }
 
+// keepsSettings is a statement that no condition of another one can lift: who decides writes no live settings, whose key is
+// " config". The emulators ignore the condition.
+const keepsSettings = `{"Action":["dynamodb:UpdateItem","dynamodb:DeleteItem"],"Condition":{"ForAnyValue:StringEquals":{"dynamodb:LeadingKeys":[" config"]}},"Effect":"Deny","Resource":"Table.Arn"}`
+
+// An app that decides itself may do what a guard may, and nothing else.
+func TestTheLimitersPolicyWritesNoSettings(t *testing.T) {
+	const want = `[{"Action":["dynamodb:UpdateItem","dynamodb:GetItem","dynamodb:DeleteItem"],"Effect":"Allow","Resource":"Table.Arn"},` + keepsSettings + `]`
+	if got := show(at(whole(t), "Resources.LimiterPolicy.Properties.PolicyDocument.Statement")); got != want {
+		t.Errorf("LimiterPolicy allows %s, want %s", got, want)
+	}
+	if !strings.Contains(keepsSettings, `"`+dynamolive.User+`"`) {
+		t.Errorf("the key of the settings is %q", dynamolive.User)
+	}
+}
+
 // guardActions lists all that the role of a guard may do. A reservoir has no reset, so a guard with reservoirs only deletes
 // nothing.
 func guardActions(g limits.Guard) []string {
-	actions := on("Table", "dynamodb:UpdateItem", "dynamodb:GetItem")
+	actions := append(on("Table", "dynamodb:UpdateItem", "dynamodb:GetItem"), "no settings")
 	if slices.ContainsFunc(g.Activities, func(a limits.Activity) bool { return !a.Unlimited && !a.Limit.Queues() }) {
 		actions = append(actions, on("Table", "dynamodb:DeleteItem")...)
 	}
@@ -60,6 +76,10 @@ func TestEachRoleAllowsExactlyTheListedActions(t *testing.T) {
 				t.Errorf("functions/%s: a policy is not an inline statement", folder)
 			}
 			for _, s := range statements {
+				if show(s) == keepsSettings {
+					got = append(got, "no settings")
+					continue
+				}
 				resource, ok := at(s, "Resource").(string)
 				if at(s, "Effect") != "Allow" || !ok || !strings.HasSuffix(resource, ".Arn") {
 					t.Errorf("functions/%s: %s, want Allow on one !GetAtt X.Arn", folder, show(s))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"time"
+	_ "time/tzdata" // as the packages have it that programs import
 
 	"github.com/cric-talk/guards/internal/policy"
 )

@@ -1,0 +1,55 @@
+package client
+
+import (
+	"context"
+	"errors"
+
+	"github.com/cric-talk/guards"
+)
+
+// A Local decides in the app's own process. A *limiter.Limiter is one.
+type Local interface {
+	// Decide answers a request. Its error is a [guards.ErrValidation], a
+	// [guards.ErrUnavailable], or a mistake of the app's configuration.
+	Decide(context.Context, guards.Request) (guards.Decision, error)
+
+	// Guards returns the guards that it decides for.
+	Guards() []guards.Guard
+}
+
+// decide asks Options.Local. There is no second attempt, because that has made its own.
+func (g *Guards) decide(ctx context.Context, c *call) (Decision, error) {
+	d, err := g.options.Local.Decide(ctx, c.event)
+	switch {
+	case err == nil:
+		return Decision{Decision: d, Guard: c.guard, Subjects: c.event.Subjects}, nil
+	case ctx.Err() != nil:
+		return Decision{}, c.givenUp(ctx)
+	case errors.Is(err, guards.ErrValidation):
+		return Decision{}, c.validation(err.Error()) // a guard never shows an id
+	case errors.Is(err, guards.ErrUnavailable):
+		return Decision{}, c.unavailable(err.Error())
+	}
+	return Decision{}, c.configuration(err, "%s can't decide: %s", c.guard, c.foreign(err.Error()))
+}
+
+// activitiesOf returns the list of activities of guards.
+func activitiesOf(all []guards.Guard) (list []Activity) {
+	for _, g := range all {
+		for _, a := range g.Activities {
+			one := Activity{Name: a.Name, Guard: g.Name}
+			for _, s := range a.Subjects {
+				name := s.Name
+				if s.Optional {
+					name += "?"
+				}
+				one.Subjects = append(one.Subjects, name)
+			}
+			if len(a.Subjects) == 0 {
+				one.Window = a.Limit.Window()
+			}
+			list = append(list, one)
+		}
+	}
+	return list
+}

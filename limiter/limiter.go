@@ -1,0 +1,213 @@
+// Package limiter decides in the app's own process what a guard's function decides on AWS:
+// with the same table, live limits, memory, log and metrics. One decision is one request to
+// DynamoDB, and no Lambda function runs.
+//
+//	l, err := limiter.New(ctx, limits.All, limiter.Options{})
+//	...
+//	defer l.Close(ctx)
+//	d, err := l.Decide(ctx, guards.Request{UserID: userID, Activity: "create_post"})
+//
+// It is for an app in Go whose role may write to the table: the stack's output
+// LimiterPolicyArn has these permissions. Such an app can write every count, but no limit,
+// mode, grant or block. An app in another language, and one that must not write counts, asks
+// the functions. Both ways count in the same items, so an app can move from one to the other
+// while it runs.
+//
+// As Local of package client's Options, a Limiter has everything that the client offers, such
+// as slots and middleware for net/http.
+package limiter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"time"
+	_ "time/tzdata" // the zones' rules, for a machine that has none
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/cric-talk/guards"
+	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/metrics"
+	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/wiring"
+)
+
+// Options configure a Limiter. A zero field has the value of a variable, or else the default
+// of a guard's function. The variables are those of a function with GUARDS_ before the name,
+// such as GUARDS_MODE, because the plain names belong to the app.
+type Options struct {
+	Table  string      // the table in DynamoDB; GUARDS_TABLE_NAME, or else rateLimit
+	Config *aws.Config // nil: the SDK's own configuration of this process
+
+	Mode             string        // enforce, shadow or off; GUARDS_MODE
+	OnOutage         string        // allow (memory decides) or deny (the error is ErrUnavailable); GUARDS_ON_OUTAGE
+	DecisionTimeout  time.Duration // at most 5 s; GUARDS_DECISION_TIMEOUT
+	BypassRoles      []string      // nil: GUARDS_BYPASS_ROLES; empty: nobody bypasses
+	Metrics          string        // activity, guard or off; GUARDS_METRICS
+	MetricsNamespace string        // in CloudWatch; GUARDS_METRICS_NAMESPACE, or else Guards
+
+	// Log gets a line for refusals and failures, which name no user. The attribute service is
+	// the guard's name. Nil means slog.Default.
+	Log *slog.Logger
+
+	// Output gets the metrics in CloudWatch's embedded metric format, which CloudWatch Logs
+	// reads. Nil means standard output.
+	Output io.Writer
+}
+
+// environment has the settings of a limiter.
+const environment wiring.Environment = "GUARDS_"
+
+// A Limiter decides the activities of all guards of a page. It is safe for concurrent use. An
+// app needs one.
+type Limiter struct {
+	page     []guards.Guard
+	handlers map[string]*guard.Handler // by activity
+	flush    func()
+}
+
+// New returns a limiter on a table in DynamoDB. It sends no requests. Its error names a
+// setting that can't be read, or all mistakes of the page.
+func New(ctx context.Context, page []guards.Guard, o Options) (*Limiter, error) {
+	all, err := limits.Link(page)
+	if err != nil {
+		return nil, err
+	}
+	settings, err := o.settings()
+	if err != nil {
+		return nil, err
+	}
+	table, err := environment.Table()
+	if o.Table != "" {
+		table, err = wiring.TableName("Table", o.Table)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var cfg aws.Config
+	if o.Config != nil {
+		cfg = *o.Config
+	} else if cfg, err = wiring.Configure(ctx); err != nil {
+		return nil, err
+	}
+	if cfg.Region == "" {
+		return nil, errors.New("no AWS region is set: set AWS_REGION, or pass a Config that has one")
+	}
+	log, output := o.Log, metrics.Writer{W: o.Output, Namespace: o.MetricsNamespace}
+	if log == nil {
+		log = slog.Default()
+	}
+	if output.W == nil {
+		output.W = os.Stdout
+	}
+	if output.Namespace == "" {
+		output.Namespace = environment.Namespace()
+	}
+	process := wiring.On(wiring.Open(cfg, table), all, settings, output, log)
+	l := newLimiter(page, process.Flush)
+	for _, g := range all {
+		l.add(process.Handler(g, log.With("service", g.Name)))
+	}
+	return l, nil
+}
+
+// InMemory returns a limiter that counts in this process, for tests and for programs of one
+// process. Now is its clock, which a test can move; nil means time.Now. Nothing is logged or
+// measured, there are no live limits, and the variables are not read. The error has all
+// mistakes of the page.
+func InMemory(page []guards.Guard, now func() time.Time) (*Limiter, error) {
+	all, err := limits.Link(page)
+	if err != nil {
+		return nil, err
+	}
+	settings := wiring.Settings{Mode: guard.Enforce, BypassRoles: []string{"admin"}, Metrics: wiring.NoMetrics}
+	l, store := newLimiter(page, func() {}), new(memstore.Store)
+	for _, g := range all {
+		h := settings.Handler(g, store)
+		h.Limiter.Now = now
+		l.add(h)
+	}
+	return l, nil
+}
+
+func newLimiter(page []guards.Guard, flush func()) *Limiter {
+	return &Limiter{slices.Clone(page), map[string]*guard.Handler{}, flush}
+}
+
+// add adds the handler of a guard.
+func (l *Limiter) add(h *guard.Handler) {
+	for _, a := range h.Guard.Activities {
+		l.handlers[a.Name] = h
+	}
+}
+
+// settings returns the settings of the environment, and of the options instead of these.
+func (o *Options) settings() (wiring.Settings, error) {
+	s, err := environment.Settings()
+	if err != nil {
+		return s, err
+	}
+	if o.DecisionTimeout != 0 {
+		s.DecisionTimeout = o.DecisionTimeout
+	}
+	if o.BypassRoles != nil {
+		s.BypassRoles = o.BypassRoles
+	}
+	if o.Mode != "" {
+		s.Mode = guard.Mode(o.Mode)
+	}
+	if o.Metrics != "" {
+		s.Metrics = wiring.Metrics(o.Metrics)
+	}
+	if o.OnOutage != "" {
+		s.DenyOutage = o.OnOutage == "deny"
+	}
+	return s, errors.Join(
+		choice("Mode", o.Mode, "enforce", "shadow", "off"), choice("OnOutage", o.OnOutage, "allow", "deny"), choice("Metrics", o.Metrics, "activity", "guard", "off"),
+		wiring.CheckTimeout("DecisionTimeout", s.DecisionTimeout))
+}
+
+// choice returns an error if an option has another value than these.
+func choice(name, value string, choices ...string) error {
+	if value == "" || slices.Contains(choices, value) {
+		return nil
+	}
+	return fmt.Errorf("%s is %q, want %s", name, value, strings.Join(choices, " or "))
+}
+
+// Guards returns the guards of the page.
+func (l *Limiter) Guards() []guards.Guard { return slices.Clone(l.page) }
+
+// Decide answers a request as the function of the activity's guard does. A refusal is a
+// decision. The error is a [guards.ErrValidation] if the request is wrong, and then nothing was
+// counted; or a [guards.ErrUnavailable] if the table did not answer and nothing else decided:
+// with OnOutage deny, and for a release, a renewal and a reset.
+func (l *Limiter) Decide(ctx context.Context, r guards.Request) (guards.Decision, error) {
+	h, ok := l.handlers[r.Activity]
+	switch {
+	case !ok:
+		return guards.Decision{}, input.Invalid("activity", input.Show(r.Activity), "one that limits.go names")
+	case r.Job != nil:
+		return guards.Decision{}, &input.ValidationError{Field: "job", Problem: "goes only to a function: ask " + h.Guard.Name + " by Invoke"}
+	}
+	a, err := h.Decide(ctx, guard.RequestOf(r))
+	if err != nil {
+		return guards.Decision{}, err
+	}
+	return a.Public(), nil
+}
+
+// Close writes the metrics that wait. Decisions that come later are counted, and their metrics
+// can be lost.
+func (l *Limiter) Close(context.Context) error {
+	l.flush()
+	return nil
+}

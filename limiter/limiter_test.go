@@ -1,0 +1,318 @@
+package limiter_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cric-talk/guards"
+	"github.com/cric-talk/guards/client"
+	"github.com/cric-talk/guards/internal/testkit/dynamotest"
+	"github.com/cric-talk/guards/internal/testkit/lambdatest"
+	"github.com/cric-talk/guards/limiter"
+	"github.com/cric-talk/guards/limits"
+)
+
+// onTable returns a limiter on a table, and what it logs and measures.
+func onTable(t *testing.T, endpoint, table string, o limiter.Options) (l *limiter.Limiter, log, output *bytes.Buffer) {
+	t.Helper()
+	log, output = new(bytes.Buffer), new(bytes.Buffer)
+	cfg := dynamotest.Config(endpoint)
+	o.Table, o.Config, o.Log, o.Output = table, &cfg, slog.New(slog.NewJSONHandler(log, nil)), output
+	o.DecisionTimeout = 5 * time.Second // so that a slow test machine causes no outage
+	l, err := limiter.New(t.Context(), limits.All, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l, log, output
+}
+
+// The deployed function and the limiter answer the same events on the same table alike: what
+// one of them counts, the other one knows.
+func TestALimiterAnswersAsTheFunctionDoes(t *testing.T) {
+	endpoint, table := dynamotest.Endpoint(t), dynamotest.Table(t)
+	l, _, _ := onTable(t, endpoint, table, limiter.Options{})
+	start := func(function string) *lambdatest.Instance {
+		return lambdatest.Start(t, lambdatest.Build(t, "./functions/"+function), "TABLE_NAME="+table, "AWS_ENDPOINT_URL_DYNAMODB="+endpoint, "DECISION_TIMEOUT=5s")
+	}
+	posts, pins, chat := start("posts-guard"), start("pins-guard"), start("chat-guard")
+	for i, tt := range []struct {
+		function *lambdatest.Instance
+		r        guards.Request
+	}{
+		{posts, guards.Request{Activity: "create_post", Count: 3}},
+		{posts, guards.Request{Activity: "create_post", Op: guards.Status}},
+		{posts, guards.Request{Activity: "create_post", Count: 5, Tier: "premium"}},
+		{posts, guards.Request{Activity: "like"}},
+		{posts, guards.Request{Activity: "create_post", Roles: []string{"admin"}}},
+		{posts, guards.Request{Activity: "create_post", Count: 20, Partial: true}},
+		{posts, guards.Request{Activity: "create_post"}},
+		{posts, guards.Request{Activity: "create_post", RequestID: "same"}},
+		{posts, guards.Request{Activity: "create_post", Op: guards.Reset}},
+		{pins, guards.Request{Activity: "pin", Count: 12}},
+		{chat, guards.Request{Activity: "send_message"}},
+		{chat, guards.Request{Activity: "send_message"}},
+	} {
+		// Each way asks about a user of its own, and then about the other's.
+		local, remote := fmt.Sprint("local-", i/20), fmt.Sprint("remote-", i/20)
+		ask := func(user string, here bool) guards.Decision {
+			tt.r.UserID = user
+			if here {
+				d, err := l.Decide(t.Context(), tt.r)
+				if err != nil {
+					t.Fatalf("%+v: %v", tt.r, err)
+				}
+				return d
+			}
+			event, err := json.Marshal(tt.r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer := tt.function.Invoke(t, string(event))
+			var d guards.Decision
+			if err := json.Unmarshal(answer.Payload, &d); err != nil || answer.ErrorType != "" {
+				t.Fatalf("%s: %s, %v", event, answer.Payload, err)
+			}
+			again, err := json.Marshal(d)
+			if err != nil || string(again) != string(answer.Payload) {
+				t.Errorf("%s becomes %s, %v", answer.Payload, again, err)
+			}
+			return d
+		}
+		for _, first := range []bool{true, false} {
+			here, there := ask(local, first), ask(remote, !first)
+			there.UserID = here.UserID
+			for _, d := range []*guards.Decision{&here, &there} { // what depends on the moment
+				if d.At != 0 {
+					d.At, d.RequestID = 1, "r"
+				}
+				d.ResetAt, d.WindowKey, d.HeldUntil, d.WaitTime = min(d.ResetAt, 1), min(d.WindowKey, 1), min(d.HeldUntil, 1), (d.WaitTime+59_999)/60_000
+			}
+			if diff := cmp.Diff(there, here); diff != "" {
+				t.Errorf("%+v (-function +limiter):\n%s", tt.r, diff)
+			}
+		}
+	}
+}
+
+// Half of the callers ask the function, and half the limiter. Exactly the limit gets through.
+func TestTheFunctionAndTheLimiterCountTogether(t *testing.T) {
+	endpoint, table := dynamotest.Endpoint(t), dynamotest.Table(t)
+	l, _, _ := onTable(t, endpoint, table, limiter.Options{})
+	function := lambdatest.Start(t, lambdatest.Build(t, "./functions/pins-guard"), "TABLE_NAME="+table, "AWS_ENDPOINT_URL_DYNAMODB="+endpoint, "DECISION_TIMEOUT=5s")
+	var allowed atomic.Int64
+	var turn sync.Mutex // an instance of a function has one request at a time
+	var racers sync.WaitGroup
+	for i := range 24 {
+		racers.Go(func() {
+			for range 10 {
+				var ok bool
+				if i%2 == 0 {
+					d, err := l.Decide(t.Context(), guards.Request{UserID: "u1", Activity: "pin"})
+					if err != nil || d.Reason == guards.Unavailable {
+						t.Errorf("%+v, %v", d, err)
+					}
+					ok = d.Allowed
+				} else {
+					turn.Lock()
+					answer := function.Invoke(t, `{"userId": "u1", "activity": "pin"}`)
+					turn.Unlock()
+					ok = bytes.Contains(answer.Payload, []byte(`"allowed":true`))
+				}
+				if ok {
+					allowed.Add(1)
+				}
+			}
+		})
+	}
+	racers.Wait()
+	if n := allowed.Load(); n != 100 {
+		t.Errorf("%d of 240 are allowed, want exactly 100", n)
+	}
+}
+
+// The plain names of variables belong to the app.
+func TestTheAppsOwnVariablesAreNotRead(t *testing.T) {
+	endpoint, table := dynamotest.Endpoint(t), dynamotest.Table(t)
+	for name, value := range map[string]string{
+		"TABLE_NAME": "of-the-app", "MODE": "off", "ON_OUTAGE": "wrong", "POWERTOOLS_METRICS_NAMESPACE": "App", "POWERTOOLS_SERVICE_NAME": "app", "BYPASS_ROLES": "user",
+		"GUARDS_TABLE_NAME": table,
+	} {
+		t.Setenv(name, value)
+	}
+	l, log, output := onTable(t, endpoint, "", limiter.Options{})
+	for range 2 {
+		if d, err := l.Decide(t.Context(), guards.Request{UserID: "u1", Activity: "create_post", Count: 10, Roles: []string{"user"}}); err != nil || d.Limit != 10 {
+			t.Fatalf("%+v, %v, want a decision by the table", d, err)
+		}
+	}
+	if err := l.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := output.String(); !strings.Contains(got, `"Namespace":"Guards"`) || !strings.Contains(got, `"Guard":"posts-guard"`) || !strings.Contains(got, `"Refused":1`) {
+		t.Errorf("the metrics are %s", got)
+	}
+	if got := log.String(); !strings.Contains(got, `"service":"posts-guard"`) || !strings.Contains(got, `"msg":"refused"`) || strings.Contains(got, `"u1"`) {
+		t.Errorf("the log is %s", got)
+	}
+}
+
+func TestWhatALimiterRefuses(t *testing.T) {
+	l, err := limiter.InMemory(limits.All, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, r := range map[string]guards.Request{
+		`activity is "publish", want one that limits.go names`: {UserID: "u1", Activity: "publish"},
+		"userId is missing": {Activity: "create_post"},
+		"count is -1, want a whole number of at least 1":         {UserID: "u1", Activity: "create_post", Count: -1},
+		"count is 11, want at most 10":                           {UserID: "u1", Activity: "create_post", Count: 11},
+		`op is "cheque", want one of`:                            {UserID: "u1", Activity: "create_post", Op: "cheque"},
+		"at is -5, want":                                         {UserID: "u1", Activity: "create_post", Op: guards.Release, At: -5, RequestID: "r"},
+		"readyAt is -5, want a whole number of at least 1":       {UserID: "u1", Activity: "update_member_role", ReadyAt: -5},
+		"job goes only to a function: ask jobs-guard by Invoke":  {UserID: "u1", Activity: "update_member_role", Job: json.RawMessage(`{}`)},
+		"subjects goes only with activities that have subjects":  {UserID: "u1", Activity: "create_post", Subjects: map[string]string{"room": "r"}},
+		"partial does not go with requestId on a check, because": {UserID: "u1", Activity: "create_post", Partial: true, RequestID: "r"},
+	} {
+		d, err := l.Decide(t.Context(), r)
+		if !errors.Is(err, guards.ErrValidation) || !strings.HasPrefix(err.Error(), want) || d.Allowed {
+			t.Errorf("%+v: %+v, %v, want %s", r, d, err, want)
+		}
+	}
+}
+
+// With OnOutage deny, an outage is an error that never lets anybody through, and with allow,
+// this instance's memory decides.
+func TestAnOutageOfALimiter(t *testing.T) {
+	for on, check := range map[string]func(d guards.Decision, err error) bool{
+		"allow": func(d guards.Decision, err error) bool {
+			return err == nil && d.Allowed && d.Reason == guards.Unavailable
+		},
+		"deny": func(d guards.Decision, err error) bool { return errors.Is(err, guards.ErrUnavailable) && !d.Allowed },
+	} {
+		cfg := dynamotest.Config("http://127.0.0.1:1")
+		l, err := limiter.New(t.Context(), limits.All, limiter.Options{Config: &cfg, OnOutage: on, DecisionTimeout: 300 * time.Millisecond, Metrics: "off", Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d, err := l.Decide(t.Context(), guards.Request{UserID: "u1", Activity: "create_post"}); !check(d, err) {
+			t.Errorf("%s: %+v, %v", on, d, err)
+		}
+		g, err := client.New(t.Context(), client.Options{Local: l, Warn: func(error) {}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := g.Check(t.Context(), "create_post", client.Request{UserID: "u1"})
+		if err != nil || d.Allowed != (on == "allow") || (d.Outage != nil) != (on == "deny") {
+			t.Errorf("%s, by the client: %+v, %v", on, d, err)
+		}
+	}
+}
+
+// Wrong settings are told before the first decision, all mistakes of a page at once.
+func TestNewRefuses(t *testing.T) {
+	cfg := dynamotest.Config("http://127.0.0.1:1")
+	for want, o := range map[string]limiter.Options{
+		`Mode is "of", want enforce or shadow or off`:                         {Config: &cfg, Mode: "of"},
+		`OnOutage is "alow", want allow or deny`:                              {Config: &cfg, OnOutage: "alow"},
+		`Metrics is "none", want activity or guard or off`:                    {Config: &cfg, Metrics: "none"},
+		`DecisionTimeout is "6s", want a duration such as 250ms, at most 5s`:  {Config: &cfg, DecisionTimeout: 6 * time.Second},
+		`DecisionTimeout is "-1s", want a duration such as 250ms, at most 5s`: {Config: &cfg, DecisionTimeout: -time.Second},
+		`Table is "a b", want 3 to 255 letters`:                               {Config: &cfg, Table: "a b"},
+	} {
+		if l, err := limiter.New(t.Context(), limits.All, o); l != nil || err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	wrong := []guards.Guard{{Name: "g", Message: "m", Activities: []guards.Activity{{Name: "a"}, {Name: "b"}}}}
+	if l, err := limiter.InMemory(wrong, nil); l != nil || err == nil {
+		t.Errorf("in memory: %v, want the mistakes", err)
+	}
+	if _, err := limiter.New(t.Context(), wrong, limiter.Options{Config: &cfg}); err == nil || strings.Count(err.Error(), "it has no limit") != 2 {
+		t.Errorf("%v, want both mistakes", err)
+	}
+	t.Setenv("GUARDS_ON_OUTAGE", "never")
+	if _, err := limiter.New(t.Context(), limits.All, limiter.Options{Config: &cfg}); err == nil || !strings.HasPrefix(err.Error(), "GUARDS_ON_OUTAGE is ") {
+		t.Errorf("%v, want an error that names the variable", err)
+	}
+}
+
+// What the client offers works without Lambda: guarded saves, slots, and the list of activities
+// with their windows. A test moves the clock.
+func TestTheClientWithALimiter(t *testing.T) {
+	now := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
+	page := []guards.Guard{{Name: "exports-guard", Message: "Three exports run already.", Activities: []guards.Activity{
+		{Name: "export", Limit: "log 1/10m"}, {Name: "post", Limit: "1/1m"}, {Name: "write", Limit: "10/1m", Subjects: []guards.Subject{{Name: "room", Limit: "1/1m"}}},
+	}}}
+	l, err := limiter.InMemory(page, func() time.Time { return now })
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := client.New(t.Context(), client.Options{Local: l})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Ready(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if a, ok := g.Find("post"); !ok || a.Guard != "exports-guard" || a.Window != time.Minute {
+		t.Errorf("%+v, %v", a, ok)
+	}
+	user := client.Request{UserID: "u1"}
+	broken := errors.New("broken")
+	if err := g.Guarded(t.Context(), "post", user, func(client.Decision) error { return broken }); !errors.Is(err, broken) {
+		t.Error(err)
+	}
+	if err := g.Guarded(t.Context(), "post", user, func(client.Decision) error { return nil }); err != nil {
+		t.Errorf("after a save that failed: %v, want its place", err)
+	}
+	if d, err := g.Check(t.Context(), "post", user); err != nil || d.Allowed || d.RetryAfter() != time.Minute || d.Message != "Three exports run already." {
+		t.Errorf("%+v, %v", d, err)
+	}
+	now = now.Add(time.Minute)
+	if d, err := g.Check(t.Context(), "post", user); err != nil || !d.Allowed {
+		t.Errorf("a minute later: %+v, %v", d, err)
+	}
+	s, err := g.Slot(t.Context(), "export", user)
+	if err != nil || !s.Allowed {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	if d, err := g.Check(t.Context(), "export", user); err != nil || d.Allowed {
+		t.Errorf("beside the slot: %+v, %v", d, err)
+	}
+	s.Release(t.Context())
+	if d, err := g.Check(t.Context(), "export", user); err != nil || !d.Allowed {
+		t.Errorf("after the slot: %+v, %v", d, err)
+	}
+	inRoom := client.Request{UserID: "u1", Subjects: map[string]string{"room": "r1"}}
+	d, err := g.Check(t.Context(), "write", inRoom)
+	if err != nil || !d.Allowed || len(d.Limits) != 2 {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	if d, err := g.ReleaseDecision(t.Context(), d); err != nil || !d.Allowed {
+		t.Errorf("%+v, %v", d, err)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if _, err := g.Check(ended, "post", user); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want the context's own error", err)
+	}
+	if _, err := g.Check(t.Context(), "post", client.Request{UserID: "u 1"}); !errors.Is(err, client.ErrValidation) {
+		t.Errorf("%v, want an ErrValidation", err)
+	}
+	for _, o := range []client.Options{{Local: l, Attempts: 2}, {Local: l, OnOutage: client.Allow}, {Local: l, Prefix: "dev-"}} {
+		if _, err := client.New(t.Context(), o); !errors.Is(err, client.ErrConfiguration) {
+			t.Errorf("%+v: %v, want an ErrConfiguration", o, err)
+		}
+	}
+}
