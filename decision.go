@@ -69,7 +69,7 @@ type Decision struct {
 // Figures are those of one of several limits of an activity and its subjects. They are as in
 // [Decision].
 type Figures struct {
-	Name          string `json:"name"` // such as minute, room or room.minute
+	Name          string `json:"name,omitzero"` // such as minute, room or room.minute
 	Limit         int64  `json:"limit"`
 	ActivityCount int64  `json:"activityCount"`
 	Remaining     int64  `json:"remaining"`

@@ -19,11 +19,7 @@
 // app asks the guards by package client or by a client for another language.
 package guards
 
-import (
-	"time"
-
-	"github.com/cric-talk/guards/internal/policy"
-)
+import "github.com/cric-talk/guards/internal/policy"
 
 // A Guard is one Lambda function and the activities that it decides.
 type Guard struct {
@@ -132,19 +128,6 @@ func (l Limit) String() string {
 		return string(l)
 	}
 	return p.String()
-}
-
-// Window returns how long an action counts at most. It is 0 for no limit, a wrong text, several
-// limits, and windows that differ in length: months, and days and weeks of a time zone.
-func (l Limit) Window() time.Duration {
-	p, err := l.policy()
-	if err != nil || p.IsZero() || p.Named() {
-		return 0
-	}
-	if r := p.Rates()[0]; r.Unit == "month" || r.Unit != "" && r.Zone != "" && r.Zone != "UTC" {
-		return 0
-	}
-	return p.Quota().Window
 }
 
 // policy reads the limit. The policy of the empty Limit is zero.

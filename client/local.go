@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/cric-talk/guards"
 )
@@ -15,6 +16,9 @@ type Local interface {
 
 	// Guards returns the guards that it decides for.
 	Guards() []guards.Guard
+
+	// Window returns the window of an activity, as in [Activity].
+	Window(activity string) time.Duration
 }
 
 // decide asks Options.Local. There is no second attempt, because that has made its own.
@@ -33,20 +37,17 @@ func (g *Guards) decide(ctx context.Context, c *call) (Decision, error) {
 	return Decision{}, c.configuration(err, "%s can't decide: %s", c.guard, c.foreign(err.Error()))
 }
 
-// activitiesOf returns the list of activities of guards.
-func activitiesOf(all []guards.Guard) (list []Activity) {
-	for _, g := range all {
+// activitiesOf returns the list of activities of a limiter's guards.
+func activitiesOf(l Local) (list []Activity) {
+	for _, g := range l.Guards() {
 		for _, a := range g.Activities {
-			one := Activity{Name: a.Name, Guard: g.Name}
+			one := Activity{Name: a.Name, Guard: g.Name, Window: l.Window(a.Name)}
 			for _, s := range a.Subjects {
 				name := s.Name
 				if s.Optional {
 					name += "?"
 				}
 				one.Subjects = append(one.Subjects, name)
-			}
-			if len(a.Subjects) == 0 {
-				one.Window = a.Limit.Window()
 			}
 			list = append(list, one)
 		}

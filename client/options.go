@@ -76,7 +76,7 @@ func (o *Options) complete() error {
 			return wrongOption("Local goes with Activities and Warn alone: the limiter has the other settings")
 		}
 		if o.Activities == nil {
-			o.Activities = activitiesOf(o.Local.Guards())
+			o.Activities = activitiesOf(o.Local)
 		}
 	}
 	if o.OnOutage == "" {

@@ -186,6 +186,17 @@ func choice(name, value string, choices ...string) error {
 // Guards returns the guards of the page.
 func (l *Limiter) Guards() []guards.Guard { return slices.Clone(l.page) }
 
+// Window returns how long an action of an activity counts at most. It is 0 for an activity that
+// is unknown, unlimited, or has several limits or subjects, and for windows that differ in
+// length: months, and days and weeks of a time zone.
+func (l *Limiter) Window(activity string) time.Duration {
+	if h, ok := l.handlers[activity]; ok {
+		a, _ := h.Guard.Activity(activity)
+		return a.Window()
+	}
+	return 0
+}
+
 // Decide answers a request as the function of the activity's guard does. A refusal is a
 // decision. The error is a [guards.ErrValidation] if the request is wrong, and then nothing was
 // counted; or a [guards.ErrUnavailable] if the table did not answer and nothing else decided:

@@ -40,7 +40,7 @@ func (a *Answer) delayed() bool { return !a.Allowed && a.Decision != nil && a.De
 // Public returns the answer in the words that apps read. Its JSON is that of AppendJSON.
 func (a *Answer) Public() guards.Decision {
 	p := guards.Decision{
-		Allowed: a.Allowed, Reason: guards.Reason(a.Reason), UserID: a.UserID, Activity: a.Activity, Op: guards.Op(a.Op),
+		Allowed: a.Allowed, Reason: a.Reason, UserID: a.UserID, Activity: a.Activity, Op: a.Op,
 		HeldUntil: a.HeldUntil, Message: a.Message, Display: a.Display,
 	}
 	if a.Op == Check || a.Op == Renew {

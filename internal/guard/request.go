@@ -39,7 +39,7 @@ type Request struct {
 // RequestOf returns the request that an app made in its own process.
 func RequestOf(r guards.Request) Request {
 	return Request{
-		UserID: r.UserID, Activity: r.Activity, Op: Op(r.Op), Count: r.Count, Partial: r.Partial, Tier: r.Tier, Roles: r.Roles,
+		UserID: r.UserID, Activity: r.Activity, Op: r.Op, Count: r.Count, Partial: r.Partial, Tier: r.Tier, Roles: r.Roles,
 		RequestID: r.RequestID, At: r.At, ReadyAt: r.ReadyAt, Subjects: r.Subjects, Job: r.Job,
 	}
 }

@@ -5,6 +5,7 @@ package limits
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/policy"
@@ -98,6 +99,20 @@ func (g Guard) Activity(name string) (Activity, bool) {
 // For returns the limit for callers of a tier. A tier that the activity does
 // not name gets the ordinary limit. The zero Policy means unlimited.
 func (a Activity) For(tier string) policy.Policy { return a.user().For(tier) }
+
+// Window returns the window of the ordinary limit. It is 0 if the activity is unlimited, or if
+// its limits have names or it has subjects, because then there are several windows. It is 0,
+// too, if the windows differ in length: months, and days and weeks of a zone that can change its
+// clocks.
+func (a Activity) Window() time.Duration {
+	if a.Unlimited || a.Limit.Named() || len(a.Subjects) > 0 {
+		return 0
+	}
+	if r := a.Limit.Rates()[0]; r.Unit == "month" || r.Unit != "" && r.Zone != "" && r.Zone != "UTC" {
+		return 0
+	}
+	return a.Limit.Quota().Window
+}
 
 // Link returns the guards of a page with their limits, those of each group beside one
 // another. The error is that of [guards.Validate].

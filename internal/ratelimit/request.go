@@ -1,6 +1,9 @@
 package ratelimit
 
-import "github.com/cric-talk/guards/internal/policy"
+import (
+	"github.com/cric-talk/guards"
+	"github.com/cric-talk/guards/internal/policy"
+)
 
 // A Request asks a limiter for a decision.
 type Request struct {
@@ -21,15 +24,15 @@ type Request struct {
 }
 
 // An Op is what a limiter does for a request.
-type Op string
+type Op = guards.Op
 
 // The ops.
 const (
 	// Check decides whether the request may go ahead, and counts it if so.
-	Check Op = "check"
+	Check = guards.Check
 
 	// Status makes the decision that Check would make, and counts nothing.
-	Status Op = "status"
+	Status = guards.Status
 
 	// Release gives back Count actions of the check whose id is ID. At is its receipt: that of
 	// the check or of a renewal. In a fixed window it works until the window ends, and for at
@@ -41,7 +44,7 @@ const (
 	// A release that is sent twice within 20 s gives back once. Don't repeat it later: on a
 	// log, it could then give back another action of the same millisecond, and elsewhere a
 	// later check of the same id, if their receipts are less than 7 s apart.
-	Release Op = "release"
+	Release = guards.Release
 
 	// Renew moves Count actions of a log to now, those of the check whose id is ID
 	// and whose receipt is At. So they count for one window from now. The decision
@@ -49,12 +52,12 @@ const (
 	// the reason is Expired. For 20 s after a renewal, the older receipts of the check
 	// still serve. The policy needs a log, see [policy.Policy.HeldUntil]; its other
 	// limits stay as they are.
-	Renew Op = "renew"
+	Renew = guards.Renew
 
 	// Reset deletes the item that counts the activity now. After an unknown
 	// outcome it does not send the delete again, because that could remove actions
 	// that were counted since.
-	Reset Op = "reset"
+	Reset = guards.Reset
 )
 
 // MostReleased is the most actions that one release gives back, or one renewal renews.
@@ -121,18 +124,18 @@ func (d *Decision) ByLimit(i int) {
 }
 
 // A Reason is why a decision turned out as it did.
-type Reason string
+type Reason = guards.Reason
 
 // The reasons. A limiter gives the first six; the last three are for guards.
 const (
-	OK          Reason = "ok"
-	Limited     Reason = "limited"
-	Delayed     Reason = "delayed"     // refused now, with a place in a later window
-	Duplicate   Reason = "duplicate"   // a repeat of a request that is already counted
-	Expired     Reason = "expired"     // renew: the actions do not count any more
-	Unavailable Reason = "unavailable" // in an outage: decided from this instance's memory
-	Unlimited   Reason = "unlimited"   // the activity has no limit
-	Bypassed    Reason = "bypassed"    // the caller has a role that is never limited
-	Shadow      Reason = "shadow"      // over the limit, and let through
-	Blocked     Reason = "blocked"     // an operator has blocked the user or a subject
+	OK          = guards.OK
+	Limited     = guards.Limited
+	Delayed     = guards.Delayed     // refused now, with a place in a later window
+	Duplicate   = guards.Duplicate   // a repeat of a request that is already counted
+	Expired     = guards.Expired     // renew: the actions do not count any more
+	Unavailable = guards.Unavailable // in an outage: decided from this instance's memory
+	Unlimited   = guards.Unlimited   // the activity has no limit
+	Bypassed    = guards.Bypassed    // the caller has a role that is never limited
+	Shadow      = guards.Shadow      // over the limit, and let through
+	Blocked     = guards.Blocked     // an operator has blocked the user or a subject
 )

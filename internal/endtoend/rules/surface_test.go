@@ -38,7 +38,7 @@ var surface = []string{
 		"Message Op ReadyAt ReadyTime Reason Remaining RequestID ResetAt ResetTime RetryAfter UserID WaitTime WindowKey",
 	"guards.Figures: ActivityCount Crossed Limit Name Remaining ResetAt WaitTime",
 	"guards.Guard: Activities BlockedMessage DelayedQueue Description MemorySize Message Name",
-	"guards.Limit: String Window",
+	"guards.Limit: String",
 	"guards.Op:",
 	"guards.Reason:",
 	"guards.Request: Activity At Count Job Op Partial ReadyAt RequestID Roles Subjects Tier UserID",
@@ -53,7 +53,7 @@ var surface = []string{
 	"jobs.Start(all []guards.Guard, name string)",
 	"jobs.StartDelayedJobs(all []guards.Guard)",
 	"limiter.InMemory(page []guards.Guard, now func() time.Time) (*limiter.Limiter, error)",
-	"limiter.Limiter: Close Decide Guards",
+	"limiter.Limiter: Close Decide Guards Window",
 	"limiter.New(ctx context.Context, page []guards.Guard, o limiter.Options) (*limiter.Limiter, error)",
 	"limiter.Options: BypassRoles Config DecisionTimeout Log Metrics MetricsNamespace Mode OnOutage Output Table",
 }

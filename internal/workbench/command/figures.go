@@ -5,21 +5,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/policy"
 )
 
-// figures are what a user has done and has left of one limit.
-type figures struct {
-	Name          string `json:"name,omitzero"` // empty if the activity has only one limit
-	Limit         int64  `json:"limit"`
-	ActivityCount int64  `json:"activityCount"`
-	Remaining     int64  `json:"remaining"`
-	WaitTime      int64  `json:"waitTime"` // milliseconds until one more action can pass
-	ResetAt       int64  `json:"resetAt"`  // Unix milliseconds
-}
+// Figures are those of one limit. Its name is empty if the activity has only one.
+type figures = guards.Figures
 
 func figuresOf(r policy.Reading) figures {
-	return figures{r.Name, r.Limit, r.Used, r.Remaining, r.Wait.Milliseconds(), r.ResetAt}
+	return figures{Name: r.Name, Limit: r.Limit, ActivityCount: r.Used, Remaining: r.Remaining, WaitTime: r.Wait.Milliseconds(), ResetAt: r.ResetAt}
 }
 
 // A slot is what a log counts since one moment. Actions of the same millisecond are

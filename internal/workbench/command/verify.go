@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -13,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/cleanup"
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/input"
@@ -321,7 +321,7 @@ func (c *verifyCommand) send(ctx context.Context, ask asker, requests []guard.Re
 			v.Allowed++
 		}
 		took[i] = milliseconds(o.took)
-		if o.Reason == string(ratelimit.Shadow) {
+		if o.Reason == guards.Shadow {
 			return v, outcomes, fmt.Errorf("%s is in shadow mode, in which the guard refuses nobody: set the mode to enforce, and try again", o.request.Activity)
 		}
 	}
@@ -348,17 +348,9 @@ func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 
 // An asker sends a request to a guard and returns its answer.
 type asker func(ctx context.Context, r guard.Request) (asked, error)
 
-// asked holds the parts of an answer that the command needs.
-type asked struct {
-	Allowed   bool
-	Reason    string
-	Limit     int64 // the one in force; 0: the answer has no figures, because a refusal is an error or no request is limited
-	ResetAt   int64 // Unix milliseconds
-	WindowKey int64
-	At        int64 // when the action was counted; 0: it was not, or the guard does not know
-	Remaining int64
-	Limits    []figures // each limit, if the limits have names
-}
+// An asked is an answer. Its Limit is 0 if it has no figures, because a refusal is an error or
+// no request is limited, and its At is 0 if the guard does not know when the action was counted.
+type asked = guards.Decision
 
 // asker returns an asker for the guard that the flags choose.
 func (c *verifyCommand) asker(ctx context.Context, con session, g limits.Guard) (asker, error) {
@@ -392,8 +384,6 @@ func (c *verifyCommand) asker(ctx context.Context, con session, g limits.Guard) 
 		if err != nil {
 			return asked{}, err
 		}
-		var got asked
-		err = json.Unmarshal(a.AppendJSON(nil), &got)
-		return got, err
+		return a.Public(), nil
 	}, nil
 }

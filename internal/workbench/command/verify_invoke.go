@@ -65,7 +65,7 @@ func (c *verifyCommand) invoker(ctx context.Context, con session, g limits.Guard
 		if err := json.Unmarshal(out.Payload, &a); err != nil {
 			return a, fmt.Errorf("%s returned no answer: %w", name, err)
 		}
-		if a.Reason == string(ratelimit.Unavailable) {
+		if a.Reason == ratelimit.Unavailable {
 			return a, &input.Unavailable{What: "the guard " + name + " could not reach its table"}
 		}
 		return a, nil

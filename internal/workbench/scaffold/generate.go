@@ -165,21 +165,9 @@ func LogicalID(guard string) string {
 	return b.String()
 }
 
-// seconds returns the window of an activity in whole seconds, rounded up as in the
-// RateLimit-Policy header. It returns 0 if the activity is unlimited, or if its limits
-// have names or it has subjects: the header has several windows then. It returns 0, too,
-// if the windows differ in length: months, and days and weeks of a zone that can change
-// its clocks.
-func seconds(a limits.Activity) int64 {
-	if a.Unlimited || a.Limit.Named() || len(a.Subjects) > 0 {
-		return 0
-	}
-	if r := a.Limit.Rates()[0]; r.Unit == "month" || r.Unit != "" && r.Zone != "" && r.Zone != "UTC" {
-		return 0
-	}
-	window := a.Limit.Quota().Window
-	return int64((window + time.Second - 1) / time.Second)
-}
+// seconds returns [limits.Activity.Window] in whole seconds, rounded up as in the
+// RateLimit-Policy header.
+func seconds(a limits.Activity) int64 { return int64((a.Window() + time.Second - 1) / time.Second) }
 
 // subjects returns the names of an activity's subjects, quoted and in their order, such
 // as "room", "tenant?". An event may leave out one with a question mark.
