@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"slices"
@@ -17,9 +18,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/cric-talk/guards"
+	"github.com/cric-talk/guards/client"
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/lambdafn"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
+	"github.com/cric-talk/guards/limiter"
 	page "github.com/cric-talk/guards/limits"
 )
 
@@ -45,6 +48,29 @@ func newGuardOf(t testing.TB, endpoint, table string, all []guards.Guard) *guard
 	}
 	h.Metrics.Writer.W = null
 	return h
+}
+
+// asksLocally returns a func that asks about a new user by the Go client with a limiter in this
+// process.
+func asksLocally(t testing.TB, endpoint, table string) func() {
+	t.Helper()
+	cfg := dynamotest.Config(endpoint)
+	l, err := limiter.New(t.Context(), page.All, limiter.Options{Table: table, Config: &cfg, Log: slog.New(slog.DiscardHandler), Output: io.Discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := client.New(t.Context(), client.Options{Local: l})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	return func() {
+		n++
+		d, err := g.Check(t.Context(), "create_post", client.Request{UserID: fmt.Sprintf("0b5d8e5e-7b5b-4ac9-9f02-%012d", n)})
+		if err != nil || d.Reason != guards.OK {
+			t.Fatalf("%+v, %v", d, err)
+		}
+	}
 }
 
 // inRooms returns the guards of the app, whose posts count for a room with this limit, too.

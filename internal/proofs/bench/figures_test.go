@@ -79,6 +79,7 @@ func TestDecision(t *testing.T) {
 				continue
 			}
 		}},
+		{Name: "decision by the Go client with a limiter", Do: asksLocally(t, endpoint, "rateLimit")},
 	}
 	one := asking(t, kept)
 	of := func(limit guards.Limit) func(event []byte, reason string) bool {
@@ -110,6 +111,7 @@ func TestDecision(t *testing.T) {
 		Charts: []findings.Chart{chart},
 		Goals: []findings.Goal{
 			{What: DecisionCPU, Spread: Ratio(costs[1], costs[0], CPU), Most: 0.75},
+			{What: "CPU of a decision by the Go client with a limiter, times one of a function's handler", Spread: Ratio(costs[3], costs[1], CPU), Most: 1.1},
 			{What: "allocations of a decision", Spread: Of(costs[1], Allocs), Most: 300},
 			{What: RefusalCPU, Spread: Of(costs[2], CPU), Most: 15},
 			{What: "allocations of a refusal from memory", Spread: Of(costs[2], Allocs), Most: 40},
