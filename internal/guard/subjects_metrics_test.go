@@ -92,7 +92,7 @@ func TestTheMetricsNameALimitThatWaitingDoesNotHelp(t *testing.T) {
 	b, s := newBench(t), &settings{}
 	b.Guard = rooms
 	b.Live = &live.Follower{Source: s, Guards: limits.Guards{rooms}, Now: func() time.Time { return b.now }}
-	s.set(b, live.Settings{Activities: map[string]live.Override{"write": {Mode: "shadow"}, live.Name("write", "room"): {Limit: "1/1m"}}})
+	s.set(b, live.Settings{Activities: map[string]live.Override{"write": {Mode: "shadow"}, "write/room": {Limit: "1/1m"}}})
 	b.Live.Refresh(t.Context(), time.Minute)()
 	if _, err := b.Invoke(t.Context(), []byte(`{"userId":"`+canary+`","activity":"write","count":2,"subjects":{"room":"r"}}`)); err != nil {
 		t.Fatal(err)

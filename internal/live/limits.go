@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/cric-talk/guards/internal/input"
@@ -230,10 +229,6 @@ func (s Settings) apply(guards limits.Guards, last *Limits) (l *Limits, problems
 	return l, c.problems
 }
 
-// Name returns the name of an override: that of the activity or, for a subject of the
-// activity, one such as write/room.
-func Name(activity, subject string) string { return strings.TrimSuffix(activity+"/"+subject, "/") }
-
 // An Override changes one activity. Its limits are in the text form of package
 // policy: 20/1m, bucket 10/1m burst 15, or minute: 20/1m, day: 300/1d.
 //
@@ -300,10 +295,10 @@ func (c *change) part(code limits.Activity, part, was limits.Subject) limits.Sub
 			now[tier] = p
 		}
 	}
-	name := Name(code.Name, part.Name)
+	name := Target{Activity: code.Name, Subject: part.Name}.String()
 	own := c.Activities[name]
 	for _, r := range part.Limit.Rates() {
-		ofGroup := code.Group + "." + strings.TrimPrefix(part.Name+"."+r.Name, ".")
+		ofGroup := Target{Group: code.Group, Subject: part.Name, Limit: r.Name}.String()
 		for _, tier := range slices.Sorted(maps.Keys(now)) {
 			text := c.Activities[ofGroup].Text(tier)
 			c.known[[2]string{ofGroup, tier}] = code.Group != ""
@@ -334,9 +329,9 @@ func byTier(part limits.Subject) limits.Tiers {
 // strange returns an error if the code does not have what this override changes.
 func (c *change) strange(name string, guards limits.Guards) error {
 	o := c.Activities[name]
-	of, subject, _ := strings.Cut(name, "/")
-	_, code, ok := guards.Activity(of)
-	group := strings.Contains(name, ".")
+	t := ParseTarget(name)
+	_, code, ok := guards.Activity(t.Activity)
+	group := t.Activity == ""
 	switch {
 	case group && !c.known[[2]string{name, ""}]:
 		return fmt.Errorf("%s: %w", name, input.Invalid("group", input.Show(name), "a group and the name of a limit that its activities have, such as content.writes"))
@@ -349,12 +344,12 @@ func (c *change) strange(name string, guards limits.Guards) error {
 			}
 		}
 	case !ok:
-		return input.Invalid("activity", input.Show(of), "an activity that guards limits lists")
+		return input.Invalid("activity", input.Show(t.Activity), "an activity that guards limits lists")
 	case code.Unlimited:
-		return input.Invalid("activity", input.Show(of), "an activity that has a limit")
-	case !code.Has(subject) || name != Name(of, subject):
-		return input.Invalid("subject", input.Show(subject), "a subject of "+of)
-	case subject != "" && o.Mode != "":
+		return input.Invalid("activity", input.Show(t.Activity), "an activity that has a limit")
+	case !code.Has(t.Subject) || name != t.String():
+		return input.Invalid("subject", input.Show(t.Subject), "a subject of "+t.Activity)
+	case t.Subject != "" && o.Mode != "":
 		return fmt.Errorf("%s: a subject has no mode, but its activity has one", name)
 	}
 	return nil

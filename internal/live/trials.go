@@ -9,7 +9,7 @@ import (
 )
 
 // Trials are the limits that were in force before lower ones, by the name of a part (see
-// [Name]) and by its tier; "" is the ordinary limit. In shadow mode the lower limit is
+// [Target]) and by its tier; "" is the ordinary limit. In shadow mode the lower limit is
 // only tried, so a count that fits in the limit before must not be an error.
 //
 // A table keeps them beside the document, because older code refuses a document with a
@@ -58,7 +58,7 @@ func (s Settings) WithTrials(before Settings, guards limits.Guards) Settings {
 			next, mode := now.Activity(code)
 			begins := mode == shadow && oldMode != shadow && oldMode != off
 			for _, part := range code.Parts() {
-				name := Name(code.Name, part.Name)
+				name := Target{Activity: code.Name, Subject: part.Name}.String()
 				kept := before.Trials[name]
 				if begins {
 					kept = nil
@@ -108,7 +108,7 @@ func (t Trial) before(code limits.Activity, now limits.Subject, tier string) pol
 // before returns the limits before the trials of a part, by tier.
 func (t Trials) before(code limits.Activity, now limits.Subject) limits.Tiers {
 	tiers := limits.Tiers{}
-	for tier, one := range t[Name(code.Name, now.Name)] {
+	for tier, one := range t[Target{Activity: code.Name, Subject: now.Name}.String()] {
 		tiers[tier] = one.before(code, now, tier)
 	}
 	return tiers

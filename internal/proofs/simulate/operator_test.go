@@ -149,7 +149,7 @@ func (s *sim) operate() {
 	parts := a.Parts()
 	part := parts[s.random.IntN(len(parts))]
 	tier := []string{"", premium}[s.random.IntN(2)]
-	name := live.Name(a.Name, part.Name)
+	name := live.Target{Activity: a.Name, Subject: part.Name}.String()
 	changed := slices.ContainsFunc(slices.Collect(maps.Keys(set)), func(k string) bool { return k == name+" "+tier || tier == "" && k == name+" "+premium })
 	choices := slices.DeleteFunc(variations(part.Limit), func(p policy.Policy) bool { return a.Hold && p.CheckHold() != nil })
 	var edit func(liveedit.Draft) (liveedit.Draft, error)

@@ -100,7 +100,7 @@ func (c *grantCommand) knownTier(guards limits.Guards, s live.Settings, subject 
 		for _, a := range g.Activities {
 			if a.Has(subject) {
 				tiers = slices.AppendSeq(tiers, maps.Keys(a.Part(subject).Tiers))
-				tiers = slices.AppendSeq(tiers, maps.Keys(s.Activities[live.Name(a.Name, subject)].Tiers))
+				tiers = slices.AppendSeq(tiers, maps.Keys(s.Activities[live.Target{Activity: a.Name, Subject: subject}.String()].Tiers))
 			}
 		}
 	}

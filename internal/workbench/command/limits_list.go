@@ -179,7 +179,7 @@ func (v view) list() (list []listedLive) {
 func (v view) listed(g limits.Guard, code limits.Activity, subject, tier string) listedLive {
 	l := listedLive{Function: g.Name, Activity: code.Name, Subject: subject, Tier: tier}
 	l.Limit, l.Mode = v.inForce(code, subject, tier)
-	name := live.Name(code.Name, subject)
+	name := live.Target{Activity: code.Name, Subject: subject}.String()
 	if _, ok := code.Part(subject).Tiers[tier]; ok || tier == "" {
 		l.Code = v.codeOf(name, tier)
 	}
@@ -193,10 +193,10 @@ func (v view) listed(g limits.Guard, code limits.Activity, subject, tier string)
 // setBy returns who set the limit of a part of an activity for a tier. A limit of its own
 // wins over those of its group. If several of these were set, it is the last one.
 func (v view) setBy(code limits.Activity, subject, tier string) (last stamp) {
-	names := []string{live.Name(code.Name, subject)}
+	names := []string{live.Target{Activity: code.Name, Subject: subject}.String()}
 	if v.Activities[names[0]].Text(tier) == "" && code.Group != "" {
 		for _, r := range code.Part(subject).Limit.Rates() {
-			names = append(names, liveName(code.Group, subject, r.Name))
+			names = append(names, live.Target{Group: code.Group, Subject: subject, Limit: r.Name}.String())
 		}
 	}
 	for _, name := range names {
@@ -218,7 +218,7 @@ func tableOf(list []listedLive, grants []grantedTo) (t textTable) {
 	t.repeats("CODE", "IN FORCE")
 	for _, l := range list {
 		row := func(code, limit string, by stamp) {
-			t.row(append([]string{live.Name(l.Activity, l.Subject), l.Tier, code, limit, l.Mode + untilWhen(l.ModeUntil)}, by.cells()...)...)
+			t.row(append([]string{live.Target{Activity: l.Activity, Subject: l.Subject}.String(), l.Tier, code, limit, l.Mode + untilWhen(l.ModeUntil)}, by.cells()...)...)
 		}
 		row(l.Code, l.Limit+untilWhen(l.Until), cmp.Or(l.Set, l.ModeSet))
 		if by := cmp.Or(l.ModeSet, l.Set); by != cmp.Or(l.Set, l.ModeSet) {

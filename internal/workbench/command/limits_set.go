@@ -77,7 +77,7 @@ func (c *setCommand) Run(ctx context.Context, con session) error {
 			return err
 		}
 	}
-	name := liveName(c.Group, c.Subject, c.Activity)
+	name := targetOf(c.Group, c.Subject, c.Activity).String()
 	change := liveedit.Change{Op: "set", Activity: name, Tier: c.Tier, Limit: c.Limit, Mode: c.Mode, Until: until}
 	r, err := c.edit(ctx, con, store, change, func(s liveedit.Draft) (liveedit.Draft, error) {
 		return c.set(s, name, until), c.knownTier(all, s.Activities[name])
@@ -86,7 +86,7 @@ func (c *setCommand) Run(ctx context.Context, con session) error {
 		return err
 	}
 	for _, a := range all {
-		one := live.Name(a.Name, c.Subject)
+		one := live.Target{Activity: a.Name, Subject: c.Subject}.String()
 		if own := r.after.Activities[one].Text(c.Tier); c.Group != "" && own != "" {
 			con.note(fmt.Sprintf("%s keeps its own live limit, %s", nameOf(one, c.Tier), own))
 		}
@@ -207,7 +207,7 @@ func (c *setCommand) noteKept(con session, r report, all []limits.Activity) {
 			for _, tier := range append([]string{""}, slices.Sorted(maps.Keys(part.Tiers))...) {
 				if part.Name != c.Subject || tier != c.Tier {
 					limit, _ := v.inForce(a, part.Name, tier)
-					kept = append(kept, nameOf(live.Name(a.Name, part.Name), tier)+" keeps "+limit)
+					kept = append(kept, nameOf(live.Target{Activity: a.Name, Subject: part.Name}.String(), tier)+" keeps "+limit)
 				}
 			}
 		}
@@ -298,13 +298,22 @@ func (unsetCommand) Help() string {
   guards limits unset {counted} --subject {subject}`
 }
 
+// targetOf returns what the flags and the argument of a command name. With a group, the
+// argument is the name of one of its limits.
+func targetOf(group, subject, argument string) live.Target {
+	if group == "" {
+		return live.Target{Activity: argument, Subject: subject}
+	}
+	return live.Target{Group: group, Subject: subject, Limit: argument}
+}
+
 // Run undoes what was changed, also if the code no longer has the activity or the group.
 func (c *unsetCommand) Run(ctx context.Context, con session) error {
 	store, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
-	name := liveName(c.Group, c.Subject, c.Activity)
+	name := targetOf(c.Group, c.Subject, c.Activity).String()
 	change := liveedit.Change{Op: "unset", Activity: name, Tier: c.Tier}
 	r, err := c.edit(ctx, con, store, change, func(s liveedit.Draft) (liveedit.Draft, error) {
 		if _, set := s.Activities[name]; c.Group != "" && !set {

@@ -133,25 +133,13 @@ func (v view) inForce(a limits.Activity, subject, tier string) (limit, mode stri
 	return cmp.Or(t.Limit.String(), inCode(a, tier)), t.Mode
 }
 
-// liveName returns the name under which the settings have the limit of an activity or,
-// if group is not empty, a limit of a group. Subject is empty for that of users.
-func liveName(group, subject, name string) string {
-	switch {
-	case group == "":
-		return live.Name(name, subject)
-	case subject != "":
-		return group + "." + subject + "." + name
-	}
-	return group + "." + name
-}
-
 // partOf returns the activity whose limit the settings have under a name such as write or
 // write/room, and the name of the subject; empty: users. It returns false if the code has
 // no such limit.
 func (v view) partOf(name string) (a limits.Activity, subject string, ok bool) {
-	name, subject, _ = strings.Cut(name, "/")
-	_, a, ok = v.guards.Activity(name)
-	return a, subject, ok && a.Has(subject)
+	t := live.ParseTarget(name)
+	_, a, ok = v.guards.Activity(t.Activity)
+	return a, t.Subject, ok && a.Has(t.Subject)
 }
 
 // codeOf returns the code's limit of what has this name: that of an activity or of its
@@ -173,7 +161,7 @@ func (v view) codeOf(name, tier string) string {
 			}
 			for _, r := range part.Limit.Rates() {
 				text := part.For(tier).Part(r.Name)
-				if liveName(a.Group, part.Name, r.Name) == name && !slices.Contains(texts, text) {
+				if (live.Target{Group: a.Group, Subject: part.Name, Limit: r.Name}).String() == name && !slices.Contains(texts, text) {
 					texts = append(texts, text)
 				}
 			}
