@@ -191,8 +191,7 @@ func (x *explorer) toldLimited(e *ending) error {
 	if l.unlooked[e.proc.by] && !x.shared {
 		return fmt.Errorf("from memory, and this instance saw that before its own release or reset")
 	}
-	ours := l.freedOn == e.proc.by && l.freedTold
-	if l.freedBy >= 0 && !ours && x.instants[e.world.now]-l.freed <= 1000 {
+	if x.roomSince(e) {
 		x.excuse(refusedAfterRoom)
 		return nil
 	}
@@ -218,6 +217,14 @@ func (x *explorer) toldLimited(e *ending) error {
 		return fmt.Errorf("from memory, but the table has room")
 	}
 	return nil
+}
+
+// roomSince reports whether another instance made room up to a second ago, so that this one can
+// still refuse from memory.
+func (x *explorer) roomSince(e *ending) bool {
+	l := e.ledger
+	ours := l.freedOn == e.proc.by && l.freedTold
+	return l.freedBy >= 0 && !ours && x.instants[e.world.now]-l.freed <= 1000
 }
 
 // lowered reports whether the ending's instance follows a lower limit than the one that

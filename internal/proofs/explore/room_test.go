@@ -125,6 +125,8 @@ func (x *explorer) refusedIn(e *ending) error {
 		return err
 	case counted == 2 && lowered && e.ask.attempts == 0:
 		x.excuse(refusedAfterLowered)
+	case counted == 2 && e.ask.attempts == 0 && x.roomSince(e):
+		x.excuse(refusedAfterRoom)
 	case counted == 2:
 		return fmt.Errorf("it is a repeat of what both items count")
 	case !full:
