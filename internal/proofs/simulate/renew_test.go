@@ -74,6 +74,8 @@ func (l *ledger) renewed(u *user, a *landing, w ratelimit.Write, before ratelimi
 		}
 		r = next
 		u.records[name] = r
+	} else if !r.renewed { // from now on, the item takes this receipt for the time of the check
+		r.counts, r.check = r.moment(at).Counts, at
 	}
 	if w.Note != at {
 		r.older = append(r.older, at)
