@@ -75,7 +75,10 @@ func (i Item) allows(w Write) bool {
 }
 
 // perform returns the item after w. It does not check whether w is allowed.
-func (i Item) perform(w Write) Item {
+func (i Item) perform(w Write) Item { return i.change(w, w.Forget()) }
+
+// change is perform, but removes the sets in forget.
+func (i Item) change(w Write, forget []string) Item {
 	after := Item{State: w.Update.Apply(i.State), IDs: maps.Clone(i.IDs)}
 	if after.IDs == nil {
 		after.IDs = make(IDs, 1)
@@ -89,7 +92,7 @@ func (i Item) perform(w Write) Item {
 			delete(after.IDs, set)
 		}
 	}
-	for _, set := range w.Forget() {
+	for _, set := range forget {
 		delete(after.IDs, set)
 	}
 	if into := cmp.Or(w.Into(), w.RelyOn); into.Set != "" {

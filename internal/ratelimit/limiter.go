@@ -156,6 +156,7 @@ func (l *Limiter) alone(q *question, sent *attempts, known Known) (d Decision) {
 			return d
 		}
 	}
+	q.isOld = sent.isOld(&q.write)
 	l.Memory.Change(q.write.Key, func(k Known) Known {
 		k, d = k.admit(q, sent.amount)
 		return k

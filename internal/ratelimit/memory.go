@@ -219,13 +219,17 @@ func (k Known) admit(q *question, sent amount) (Known, Decision) {
 	}
 	k = after
 	w := q.write
+	forget := w.Forget()
+	if q.isOld {
+		forget = nil
+	}
 	w.Note = seen.ReadyAt
 	w.Update, w.First, w.Last = seen, seen.CountedAt, seen.CountedAt
 	w.Drop, _ = k.Seen.Find(q.write)
-	k.Seen = k.Seen.perform(w)
+	k.Seen = k.Seen.change(w, forget)
 	w.Update, w.First, w.Last = alone, alone.CountedAt, alone.CountedAt
 	w.Drop, _ = k.Alone.Find(q.write)
-	k.Alone = k.Alone.perform(w)
+	k.Alone = k.Alone.change(w, forget)
 	k.Asked = time.Time{} // the store has never shown this Seen, so refuse must not use it
 	q.claim = claim{own: true, alone: true}
 	return k, k.both(q, func(v view) Decision { return v.decision(n, seen.ReadyAt) })

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/cric-talk/guards/internal/policy"
 	. "github.com/cric-talk/guards/internal/ratelimit"
 )
 
@@ -118,4 +119,26 @@ func TestAnOutageAfterALostAnswer(t *testing.T) {
 			t.Fatalf("Check = %+v, want the third", d)
 		}
 	})
+}
+
+// A freeze holds up a check until long after its time. Then it is decided from memory, and
+// the memory still knows the requests that it has decided meanwhile.
+func TestAFrozenCheckForgetsNoNewerRequest(t *testing.T) {
+	for _, text := range []string{"1000/1h", "bucket 5/1m", "log 5/1m", "sliding 5/1h", "a: 5/1h, b: log 5/1m"} {
+		c := newClock()
+		l, store := newFaulty(pass)
+		l.Now, l.NewBudget = c.now, noPauses(1)
+		p := policy.Must(text)
+		freeze := func(context.Context, func() error) error {
+			c.add(30 * time.Second)
+			mustCheck(t, l, request(p, "newer", 1))
+			return errors.New("timeout")
+		}
+		store.set(freeze, refuse)
+		mustCheck(t, l, request(p, "frozen", 1))
+		before := mustDo(t, l, Status, request(p, "status", 1)).Used
+		if d := mustCheck(t, l, request(p, "newer", 1)); d.Reason != Unavailable || d.Used != before {
+			t.Errorf("%s: a repeat is told %s, %d used, want %d from memory", text, d.Reason, d.Used, before)
+		}
+	}
 }

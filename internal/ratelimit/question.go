@@ -45,6 +45,7 @@ type question struct {
 	reached bool        // the store has answered this decision, perhaps about another part
 	sent    amount      // by earlier attempts of this decision
 
+	isOld  bool  // check: a freeze has held it up for so long that, in memory, it must forget no ids
 	claim  claim // check: where it is counted
 	relies bool  // check: it is about to be admitted because of its claim, which is to be marked
 

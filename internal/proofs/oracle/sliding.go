@@ -14,47 +14,60 @@ type sliding struct {
 	prefix string
 	window int64
 	counts counts
+	latest int64 // the latest period in which an action was counted
 }
 
 // early is how long before its end a period is over, if a clock ahead has begun
 // the next one: 2 s for the clock, and 5 s for an update under way.
 const early = 7_000
 
+// in returns what counts in period k. An item keeps the latest period and two before it, so
+// strict figures alone have earlier ones.
+func (m *sliding) in(k int64, strict bool) int64 {
+	if !strict && k < m.latest-2 {
+		return 0
+	}
+	return m.counts[k]
+}
+
 func (m *sliding) At(now int64) int64 {
 	next := now/m.window + 1
-	if next*m.window-now <= early && m.counts[next] > 0 {
+	if next*m.window-now <= early && m.in(next, false) > 0 {
 		return next * m.window
 	}
 	return now
 }
 
-func (m *sliding) Used(now int64, _ policy.Rate, _ bool) int64 {
+func (m *sliding) Used(now int64, _ policy.Rate, strict bool) int64 {
 	now = m.At(now)
 	k := now / m.window
 	covered := m.window - now%m.window
-	return m.counts[k] + m.counts[k-1]*covered/m.window
+	return m.in(k, strict) + m.in(k-1, strict)*covered/m.window
 }
 
 func (m *sliding) Fits(now, n int64, r policy.Rate, strict bool) bool {
 	return m.Used(now, r, strict)+n <= r.Limit
 }
 
-func (m *sliding) Resets(now int64, _ policy.Rate, _ bool) int64 {
+func (m *sliding) Resets(now int64, _ policy.Rate, strict bool) int64 {
 	k := m.At(now) / m.window
 	switch {
-	case m.counts[k] > 0:
+	case m.in(k, strict) > 0:
 		return (k + 2) * m.window
-	case m.counts[k-1] > 0:
+	case m.in(k-1, strict) > 0:
 		return (k + 1) * m.window
 	}
 	return now
 }
 
-func (m *sliding) Count(now, n int64, _ policy.Rate) { m.counts.add(now/m.window, n) }
+func (m *sliding) Count(now, n int64, _ policy.Rate) {
+	m.counts.add(now/m.window, n)
+	m.latest = max(m.latest, now/m.window)
+}
 
-func (m *sliding) Holds(now, at, n int64, _ bool) bool {
+func (m *sliding) Holds(now, at, n int64, strict bool) bool {
 	k := at / m.window
-	return k >= now/m.window-1 && m.counts[k] >= n
+	return k >= now/m.window-1 && m.in(k, strict) >= n
 }
 
 func (m *sliding) Back(_, at, n int64) { m.counts.add(at/m.window, -n) }
@@ -68,7 +81,7 @@ func (m *sliding) Counted(at int64, _ policy.Rate, before, after map[string]int6
 
 func (m *sliding) Same(s map[string]int64) bool {
 	for k, n := range m.counts {
-		if v, ok := s[m.counter(k)]; ok && v != n {
+		if v, ok := s[m.counter(k)]; ok && v != n && k >= m.latest-2 {
 			return false
 		}
 	}

@@ -149,7 +149,8 @@ func (o *op) relyAlone() {
 // repeats reports whether an instance knows a request already: it has admitted the
 // request alone, or has seen that the store counted it. If the instance can have
 // forgotten that, the model can't know what it counts, and starts its bounds
-// again. A request whose place is over, where the instance knows it, is a late job, which
+// again. So it does if others have renewed the slots since: the instance knows the id only
+// from before. A request whose place is over, where the instance knows it, is a late job, which
 // has got place instead.
 func (in *instance) repeats(o *op, u *user, place int64) bool {
 	window, _ := o.terms.Item(o.now)
@@ -166,7 +167,7 @@ func (in *instance) repeats(o *op, u *user, place int64) bool {
 		stored = nil
 	}
 	switch {
-	case mine != nil && mine.remembers(o.now), known != nil && stored != nil && !stored.over && !stored.again && stored.remembers(o.now) && stored.remembers(known.asked):
+	case mine != nil && mine.remembers(o.now), known != nil && stored != nil && !stored.over && !stored.again && stored.remembers(o.now) && stored.remembers(known.asked) && stored.kept <= known.order:
 		return true
 	case mine != nil, stored != nil:
 		delete(in.alone, o.owner())

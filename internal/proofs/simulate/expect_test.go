@@ -73,7 +73,7 @@ func (l *ledger) expect(u *user, a *landing, k ratelimit.Key, now int64) {
 	default:
 	}
 	if r := u.records[counter{o.id, k.Window}]; r != nil && !r.over && !o.late(r) {
-		a.rec, a.known = r, r.remembers(now)
+		a.rec, a.known = r, u.remembers(r, now)
 	}
 	need := o.request.Count
 	if o.request.Partial {

@@ -44,6 +44,7 @@ type user struct {
 	freer   *op                  // the release or reset that did, and whose instance knows; nil: something else made room
 	freed   int64                // when something was last given back or reset
 	changed int64                // when the item last changed
+	wrote   int64                // the latest time of a write with an id, by the clock of its decision
 	deleted int64                // when an item was last deleted by a reset
 
 	deployed bool // no write has changed it since a deploy
@@ -73,6 +74,7 @@ type record struct {
 	again  bool  // an earlier count of the request was given back, or forgotten
 	gone   bool  // its item was deleted when nothing counted any more, and knows no ids
 	order  int   // the number of the write that counted it
+	kept   int   // the number of the write by which the item last kept its id
 
 	renewed bool    // its slots were moved to at
 	mover   *op     // the renewal that did so last
@@ -90,7 +92,7 @@ type release struct {
 func (l *ledger) user(id owner) *user {
 	u, ok := l.users[id]
 	if !ok {
-		u = &user{Account: newAccount(l.sim.itemOf(id)), owner: id, spent: map[string]*spending{}, records: map[counter]*record{}, given: map[string]*release{}, paced: map[*terms]int64{}, freed: -1 << 60, changed: -1 << 60}
+		u = &user{Account: newAccount(l.sim.itemOf(id)), owner: id, spent: map[string]*spending{}, records: map[counter]*record{}, given: map[string]*release{}, paced: map[*terms]int64{}, freed: -1 << 60, changed: -1 << 60, wrote: -1 << 60}
 		l.users[id] = u
 	}
 	return u
@@ -122,6 +124,10 @@ func (r *record) remembers(now int64) bool {
 	return r.whole || !r.gone && -most <= age && age <= most
 }
 
+// remembers reports whether an item certainly knows the record for a decision at now. A write
+// forgets the ids that are old at its own time, and a freeze can end long after now.
+func (u *user) remembers(r *record, now int64) bool { return r.remembers(max(now, u.wrote)) }
+
 // update judges an update that has reached the store.
 func (l *ledger) update(a *landing, w ratelimit.Write, before ratelimit.Item) {
 	u := l.user(ownerOf(w.Key))
@@ -150,6 +156,9 @@ func (l *ledger) update(a *landing, w ratelimit.Write, before ratelimit.Item) {
 			l.counted(u, a, w, before)
 		}
 		u.changed, u.deployed = l.sim.now, false
+		if w.ID != (ratelimit.ID{}) {
+			u.wrote = max(u.wrote, w.Now)
+		}
 		if !u.Same(a.item.State) {
 			l.sim.wrong("%s: the item holds %v, and the models hold %v", a.op.name, a.item.State, u)
 		}
@@ -185,7 +194,7 @@ func (l *ledger) counted(u *user, a *landing, w ratelimit.Write, before ratelimi
 	}
 	r := &record{
 		by: o, now: w.Now, at: w.Now, check: w.Now, counts: when.Counts, n: n,
-		order: s.stats[writes], again: earlier != nil, whole: u.whole(o, w.Key.Window),
+		order: s.stats[writes], kept: s.stats[writes], again: earlier != nil, whole: u.whole(o, w.Key.Window),
 	}
 	if earlier != nil {
 		r.lives = earlier.lives + 1

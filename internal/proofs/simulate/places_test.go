@@ -98,8 +98,9 @@ func (o *op) queueName() string {
 
 // skips reports whether the answer to o skips places that its instance gave from memory. They
 // can have changed while the answer was under way, so its figures can't be known. A write that
-// was planned before its item was deleted skips none, and the figures do.
+// was planned before its item was deleted skips none, and the figures do. A write that only
+// records the pace of a refusal takes no place.
 func (o *op) skips() bool {
 	_, skips := o.skipped(o.last.snapshot, o.now)
-	return (!o.last.done || o.in.sim.ledger.user(o.owner()).void) && (skips || o.last.skips)
+	return (!o.last.done || o.last.bare || o.in.sim.ledger.user(o.owner()).void) && (skips || o.last.skips)
 }

@@ -78,10 +78,11 @@ func (o *op) renewedFrom(check int64) bool {
 // knows it; 0: perhaps it does not know.
 func (u *user) checkOf(r *record, id string, x, now int64) int64 {
 	named, _ := r.names(x)
+	latest := max(now, u.wrote)
 	switch back := u.given[receipt(id, x)]; {
-	case back != nil && !back.gone && within(now, back.now, 18_000):
+	case back != nil && !back.gone && within(latest, back.now, 18_000):
 		return back.check
-	case back != nil && !back.gone && within(now, back.now, 30_000), !named || !r.remembers(now):
+	case back != nil && !back.gone && within(now, back.now, 30_000), !named || !u.remembers(r, now):
 		return 0
 	case r.renewed:
 		return r.check
@@ -100,7 +101,7 @@ func (u *user) mustGiveBack(r *record, o *op, now int64) bool {
 	}
 	log, rate := u.Slots(o.terms.numbers)
 	now = max(now, r.at)
-	known := r.remembers(now)
+	known := u.remembers(r, now)
 	if log != nil && log.Holds(now, r.at, o.request.Count*oracle.Cost(rate), false) && (known || x == r.at && now-x >= o.remembered()) {
 		return true
 	}

@@ -74,11 +74,13 @@ func (l *ledger) renewed(u *user, a *landing, w ratelimit.Write, before ratelimi
 		}
 		r = next
 		u.records[name] = r
+	} else if !r.renewed { // from now on, the item takes this receipt for the time of the check
+		r.counts, r.check = r.moment(at).Counts, at
 	}
 	if w.Note != at {
 		r.older = append(r.older, at)
 	}
-	r.at, r.now, r.renewed, r.whole, r.mover = w.Note, w.Now, true, false, o
+	r.at, r.now, r.renewed, r.whole, r.mover, r.kept = w.Note, w.Now, true, false, o, s.stats[writes]
 	s.stats["of these, renewals"]++
 	s.line("the store renews %d of %s at %d", n, o.name, w.Note)
 }
@@ -92,7 +94,7 @@ func (u *user) mustRenew(r *record, o *op, now int64) bool {
 	}
 	log, rate := u.Slots(o.terms.numbers)
 	now = max(now, r.at)
-	known := r.remembers(now) || o.request.At == r.at && now-r.at >= o.remembered()
+	known := u.remembers(r, now) || o.request.At == r.at && now-r.at >= o.remembered()
 	return known && log.Holds(now, r.at, o.request.Count*oracle.Cost(rate), false)
 }
 
