@@ -138,10 +138,7 @@ func (c *command) call(g *client.Guards) (*json.RawMessage, error) {
 	ctx := context.Background()
 	r := client.Request{
 		UserID: c.Args.UserID, Count: c.Args.Count, Partial: c.Args.Partial, Tier: c.Args.Tier, Roles: c.Args.Roles,
-		Subjects: c.Args.Subjects, RequestID: c.Args.RequestID, At: c.Args.At, Job: c.Args.Job,
-	}
-	if c.Args.ReadyAt != 0 {
-		r.ReadyAt = time.UnixMilli(c.Args.ReadyAt)
+		Subjects: c.Args.Subjects, RequestID: c.Args.RequestID, At: c.Args.At, ReadyAt: c.Args.ReadyAt, Job: c.Args.Job,
 	}
 	var d client.Decision
 	var err error
@@ -192,7 +189,7 @@ func (c *command) slot(ctx context.Context, g *client.Guards, r client.Request) 
 	}
 	defer s.Release(ctx)
 	began := time.Now()
-	if !s.HeldUntil.IsZero() {
+	if s.HeldUntil != 0 {
 		fmt.Fprintln(os.Stderr, "began", began.UnixMilli())
 	}
 	if s.Allowed {
