@@ -37,7 +37,7 @@ func Validate(all []Guard) error {
 	if len(all) == 0 {
 		return errors.New("limits.go lists no guard in All, want at least one")
 	}
-	v := validation{guards: all}
+	v := validation{guards: all, read: map[Limit]reading{}}
 	for i, g := range all {
 		v.guard(all[:i], g)
 		for j, a := range g.Activities {
@@ -56,6 +56,23 @@ type validation struct {
 	guards   []Guard
 	where    string // what each mistake begins with
 	mistakes []error
+	read     map[Limit]reading // so far: the pairs of a large group ask for the same limits
+}
+
+// A reading is what a limit says.
+type reading struct {
+	policy policy.Policy
+	err    error
+}
+
+// policy reads a limit, each text once.
+func (v *validation) policy(l Limit) (policy.Policy, error) {
+	r, ok := v.read[l]
+	if !ok {
+		r.policy, r.err = l.policy()
+		v.read[l] = r
+	}
+	return r.policy, r.err
 }
 
 // wrong adds a mistake.
@@ -92,7 +109,7 @@ func (v *validation) guard(others []Guard, g Guard) {
 func (v *validation) queue(g Guard) {
 	queues := false
 	for _, a := range g.Activities {
-		limit, _ := a.Limit.policy()
+		limit, _ := v.policy(a.Limit)
 		for _, p := range limit.Each() {
 			if !p.Queues() {
 				continue
@@ -182,8 +199,8 @@ func (v *validation) name(what, name string) {
 // subject checks the name of a subject of a, and that it has a limit of a kind that it can
 // have. Others are the subjects before it.
 func (v *validation) subject(a Activity, others []Subject, s Subject) {
-	own, _ := a.Limit.policy()
-	limit, _ := s.Limit.policy()
+	own, _ := v.policy(a.Limit)
+	limit, _ := v.policy(s.Limit)
 	if n := len(s.Name); n < 1 || n > maxSubjectName || strings.Trim(s.Name, letters) != "" {
 		v.wrong("name of a subject is %q, want 1 to %d letters a to z, such as room", s.Name, maxSubjectName)
 		return
@@ -201,7 +218,7 @@ func (v *validation) subject(a Activity, others []Subject, s Subject) {
 
 // limits checks the limit and the tiers of an activity a or of one of its subjects.
 func (v *validation) limits(a Activity, limit Limit, tiers Tiers) {
-	p, err := limit.policy()
+	p, err := v.policy(limit)
 	if err != nil {
 		v.wrong("%w", err)
 	}
@@ -217,7 +234,7 @@ func (v *validation) limits(a Activity, limit Limit, tiers Tiers) {
 			continue
 		}
 		v.where = fmt.Sprintf("%stier %q: ", where, name)
-		tier, err := tiers[name].policy()
+		tier, err := v.policy(tiers[name])
 		if err == nil && !p.IsZero() {
 			err = policy.Share(p, tier) // then any two tiers can share, too
 		}
@@ -276,8 +293,8 @@ func (v *validation) groups() {
 // have.
 func (v *validation) meet(a, b Activity) {
 	check := func(limitA, limitB Limit) {
-		p, err1 := limitA.policy()
-		q, err2 := limitB.policy()
+		p, err1 := v.policy(limitA)
+		q, err2 := v.policy(limitB)
 		if err := policy.Meet(p, q); err1 == nil && err2 == nil && err != nil {
 			v.wrong("activities %q and %q of the group %q: %w", a.Name, b.Name, a.Group, err)
 		}

@@ -18,14 +18,13 @@
 package limiter
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"slices"
-	"strings"
 	"time"
 	_ "time/tzdata" // the zones' rules, for a machine that has none
 
@@ -111,12 +110,7 @@ func New(ctx context.Context, page []guards.Guard, o Options) (*Limiter, error) 
 	if output.Namespace == "" {
 		output.Namespace = environment.Namespace()
 	}
-	process := wiring.On(wiring.Open(cfg, table), all, settings, output, log)
-	l := newLimiter(page, process.Flush)
-	for _, g := range all {
-		l.add(process.Handler(g, log.With("service", g.Name)))
-	}
-	return l, nil
+	return newLimiter(page, all, wiring.On(wiring.Open(cfg, table), all, settings, output, log), log), nil
 }
 
 // InMemory returns a limiter that counts in this process, for tests and for programs of one
@@ -129,24 +123,20 @@ func InMemory(page []guards.Guard, now func() time.Time) (*Limiter, error) {
 		return nil, err
 	}
 	settings := wiring.Settings{Mode: guard.Enforce, BypassRoles: []string{"admin"}, Metrics: wiring.NoMetrics}
-	l, store := newLimiter(page, func() {}), new(memstore.Store)
+	process := wiring.In(new(memstore.Store), all, settings)
+	process.Limiter.Now = now
+	return newLimiter(page, all, process, slog.New(slog.DiscardHandler)), nil
+}
+
+func newLimiter(page []guards.Guard, all limits.Guards, process *wiring.Process, log *slog.Logger) *Limiter {
+	l := &Limiter{slices.Clone(page), map[string]*guard.Handler{}, process.Flush}
 	for _, g := range all {
-		h := settings.Handler(g, store)
-		h.Limiter.Now = now
-		l.add(h)
+		h := process.Handler(g, log.With("service", g.Name))
+		for _, a := range g.Activities {
+			l.handlers[a.Name] = h
+		}
 	}
-	return l, nil
-}
-
-func newLimiter(page []guards.Guard, flush func()) *Limiter {
-	return &Limiter{slices.Clone(page), map[string]*guard.Handler{}, flush}
-}
-
-// add adds the handler of a guard.
-func (l *Limiter) add(h *guard.Handler) {
-	for _, a := range h.Guard.Activities {
-		l.handlers[a.Name] = h
-	}
+	return l
 }
 
 // settings returns the settings of the environment, and of the options instead of these.
@@ -171,16 +161,10 @@ func (o *Options) settings() (wiring.Settings, error) {
 		s.DenyOutage = o.OnOutage == "deny"
 	}
 	return s, errors.Join(
-		choice("Mode", o.Mode, "enforce", "shadow", "off"), choice("OnOutage", o.OnOutage, "allow", "deny"), choice("Metrics", o.Metrics, "activity", "guard", "off"),
+		wiring.CheckChoice("Mode", cmp.Or(o.Mode, wiring.Modes[0]), wiring.Modes),
+		wiring.CheckChoice("OnOutage", cmp.Or(o.OnOutage, wiring.OnOutages[0]), wiring.OnOutages),
+		wiring.CheckChoice("Metrics", cmp.Or(o.Metrics, wiring.MetricsChoices[0]), wiring.MetricsChoices),
 		wiring.CheckTimeout("DecisionTimeout", s.DecisionTimeout))
-}
-
-// choice returns an error if an option has another value than these.
-func choice(name, value string, choices ...string) error {
-	if value == "" || slices.Contains(choices, value) {
-		return nil
-	}
-	return fmt.Errorf("%s is %q, want %s", name, value, strings.Join(choices, " or "))
 }
 
 // Guards returns the guards of the page.

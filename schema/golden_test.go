@@ -191,7 +191,7 @@ func check(t *testing.T, schema *jsonschema.Schema, text []byte) {
 // handler returns the guard after the events that came before.
 func (g *golden) handler(t *testing.T) func(event []byte) ([]byte, error) {
 	t.Helper()
-	settings, err := wiring.Environment("").Settings()
+	settings, err := wiring.Function.Settings()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -55,7 +55,7 @@ func (a *Answer) Public() guards.Decision {
 	}
 	switch {
 	case d.Limit != 0:
-		f := publicFigures(d.Reading)
+		f := FiguresOf(d.Reading)
 		p.Limit, p.ActivityCount, p.Remaining, p.WaitTime, p.ResetAt = f.Limit, f.ActivityCount, f.Remaining, f.WaitTime, f.ResetAt
 	case d.Reason == ratelimit.Blocked:
 		p.WaitTime, p.ResetAt = d.Wait.Milliseconds(), d.ResetAt
@@ -64,12 +64,13 @@ func (a *Answer) Public() guards.Decision {
 	}
 	p.WindowKey, p.ReadyAt, p.Enqueued, p.Crossed, p.LimitedBy = d.WindowKey, d.ReadyAt, d.Waiting, d.Crossed, d.LimitedBy
 	for _, l := range d.Each {
-		p.Limits = append(p.Limits, publicFigures(l))
+		p.Limits = append(p.Limits, FiguresOf(l))
 	}
 	return p
 }
 
-func publicFigures(r policy.Reading) guards.Figures {
+// FiguresOf returns the figures of one limit in the words that apps read.
+func FiguresOf(r policy.Reading) guards.Figures {
 	return guards.Figures{
 		Name: r.Name, Limit: r.Limit, ActivityCount: r.Used, Remaining: r.Remaining,
 		WaitTime: r.Wait.Milliseconds(), ResetAt: r.ResetAt, Crossed: r.Crossed,

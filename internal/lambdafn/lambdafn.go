@@ -45,7 +45,7 @@ func Cleanup(page []guards.Guard) {
 		if err != nil {
 			return nil, nil, err
 		}
-		name, err := environment.Table()
+		name, err := wiring.Function.Table()
 		if err != nil {
 			return nil, nil, err
 		}
@@ -64,11 +64,11 @@ func NewGuard(cfg aws.Config, page []guards.Guard, name string, logger *slog.Log
 	if !ok {
 		return nil, fmt.Errorf("no guard has the name %q", name)
 	}
-	settings, err := environment.Settings()
+	settings, err := wiring.Function.Settings()
 	if err != nil {
 		return nil, err
 	}
-	table, err := environment.Table()
+	table, err := wiring.Function.Table()
 	if err != nil {
 		return nil, err
 	}
@@ -87,12 +87,9 @@ func InvocationID(ctx context.Context) string {
 	return rand.Text()
 }
 
-// environment has the settings of a function.
-const environment wiring.Environment = ""
-
 // output is where a function writes its metrics.
 func output() metrics.Writer {
-	return metrics.Writer{W: os.Stdout, Namespace: environment.Namespace()}
+	return metrics.Writer{W: os.Stdout, Namespace: wiring.Function.Namespace()}
 }
 
 // Start runs the handler that wire returns as a Lambda function. Wire also

@@ -53,9 +53,26 @@ func (s *Settings) handler(g limits.Guard, limiter *ratelimit.Limiter) *guard.Ha
 	}
 }
 
-// An Environment has the settings of guards as variables whose names begin with a prefix. The
-// empty Environment has those of a function: the variables of its template.
+// The values of the settings that are one of a few. The first one is the default.
+var (
+	Modes          = []string{string(guard.Enforce), string(guard.Shadow), string(guard.Off)}
+	OnOutages      = []string{"allow", "deny"}
+	MetricsChoices = []string{string(ByActivity), string(ByGuard), string(NoMetrics)}
+)
+
+// CheckChoice returns an error that begins with setting if its value is not one of the choices.
+func CheckChoice(setting, value string, choices []string) error {
+	if slices.Contains(choices, value) {
+		return nil
+	}
+	return fmt.Errorf("%s is %q, want %s", setting, value, strings.Join(choices, " or "))
+}
+
+// An Environment has the settings of guards as variables whose names begin with a prefix.
 type Environment string
+
+// Function has the settings of a function: the variables of its template, without a prefix.
+const Function Environment = ""
 
 // lookup returns a variable, and whether it is set.
 func (e Environment) lookup(name string) (string, bool) { return os.LookupEnv(string(e) + name) }
@@ -70,19 +87,19 @@ func (e Environment) get(name, otherwise string) string {
 // variable counts as unset. BYPASS_ROLES is different: empty means that nobody bypasses.
 // Only a function has ON_LIMIT: elsewhere a refusal is always a decision.
 func (e Environment) Settings() (s Settings, err error) {
-	choice := func(name string, choices ...string) string {
+	choice := func(name string, choices []string) string {
 		v := e.get(name, choices[0])
-		if !slices.Contains(choices, v) {
-			err = fmt.Errorf("%s is %q, want %s", string(e)+name, v, strings.Join(choices, " or "))
+		if wrong := CheckChoice(string(e)+name, v, choices); wrong != nil {
+			err = wrong
 		}
 		return v
 	}
-	s.Mode = guard.Mode(choice("MODE", string(guard.Enforce), string(guard.Shadow), string(guard.Off)))
-	s.DenyOutage = choice("ON_OUTAGE", "allow", "deny") == "deny"
-	if e == "" {
-		s.RefusalIsError = choice("ON_LIMIT", "answer", "error") == "error"
+	s.Mode = guard.Mode(choice("MODE", Modes))
+	s.DenyOutage = choice("ON_OUTAGE", OnOutages) == "deny"
+	if e == Function {
+		s.RefusalIsError = choice("ON_LIMIT", []string{"answer", "error"}) == "error"
 	}
-	s.Metrics = Metrics(choice("METRICS", string(ByActivity), string(ByGuard), string(NoMetrics)))
+	s.Metrics = Metrics(choice("METRICS", MetricsChoices))
 	if err != nil {
 		return s, err
 	}
@@ -128,7 +145,7 @@ func (e Environment) Table() (string, error) {
 // Namespace reads the namespace of the metrics in CloudWatch. A function shares the variable
 // with AWS's Powertools.
 func (e Environment) Namespace() string {
-	if e == "" {
+	if e == Function {
 		return e.get("POWERTOOLS_METRICS_NAMESPACE", "Guards")
 	}
 	return e.get("METRICS_NAMESPACE", "Guards")

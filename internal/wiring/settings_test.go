@@ -49,7 +49,7 @@ func TestSettings(t *testing.T) {
 			name, value, _ := strings.Cut(setting, "=")
 			t.Setenv(name, value)
 		}
-		got, err := Environment("").Settings()
+		got, err := Function.Settings()
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Errorf("%q: %v (-want +got):\n%s", env, err, diff)
 		}

@@ -49,16 +49,22 @@ func Open(cfg aws.Config, table string) *dynamostore.Store {
 // A Process is what the handlers of one process share: what they know of the table and of the
 // live limits, and the metrics that wait.
 type Process struct {
-	guards   limits.Guards
+	Limiter *ratelimit.Limiter
+
 	settings Settings
-	limiter  *ratelimit.Limiter
+	tiers    []string // of all guards
 	live     *live.Follower
 	metrics  *metrics.Batch
 }
 
+// In returns the process of guards that count in store, without metrics and live limits.
+func In(store ratelimit.Store, all limits.Guards, s Settings) *Process {
+	return &Process{Limiter: s.limiter(store), settings: s, tiers: all.TierNames()}
+}
+
 // On returns the process of guards on a table. Log gets what concerns all of them.
 func On(store *dynamostore.Store, all limits.Guards, s Settings, output metrics.Writer, log *slog.Logger) *Process {
-	p := &Process{guards: all, settings: s, limiter: s.limiter(store)}
+	p := In(store, all, s)
 	p.live = &live.Follower{Source: dynamolive.New(store.Table()), Guards: all, Log: log}
 	if s.Metrics != NoMetrics {
 		p.metrics = &metrics.Batch{Writer: output}
@@ -68,8 +74,8 @@ func On(store *dynamostore.Store, all limits.Guards, s Settings, output metrics.
 
 // Handler returns the handler of one of the guards, with its log.
 func (p *Process) Handler(g limits.Guard, log *slog.Logger) *guard.Handler {
-	h := p.settings.handler(g, p.limiter)
-	h.Log, h.Tiers, h.Metrics, h.Live = log, p.guards.TierNames(), p.metrics, p.live
+	h := p.settings.handler(g, p.Limiter)
+	h.Log, h.Tiers, h.Metrics, h.Live = log, p.tiers, p.metrics, p.live
 	return h
 }
 

@@ -84,7 +84,7 @@ func TestParametersAcceptOnlyWhatGuardsRead(t *testing.T) {
 				continue
 			}
 			t.Setenv("DECISION_TIMEOUT", value)
-			if _, err := wiring.Environment("").Settings(); err != nil {
+			if _, err := wiring.Function.Settings(); err != nil {
 				t.Errorf("DecisionTimeout accepts %q, and a guard does not: %v", value, err)
 			}
 		}
@@ -105,7 +105,7 @@ func TestParametersAcceptOnlyWhatGuardsRead(t *testing.T) {
 func TestParametersHaveTheDefaultsOfTheFunctions(t *testing.T) {
 	variables := at(whole(t), "Globals.Function.Environment.Variables").(map[string]any)
 	settings := func() wiring.Settings {
-		s, err := wiring.Environment("").Settings()
+		s, err := wiring.Function.Settings()
 		if err != nil {
 			t.Fatal(err)
 		}

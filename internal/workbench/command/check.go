@@ -102,7 +102,7 @@ func (c *checkCommand) handler(ctx context.Context, con session) (*guard.Handler
 	if err != nil {
 		return nil, err
 	}
-	return &guard.Handler{Guard: g, Limiter: store.limiter(con), Live: changed, BypassRoles: wiring.Environment("").BypassRoles()}, nil
+	return &guard.Handler{Guard: g, Limiter: store.limiter(con), Live: changed, BypassRoles: wiring.Function.BypassRoles()}, nil
 }
 
 // explainLive notes which live limit, mode or grant decides about the user, and about

@@ -12,10 +12,6 @@ import (
 // Figures are those of one limit. Its name is empty if the activity has only one.
 type figures = guards.Figures
 
-func figuresOf(r policy.Reading) figures {
-	return figures{Name: r.Name, Limit: r.Limit, ActivityCount: r.Used, Remaining: r.Remaining, WaitTime: r.Wait.Milliseconds(), ResetAt: r.ResetAt}
-}
-
 // A slot is what a log counts since one moment. Actions of the same millisecond are
 // alike, so they are one slot with a count.
 type slot struct {

@@ -52,7 +52,7 @@ func (c *grantCommand) Run(ctx context.Context, con session) error {
 		return err
 	}
 	if c.Role != "" && !c.Force { // another role has no effect
-		if err := known("--role", c.Role, wiring.Environment("").BypassRoles(), "role in BYPASS_ROLES"); err != nil {
+		if err := known("--role", c.Role, wiring.Function.BypassRoles(), "role in BYPASS_ROLES"); err != nil {
 			return err
 		}
 	}

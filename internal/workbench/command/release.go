@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
@@ -199,7 +200,7 @@ func (c *releaseCommand) print(con session, a limits.Activity, s slot, state pol
 			break
 		}
 	}
-	f := figuresOf(r)
+	f := guard.FiguresOf(r)
 	if c.JSON {
 		return con.printLine(released{c.opened, whoseOf(c.whose), c.Activity, s.At, s.HeldUntil, f})
 	}

@@ -103,7 +103,7 @@ func (c *resetCommand) print(con session, a *guard.Answer) (err error) {
 			whose
 			Activity string `json:"activity"`
 			figures
-		}{whoseOf(c.whose), c.Activity, figuresOf(d.Reading)})
+		}{whoseOf(c.whose), c.Activity, guard.FiguresOf(d.Reading)})
 	case c.JSON:
 		_, err = con.out.Write(append(a.AppendJSON(nil), '\n'))
 	case d == nil:

@@ -64,7 +64,7 @@ const (
 
 // Run serves until ctx ends.
 func (c *serveCommand) Run(ctx context.Context, con session) error {
-	settings, err := wiring.Environment("").Settings()
+	settings, err := wiring.Function.Settings()
 	if err != nil {
 		return err
 	}

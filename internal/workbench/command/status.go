@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
@@ -154,11 +155,11 @@ func standings(guards limits.Guards, key, tier string, items map[ratelimit.Key]r
 			}
 			item := items[keyOf(key, a, now)]
 			f := t.Limit.Read(now, 1, item.State)
-			s := standing{Function: g.Name, Activity: a.Name, Group: a.Group, figures: figuresOf(f), Live: rulingOf(t), Unreadable: unusable(a, key, t.Limit, item, now)}
+			s := standing{Function: g.Name, Activity: a.Name, Group: a.Group, figures: guard.FiguresOf(f), Live: rulingOf(t), Unreadable: unusable(a, key, t.Limit, item, now)}
 			s.Prepaid = leases(guards, changed, a, key, tier, at)
 			s.Slots = slotsOf(t.Limit, now, item.State)
 			for _, one := range f.Each {
-				s.Limits = append(s.Limits, figuresOf(one))
+				s.Limits = append(s.Limits, guard.FiguresOf(one))
 			}
 			list = append(list, s)
 		}
