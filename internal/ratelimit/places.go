@@ -42,23 +42,25 @@ func (q *question) skip(m *Memory) {
 	}
 }
 
-// A kept place is one that a write under way has skipped to. The memory counts it as given
-// from memory, so that nobody else gets it there meanwhile.
+// A kept place is that of a write under way. The memory counts it as given from memory, so
+// that nobody else gets it there meanwhile.
 type keptPlace struct{ before, after policy.State } // of Known.Alone; zero: none
 
-// take plans n of q's actions in an item with state s, as [view.take] does. If the plan
-// skips places, take keeps its place.
+// take plans n of q's actions in an item with state s, as [view.take] does. As long as places
+// lie ahead that were given from memory, take keeps the place that it plans.
 func (t *attempts) take(q *question, s policy.State, n int64) (u policy.Update, ok bool) {
 	m := t.limiter.Memory
 	q.skip(m)
-	if v := q.in(s); !v.skips {
-		return v.take(n)
+	if _, ahead := q.Policy.Skip(q.write.Now, q.given, nil); !ahead {
+		return q.in(s).take(n)
 	}
 	m.Change(q.write.Key, func(k Known) Known {
 		q.given = k.Alone.State
 		v := q.in(s)
-		if u, ok = v.take(n); ok && v.skips {
-			after, _ := q.Policy.Skip(q.write.Now, u.Apply(v.state), k.Alone.State)
+		if u, ok = v.take(n); !ok {
+			return k
+		}
+		if after, further := q.Policy.Skip(q.write.Now, u.Apply(v.state), k.Alone.State); further {
 			t.kept = keptPlace{k.Alone.State, after}
 			k.Alone.State = after
 		}
