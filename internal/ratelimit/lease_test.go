@@ -16,7 +16,7 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit/storetest"
 )
 
-var leaseSeeds = flag.Int64("lease-seeds", 3, "run TestALeaseNeverLetsTooMuchThrough with so many seeds of each limit; 8 are two million requests")
+var leaseSeeds = flag.Int64("lease-seeds", 1, "run TestALeaseNeverLetsTooMuchThrough with so many seeds of each limit; 8 are two million requests")
 
 // Random phases of pace, instances that come and go or are frozen, lost answers, counts,
 // partial checks, two tiers and limits that change while leases are out. A judge that knows

@@ -35,6 +35,7 @@ var deploys = []struct {
 // it. Backends with each client check, give back, settle and hold slots meanwhile. No
 // call fails, and each action is counted.
 func TestASubjectIsAddedWithoutAnOutage(t *testing.T) {
+	t.Parallel()
 	c := &cloud{table: dynamotest.Table(t), functions: map[string]*lambdatest.Instance{}}
 	for _, room := range []string{"none", "optional", "required"} {
 		c.functions[room] = lambdatest.Start(t, lambdatest.Build(t, forum),

@@ -94,7 +94,7 @@ func long() bool { return os.Getenv("HOT") != "" }
 // tenth of a write unit.
 func TestAHotKeyCostsLittle(t *testing.T) {
 	f := newFleet(t, 4)
-	pace, lasts, least := 0, 3*time.Second, 1000
+	pace, lasts, least := 0, 3*time.Second, 2000
 	if long() {
 		pace, lasts, least = 100, time.Minute, 5000
 	}

@@ -154,6 +154,7 @@ var allows = httpReply(200, "", `{"allowed":true,"reason":"ok","userId":"u1","ac
 const mostSent = 32 << 20
 
 func TestStrangers(t *testing.T) {
+	t.Parallel()
 	everyClient(t, func(t *testing.T, c client) {
 		s, other := openStreet(t), openStreet(t)
 		var redirected atomic.Bool

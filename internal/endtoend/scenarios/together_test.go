@@ -164,6 +164,7 @@ func TestABurstIsNoOutage(t *testing.T) {
 // more calls than the client has connections. After that, one call in each second
 // asks the guard, and the others cost nothing.
 func TestAGuardThatIsGone(t *testing.T) {
+	t.Parallel()
 	everyClient(t, func(t *testing.T, c client) {
 		for name, at := range map[string]func(*testing.T) string{
 			"no answer":     func(t *testing.T) string { return openGate(t).url },

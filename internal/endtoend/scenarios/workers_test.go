@@ -40,6 +40,7 @@ type shift struct{ began, ended int64 }
 // used one window after the end. Five workers do so for some seconds. With WORKERS=5m,
 // twelve do so for five minutes, with each client.
 func TestWorkersWithSlots(t *testing.T) {
+	t.Parallel()
 	lasts, workers := 6*time.Second, 5
 	if long := os.Getenv("WORKERS"); long != "" {
 		var err error
