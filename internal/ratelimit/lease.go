@@ -104,7 +104,7 @@ func (m *Memory) handOut(q *question) (d Decision, ok bool) {
 		return d, false
 	}
 	take := q.Count
-	if _, lasts := q.Policy.Lease(now); l.begun <= l.at || now-l.begun > lasts { // else another visit is under way
+	if _, lasts := q.Policy.Lease(now); !m.NoLeases && (l.begun <= l.at || now-l.begun > lasts) { // else another visit is under way
 		l.begun = now
 		used := l.got - l.left
 		take = max(take, min(2*used, used*lasts/max(1, now-l.at), q.Policy.Most()))

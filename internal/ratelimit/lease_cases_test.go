@@ -329,3 +329,39 @@ func TestABucketKeepsBackWhatRefills(t *testing.T) {
 		}
 	}
 }
+
+// Without leases, a busy key costs one write for each check, and no process holds anything of
+// the limit. So of two processes, one that ends takes nothing away from the other.
+func TestABusyKeyWithoutLeases(t *testing.T) {
+	onEachStore(t, func(t *testing.T, store Store) {
+		for _, text := range []string{"500/1m", "bucket 500/1h", "sliding 500/1m", "a: 500/1m, b: bucket 600/1h"} {
+			p, c := leased(text), newClock()
+			instances := []*Limiter{{Store: store, Now: c.now, Memory: NewMemory(mib)}, {Store: store, Now: c.now, Memory: NewMemory(mib)}}
+			for _, l := range instances {
+				l.Memory.NoLeases = true
+			}
+			allowed, visits := 0, 0
+			for i := range 600 {
+				c.add(time.Millisecond)
+				r := call(p, i)
+				r.UserID += text
+				d, err := instances[i%2].Check(t.Context(), r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if d.Leased || d.Allowed && d.Requests > 2 || i > 150 && d.Allowed && d.Requests != 1 {
+					t.Fatalf("%s: check %d: %+v, want one request of its own", text, i, d)
+				}
+				if d.Visit {
+					visits++
+				}
+				if d.Allowed {
+					allowed++
+				}
+			}
+			if most := int(p.Most()); allowed != most || visits < 300 { // a bucket keeps back what refills
+				t.Errorf("%s: %d allowed, %d of them without an id, want %d and at least 300", text, allowed, visits, most)
+			}
+		}
+	})
+}

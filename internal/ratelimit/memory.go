@@ -19,6 +19,11 @@ import (
 type Memory struct {
 	Crowd int // how many ids the item of a prepaid limit has before its writes go without; proofs lower it
 
+	// NoLeases is for a process that ends without notice, or whose memory is copied: it would
+	// lose its leases, or hand them out twice. A check of a busy prepaid key then takes just
+	// its own actions, by a write without an id.
+	NoLeases bool
+
 	mu      sync.Mutex
 	most    int // bytes
 	bytes   int

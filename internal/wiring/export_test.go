@@ -3,5 +3,5 @@ package wiring
 // For the tests of this package.
 var (
 	ThroughFreezes = throughFreezes
-	ReadMemory     = readMemory
+	Memory         = Environment.memory
 )

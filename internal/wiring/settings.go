@@ -24,6 +24,8 @@ type Settings struct {
 	DecisionTimeout time.Duration
 	BypassRoles     []string
 	Metrics         Metrics
+	Memory          int  // bytes of a [ratelimit.Memory]; 0: the default
+	NoLeases        bool // see [ratelimit.Memory]
 }
 
 // Metrics are those that a guard writes.
@@ -42,7 +44,9 @@ func (s *Settings) Handler(g limits.Guard, store ratelimit.Store) *guard.Handler
 }
 
 func (s *Settings) limiter(store ratelimit.Store) *ratelimit.Limiter {
-	return &ratelimit.Limiter{Store: store, Memory: ratelimit.NewMemory(readMemory()), Timeout: s.DecisionTimeout}
+	memory := ratelimit.NewMemory(cmp.Or(s.Memory, ratelimit.DefaultMemory))
+	memory.NoLeases = s.NoLeases
+	return &ratelimit.Limiter{Store: store, Memory: memory, Timeout: s.DecisionTimeout}
 }
 
 func (s *Settings) handler(g limits.Guard, limiter *ratelimit.Limiter) *guard.Handler {
@@ -108,6 +112,7 @@ func (e Environment) Settings() (s Settings, err error) {
 		return s, wrongTimeout(string(e)+"DECISION_TIMEOUT", timeout)
 	}
 	s.BypassRoles = e.BypassRoles()
+	s.Memory, s.NoLeases = e.memory()
 	return s, CheckTimeout(string(e)+"DECISION_TIMEOUT", s.DecisionTimeout)
 }
 
@@ -151,14 +156,25 @@ func (e Environment) Namespace() string {
 	return e.get("METRICS_NAMESPACE", "Guards")
 }
 
-// readMemory returns how many bytes the [ratelimit.Memory] may take: a third of
-// the function's memory, and at most [ratelimit.DefaultMemory].
-func readMemory() int {
+// inApp is how many bytes a [ratelimit.Memory] takes beside an app in a Lambda function. Such an
+// app has many environments, each with few users, and pays for the memory.
+const inApp = 8 << 20
+
+// memory returns how many bytes a [ratelimit.Memory] may take in Lambda, and whether it takes
+// no leases. Elsewhere it returns 0, false.
+//
+// In a function of its own that is a third of the function's memory. In an app's function it
+// takes no leases, because Lambda may end an environment at any time, or start many from one
+// snapshot.
+func (e Environment) memory() (bytes int, noLeases bool) {
 	megabytes, err := strconv.Atoi(os.Getenv("AWS_LAMBDA_FUNCTION_MEMORY_SIZE")) // Lambda sets it
-	if err != nil || megabytes < 1 {
-		return ratelimit.DefaultMemory
+	switch {
+	case err != nil || megabytes < 1:
+		return 0, false
+	case e != Function:
+		return inApp, true
 	}
-	return min(ratelimit.DefaultMemory, megabytes<<20/3)
+	return min(ratelimit.DefaultMemory, megabytes<<20/3), false
 }
 
 // TableName returns the name of a table in DynamoDB. An empty name means

@@ -12,14 +12,19 @@ import (
 	. "github.com/cric-talk/guards/internal/wiring"
 )
 
-// The memory of decisions takes at most 64 MB, and at most a third of the function's.
+// In a function of its own, the memory of decisions takes at most 64 MB, and at most a third of
+// the function's. In an app's function it takes 8 MB and no leases.
 func TestMemoryOfDecisions(t *testing.T) {
 	for size, want := range map[string]int{
-		"": 64 << 20, "x": 64 << 20, "0": 64 << 20, "1": 1 << 20 / 3, "128": 128 << 20 / 3, "192": 64 << 20, "256": 64 << 20, "10240": 64 << 20,
+		"": 0, "x": 0, "0": 0, "1": 1 << 20 / 3, "128": 128 << 20 / 3, "192": 64 << 20, "256": 64 << 20, "10240": 64 << 20,
 	} {
 		t.Setenv("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", size)
-		if got := ReadMemory(); got != want {
-			t.Errorf("with %q MB: %d bytes, want %d", size, got, want)
+		if got, without := Memory(Function); got != want || without {
+			t.Errorf("a function with %q MB: %d bytes, without leases %v, want %d with leases", size, got, without, want)
+		}
+		got, without := Memory("GUARDS_")
+		if inLambda := want != 0; without != inLambda || inLambda != (got == 8<<20) {
+			t.Errorf("an app with %q MB: %d bytes, without leases %v", size, got, without)
 		}
 	}
 }
