@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/client"
@@ -48,6 +51,25 @@ func ExampleLimiter_Decide_error() {
 	_, err := l.Decide(context.Background(), guards.Request{UserID: "u1", Activity: "upload_photo", Count: 3})
 	fmt.Println(errors.Is(err, guards.ErrValidation), err)
 	// Output: true count is 3, want at most 2, the limit: waiting would never help, but partial grants what fits
+}
+
+// The table does not answer. Then this process's memory decides by the same limits, or, with
+// deny, nobody gets through.
+func ExampleLimiter_Decide_outage() {
+	ctx := context.Background()
+	nobody := "http://127.0.0.1:1" // no table is there
+	cfg := aws.Config{Region: "eu-central-1", BaseEndpoint: &nobody, Credentials: aws.AnonymousCredentials{}}
+	for _, choice := range []string{"allow", "deny"} {
+		l, _ := limiter.New(ctx, photos, limiter.Options{
+			Config: &cfg, OnOutage: choice, DecisionTimeout: 20 * time.Millisecond,
+			Log: slog.New(slog.DiscardHandler), Metrics: "off",
+		})
+		d, err := l.Decide(ctx, guards.Request{UserID: "u1", Activity: "upload_photo"})
+		fmt.Println(d.Allowed, d.Reason, errors.Is(err, guards.ErrUnavailable))
+	}
+	// Output:
+	// true unavailable false
+	// false  true
 }
 
 // Of several actions, as many are granted as fit.
