@@ -35,7 +35,9 @@ type Cleanup struct {
 	Live   liveedit.Table
 	Guards limits.Guards // those that the settings in Live are about
 
-	Progress func(table.Swept) // see [table.Sweep]; may be nil
+	// See [table.Sweep]; each may be nil.
+	Progress func(table.Swept)
+	Each     func(ratelimit.Key, ratelimit.Item)
 }
 
 // A Table holds what cleanup deletes. Both methods return the work until an error.
@@ -138,7 +140,7 @@ func (e *event) resolve() error {
 // of time is not an error, because later runs delete the rest.
 func (c *Cleanup) Run(ctx context.Context, r Request) (Answer, error) {
 	began := time.Now()
-	sweep := table.Sweep{Now: c.now().Unix(), DryRun: r.DryRun, Progress: c.Progress}
+	sweep := table.Sweep{Now: c.now().Unix(), DryRun: r.DryRun, Progress: c.Progress, Each: c.Each}
 	if end, ok := ctx.Deadline(); ok {
 		// A tenth of the time, but at least 1 s and at most 10 s, is kept back: half
 		// of it for the requests on their way, and half for the answer.

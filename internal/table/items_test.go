@@ -42,7 +42,7 @@ func TestFailuresAreReported(t *testing.T) {
 		"Erase": func(ctx context.Context, d *DynamoDB) error { _, err := d.Erase(ctx, "u0", Sweep{}); return err },
 		"User":  func(ctx context.Context, d *DynamoDB) error { _, err := d.User(ctx, "u0"); return err },
 		"Stats": func(ctx context.Context, d *DynamoDB) error {
-			_, err := d.Stats(ctx, now, func(Stats, int) {})
+			_, err := d.Stats(ctx, now, nil, func(Stats, int) {})
 			return err
 		},
 		"Items":    func(ctx context.Context, d *DynamoDB) error { _, err := d.Items(ctx, nil); return err },

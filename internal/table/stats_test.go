@@ -31,7 +31,7 @@ func TestStats(t *testing.T) {
 	}
 	var items []int64
 	var parts []int
-	got, err := y.Stats(t.Context(), now, func(s Stats, n int) {
+	got, err := y.Stats(t.Context(), now, nil, func(s Stats, n int) {
 		items, parts = append(items, s.Items), append(parts, n)
 	})
 	want := Stats{Users: 50, Items: 122, Stale: 60, Activities: map[string]int64{"act": 50, "other": 1}}
@@ -58,7 +58,7 @@ func TestStatsCountsAUserOfManyPagesOnce(t *testing.T) {
 	}
 	wg.Wait()
 	reports := 0
-	got, err := y.Stats(t.Context(), now, func(Stats, int) { reports++ })
+	got, err := y.Stats(t.Context(), now, nil, func(Stats, int) { reports++ })
 	want := Stats{Users: 404, Items: 900, Activities: map[string]int64{"act": 404}}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Fatalf("%v, (-want +got):\n%s", err, diff)
@@ -75,7 +75,7 @@ func TestStatsMemoryIsFlat(t *testing.T) {
 	for i, users := range []int{5_000, 50_000} {
 		pages := 0
 		before := testkit.HeapInUse()
-		got, err := over(crowd(users)).Stats(t.Context(), now, func(Stats, int) {
+		got, err := over(crowd(users)).Stats(t.Context(), now, nil, func(Stats, int) {
 			if pages++; pages%25 == 0 {
 				most[i] = max(most[i], testkit.HeapInUse())
 			}

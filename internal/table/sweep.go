@@ -23,6 +23,10 @@ type Sweep struct {
 	Until    time.Time   // when to stop even if work is left; zero: no limit
 	DryRun   bool        // count, but delete nothing
 	Progress func(Swept) // if set, called with the work done so far, never twice at once; an erasure ignores it
+
+	// Each is called with each item of a user or a subject and all of its attributes, if it is
+	// set, and never twice at once. An erasure ignores it.
+	Each func(ratelimit.Key, ratelimit.Item)
 }
 
 // Swept is what a sweep or an erasure found and did.
@@ -42,7 +46,14 @@ type Swept struct {
 func (d *DynamoDB) Sweep(ctx context.Context, o Sweep) (Swept, error) {
 	var mu sync.Mutex
 	total := Swept{Finished: true}
-	err := d.eachSegment(ctx, keysAndExpiry(), func(ctx context.Context, segment *dynamodb.ScanPaginator) error {
+	if each := o.Each; each != nil {
+		o.Each = func(k ratelimit.Key, item ratelimit.Item) {
+			mu.Lock()
+			defer mu.Unlock()
+			each(k, item)
+		}
+	}
+	err := d.eachSegment(ctx, inParts(o.Each != nil), func(ctx context.Context, segment *dynamodb.ScanPaginator) error {
 		swept, err := d.sweepSegment(ctx, o, segment)
 		mu.Lock()
 		defer mu.Unlock()
@@ -62,12 +73,14 @@ func (d *DynamoDB) Sweep(ctx context.Context, o Sweep) (Swept, error) {
 	return total, err
 }
 
-// keysAndExpiry scans what a sweep needs of each item.
-func keysAndExpiry() dynamodb.ScanInput {
-	return dynamodb.ScanInput{
-		ProjectionExpression: aws.String(dynamostore.UserID + ", " + dynamostore.ActivityWindow + ", " + dynamostore.ExpiresAt),
-		TotalSegments:        aws.Int32(Parts),
+// inParts returns a scan of all items, whole or with only what a sweep needs of each. Both
+// cost the same.
+func inParts(whole bool) dynamodb.ScanInput {
+	scan := dynamodb.ScanInput{TotalSegments: aws.Int32(Parts)}
+	if !whole {
+		scan.ProjectionExpression = aws.String(dynamostore.UserID + ", " + dynamostore.ActivityWindow + ", " + dynamostore.ExpiresAt)
 	}
+	return scan
 }
 
 func (d *DynamoDB) sweepSegment(ctx context.Context, o Sweep, segment *dynamodb.ScanPaginator) (swept Swept, err error) {
@@ -76,6 +89,7 @@ func (d *DynamoDB) sweepSegment(ctx context.Context, o Sweep, segment *dynamodb.
 		if err != nil {
 			return swept, err
 		}
+		show(page.Items, o.Each)
 		var stale []attributes
 		for _, item := range page.Items {
 			swept.Scanned++
@@ -202,7 +216,7 @@ func (d *DynamoDB) deleteStatement(item attributes, now int64) types.BatchStatem
 }
 
 // Memory sweeps and erases in the embedded store. Its methods finish at once,
-// so they ignore o.Until and o.Progress, and never fail.
+// so they ignore o.Until, o.Progress and o.Each, and never fail.
 type Memory struct{ Store *memstore.Store }
 
 // Sweep deletes each item that has expired.

@@ -176,7 +176,7 @@ func TestSubjectsAreNoUsers(t *testing.T) {
 	y.fill(t, " room r", 12, 5, now-1) // r1, r10 and r11 among them
 	y.fill(t, " tenant t", 2, 1, now)
 	y.fill(t, " config", 1, 1, 0)
-	stats, err := y.Stats(t.Context(), now, func(Stats, int) {})
+	stats, err := y.Stats(t.Context(), now, nil, func(Stats, int) {})
 	want := Stats{Users: 3, Subjects: Subjects{"room": 12, "tenant": 2}, Items: 68, Stale: 60, Activities: map[string]int64{"act": 3}}
 	if diff := cmp.Diff(want, stats); err != nil || diff != "" {
 		t.Errorf("%v, (-want +got):\n%s", err, diff)

@@ -236,12 +236,13 @@ type Stats struct {
 // Stats counts the users, subjects and items of the whole table. now is in Unix seconds.
 // The memory it needs does not grow with the table. After each page it calls
 // progress with the figures so far and the number of parts they cover, never
-// twice at once. progress must not keep the maps of soFar.
-func (d *DynamoDB) Stats(ctx context.Context, now int64, progress func(soFar Stats, parts int)) (Stats, error) {
+// twice at once. progress must not keep the maps of soFar. If each is set, Stats calls it as
+// [DynamoDB.Items] does.
+func (d *DynamoDB) Stats(ctx context.Context, now int64, each func(ratelimit.Key, ratelimit.Item), progress func(soFar Stats, parts int)) (Stats, error) {
 	var mu sync.Mutex
 	total := Stats{Activities: make(map[string]int64)}
 	parts := 0
-	err := d.eachSegment(ctx, keysAndExpiry(), func(ctx context.Context, segment *dynamodb.ScanPaginator) error {
+	err := d.eachSegment(ctx, inParts(each != nil), func(ctx context.Context, segment *dynamodb.ScanPaginator) error {
 		var last lastOwner
 		counted := make(map[string]bool) // activities of the user
 		for page, err := range pages(ctx, segment, time.Time{}) {
@@ -256,6 +257,7 @@ func (d *DynamoDB) Stats(ctx context.Context, now int64, progress func(soFar Sta
 				}
 				total.add(item, now, counted)
 			}
+			show(page.Items, each)
 			progress(total, parts)
 			mu.Unlock()
 		}
@@ -324,14 +326,22 @@ func (d *DynamoDB) Items(ctx context.Context, each func(ratelimit.Key, ratelimit
 			if page.ConsumedCapacity != nil {
 				total.Units += aws.ToFloat64(page.ConsumedCapacity.CapacityUnits)
 			}
-			for _, item := range page.Items {
-				if !ours(keyOf(item)) {
-					each(dynamostore.Parse(item))
-				}
-			}
+			show(page.Items, each)
 			mu.Unlock()
 		}
 		return nil
 	})
 	return total, err
+}
+
+// show calls each with the items of users and subjects, if it is set.
+func show(items []attributes, each func(ratelimit.Key, ratelimit.Item)) {
+	if each == nil {
+		return
+	}
+	for _, item := range items {
+		if !ours(keyOf(item)) {
+			each(dynamostore.Parse(item))
+		}
+	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/table"
 )
 
@@ -26,8 +27,8 @@ the items of the live limits, which stats does not count. INTERVAL is the time
 between two actions that a bucket without a burst allows, by the code's limit.
 Activities of a group share an item, so they share a row: that of the group. Subjects,
 such as rooms, have items of their own, and are counted by name. The table does not tell
-what came from leases of a prepaid limit: that is in the metrics Leased and Visits. This
-reads no counts: guards top finds items that can't be read.
+what came from leases of a prepaid limit: that is in the metrics Leased and Visits. Items
+that can't be read are listed, with what helps.
 Examples:
   guards stats
   guards stats --activity {activity} --json`
@@ -41,6 +42,7 @@ type statistics struct {
 	Items        int64           `json:"items"`
 	Stale        int64           `json:"stale"`
 	Activities   []activityUsers `json:"activities"`
+	Unreadable   unreadItems     `json:"unreadable,omitempty"`
 }
 
 type activityUsers struct {
@@ -64,7 +66,9 @@ func (c *statsCommand) Run(ctx context.Context, con session) error {
 	if err != nil {
 		return err
 	}
-	found, err := store.dynamo.Stats(ctx, con.now().Unix(), func(s table.Stats, parts int) {
+	var unreadable unreadItems
+	each := func(k ratelimit.Key, item ratelimit.Item) { unreadable.add(con.guards, k, item, con.now()) }
+	found, err := store.dynamo.Stats(ctx, con.now().Unix(), each, func(s table.Stats, parts int) {
 		con.bar(parts, table.Parts, fmt.Sprintf("%s items of %s users", grouped(s.Items), grouped(s.Users)))
 	})
 	con.clearLine()
@@ -74,7 +78,7 @@ func (c *statsCommand) Run(ctx context.Context, con session) error {
 	if ctx.Err() != nil {
 		con.note("stopped before the end: the figures are those of the items that were read")
 	}
-	s := statistics{c.opened, found.Users, found.Subjects, found.Items, found.Stale, []activityUsers{}}
+	s := statistics{c.opened, found.Users, found.Subjects, found.Items, found.Stale, []activityUsers{}, unreadable}
 	for _, name := range slices.Sorted(maps.Keys(found.Activities)) {
 		if only == "" || only == name {
 			s.Activities = append(s.Activities, usersOf(con.guards, name, found.Activities[name]))
@@ -141,6 +145,7 @@ func (s statistics) print(con session, where string) error {
 	for _, name := range slices.Sorted(maps.Keys(s.Subjects)) {
 		t.row(name, fmt.Sprint(s.Subjects[name]))
 	}
+	t.unreadable(s.Unreadable)
 	t.explain(slices.ContainsFunc(s.Activities, func(a activityUsers) bool { return a.Prepaid }), inMetrics)
 	return t.below(con, fmt.Sprintf("%s of %s, %s stale, in %s", several(s.Items, "item"), owners(s.TrackedUsers, s.Subjects), grouped(s.Stale), where))
 }

@@ -24,6 +24,10 @@ func TestUnreadableItems(t *testing.T) {
 	p.contains("status --user u1", "create_post          unreadable\n", "update_post          0/10        10\n")
 	p.contains("top --yes", `UNREADABLE  ITEM`, "u1          create_post", "activityCount  guards reset --user u1 create_post repairs it\n", "t              guards erase --user u2 repairs it")
 	p.contains("top --yes --json", `{"userId":"u1","item":"create_post","attributes":["activityCount"],"repair":"guards reset --user u1 create_post repairs it"}`)
+	for _, command := range []string{"stats", "cleanup --dry-run"} {
+		p.contains(command, `UNREADABLE  ITEM`, "activityCount  guards reset --user u1 create_post repairs it\n", "t              guards erase --user u2 repairs it")
+		p.contains(command+" --json", `"unreadable":[{`, `{"userId":"u1","item":"create_post","attributes":["activityCount"],"repair":"guards reset --user u1 create_post repairs it"}`)
+	}
 	for _, tt := range []struct {
 		command string
 		status  int

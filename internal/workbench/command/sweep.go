@@ -11,6 +11,7 @@ import (
 	"github.com/cric-talk/guards/internal/cleanup"
 	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/liveedit"
+	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/strictjson"
 	"github.com/cric-talk/guards/internal/table"
 )
@@ -54,17 +55,23 @@ func (f *sweepFlags) clean(ctx context.Context, con session, what, key string, k
 			con.bar(parts, table.Parts, fmt.Sprintf("%s items, %s to delete, %s deleted", grouped(s.Scanned), grouped(s.Stale), grouped(s.Deleted)))
 		},
 	}
+	var unreadable unreadItems
+	if f.DryRun && key == "" {
+		run.Each = func(k ratelimit.Key, item ratelimit.Item) { unreadable.add(con.guards, k, item, con.now()) }
+	}
 	a, err := run.Run(ctx, cleanup.Request{UserID: key, DryRun: f.DryRun, KeepBlocks: keepBlocks})
 	con.clearLine()
 	if err != nil && ctx.Err() == nil && a.Scanned == 0 { // nothing was done
 		return err
 	}
-	e := erased{a, grants, blocks}
+	e := erased{a, grants, blocks, unreadable}
 	var unprinted error
 	if f.JSON {
 		unprinted = con.printLine(e)
 	} else {
-		_, unprinted = fmt.Fprintln(con.out, f.result(e, key, ctx.Err() != nil))
+		var t textTable
+		t.unreadable(unreadable)
+		unprinted = t.below(con, f.result(e, key, ctx.Err() != nil))
 	}
 	if ctx.Err() != nil {
 		return errInterrupted
@@ -78,6 +85,8 @@ type erased struct {
 	cleanup.Answer
 	Grants int64 `json:"grants,omitzero"`
 	Blocks int64 `json:"blocks,omitzero"`
+
+	Unreadable unreadItems `json:"unreadable,omitempty"` // in a dry run of a sweep
 }
 
 // ownedBy returns how many grants and blocks a user or a subject has; none for an empty key.

@@ -193,7 +193,7 @@ type ranking struct {
 	Found int64     `json:"found"` // users or subjects and activities at or above near
 	Users []ranked  `json:"users"` // the first ones of them
 
-	Unreadable []unread `json:"unreadable,omitempty"` // at most mostUnread
+	Unreadable unreadItems `json:"unreadable,omitempty"`
 
 	rows    int
 	guards  limits.Guards
@@ -216,16 +216,10 @@ func rankedActivities(guards limits.Guards, only string) map[string][]limits.Act
 	return counted
 }
 
-// mostUnread is how many unreadable items a ranking lists.
-const mostUnread = 100
-
 // add adds an item, if its window is current and its user is near the limit. The item
 // of a group is added for the activity that is nearest to its limit.
 func (r *ranking) add(k ratelimit.Key, item ratelimit.Item) {
-	if u, ok := unreadOf(r.guards, k, item, r.At); ok {
-		if len(r.Unreadable) < mostUnread {
-			r.Unreadable = append(r.Unreadable, u)
-		}
+	if r.Unreadable.add(r.guards, k, item, r.At) {
 		return // its figures mean nothing
 	}
 	most, nearest := ranked{Percent: -1}, limits.Activity{}
@@ -300,13 +294,7 @@ func (r *ranking) print(con session, c *topCommand) error {
 	if rest := r.Found - int64(len(r.Users)); rest > 0 {
 		t.row(fmt.Sprintf("and %d more: see --rows", rest))
 	}
-	if len(r.Unreadable) > 0 {
-		t.row()
-		t.head("UNREADABLE", "ITEM", "ATTRIBUTES", "WHAT HELPS")
-	}
-	for _, u := range r.Unreadable {
-		t.row(shown(u.key()), u.Item, strings.Join(u.Attributes, ", "), u.Repair)
-	}
+	t.unreadable(r.Unreadable)
 	t.explain(slices.ContainsFunc(r.Users, func(u ranked) bool { return u.Prepaid }), countsLeases)
 	return t.below(con, fmt.Sprintf("%s UTC: %d at %d %% of a limit or more, among %s (%s), in %s",
 		r.At.Format(time.TimeOnly), r.Found, r.Near, several(r.Items, "item"), units(r.Units), c.where()))
