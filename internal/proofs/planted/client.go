@@ -27,7 +27,7 @@ var clients = map[string]client{
 
 // test runs the tests of a client in a copy of its folder, which has the mistake
 // of b. It returns the name of the first test that failed, or an empty name.
-func (c client) test(ctx context.Context, r Runner, b Bug, folder string) (failed string, err error) {
+func (c client) test(ctx context.Context, r *Runner, b Bug, folder string) (failed string, err error) {
 	temp, err := os.MkdirTemp("", "planted-")
 	if err != nil {
 		return "", err

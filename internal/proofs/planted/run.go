@@ -2,6 +2,7 @@ package planted
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,14 +10,19 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
 
-// A Runner runs the project's tests on changed sources.
+// A Runner runs the project's tests on changed sources. It is not safe for concurrent use.
 type Runner struct {
-	Root string // of the project
-	Long bool   // proofs use their long bounds
+	Root  string            // of the project
+	Long  bool              // proofs use their long bounds
+	Known map[string]string // by the name of a bug: the test that caught it before, as in [Outcome]. It runs first
+
+	passes map[string]bool     // by [Outcome.Test]: whether the test passes without a bug
+	flags  map[string][]string // by folder, see quick
 }
 
 // An Outcome is what the tests say about a bug.
@@ -32,7 +38,7 @@ const timeout, longTimeout = 4 * time.Minute, time.Hour
 // Run runs the tests in the folders, in this order, until one fails. The sources
 // have the mistake of b; with the zero Bug they are as they are. An error means
 // that the tests say nothing, for example because the sources do not compile.
-func (r Runner) Run(ctx context.Context, b Bug, folders []string) (o Outcome, err error) {
+func (r *Runner) Run(ctx context.Context, b Bug, folders []string) (o Outcome, err error) {
 	began := time.Now()
 	defer func() { o.Took = time.Since(began) }()
 	temp, err := os.MkdirTemp("", "planted-")
@@ -44,32 +50,68 @@ func (r Runner) Run(ctx context.Context, b Bug, folders []string) (o Outcome, er
 	if err != nil {
 		return o, err
 	}
+	if folder, test, _ := strings.Cut(r.Known[b.Name], " "); slices.Contains(folders, folder) {
+		if o.Test, err = r.in(ctx, b, overlay, folder, test); o.Test != "" || err != nil {
+			return o, err
+		}
+	}
 	for _, folder := range folders {
-		var test string
-		if c, ok := clients[folder]; ok {
-			test, err = c.test(ctx, r, b, folder)
-		} else {
-			test, err = r.test(ctx, b, overlay, folder)
-		}
-		if err != nil {
-			return o, fmt.Errorf("%s: %w", folder, err)
-		}
-		if test != "" {
-			o.Test = folder + " " + test
-			return o, nil
+		if o.Test, err = r.in(ctx, b, overlay, folder, ""); o.Test != "" || err != nil {
+			return o, err
 		}
 	}
 	return o, nil
 }
 
-// test runs the tests in one folder. It returns the name of the first test that
-// failed, or an empty name.
-func (r Runner) test(ctx context.Context, b Bug, overlay, folder string) (string, error) {
+// Passes reports whether a test, as an [Outcome] names it, passes without a bug. A test that
+// fails anyway catches nothing.
+func (r *Runner) Passes(ctx context.Context, test string) (bool, error) {
+	folder, name, _ := strings.Cut(test, " ")
+	if _, all := clients[folder]; all {
+		test = folder
+	}
+	if passes, known := r.passes[test]; known {
+		return passes, nil
+	}
+	failed, err := r.in(ctx, Bug{}, "", folder, name)
+	if err != nil {
+		return false, err
+	}
+	if r.passes == nil {
+		r.passes = make(map[string]bool)
+	}
+	r.passes[test] = failed == ""
+	return failed == "", nil
+}
+
+// in runs the tests in one folder, or only the one with this name. It returns the first test
+// that failed, as in [Outcome].
+func (r *Runner) in(ctx context.Context, b Bug, overlay, folder, only string) (failed string, err error) {
+	if c, ok := clients[folder]; ok { // they run all their tests
+		failed, err = c.test(ctx, r, b, folder)
+	} else {
+		failed, err = r.test(ctx, b, overlay, folder, only)
+	}
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("%s: %w", folder, err)
+	case failed == "":
+		return "", nil
+	}
+	return folder + " " + failed, nil
+}
+
+// test runs the tests in one folder, or only the one with this name. It returns the name of
+// the first test that failed, or an empty name.
+func (r *Runner) test(ctx context.Context, b Bug, overlay, folder, only string) (string, error) {
 	limit := timeout
 	if r.Long {
 		limit = longTimeout
 	}
 	args := []string{"test", "-vet=off", "-count=1", "-failfast", "-timeout=" + limit.String(), "./" + folder}
+	if top := topLevel.FindString(only); top != "" {
+		args = append(args, "-run=^"+top+"$")
+	}
 	quick, err := r.quick(ctx, folder)
 	if err != nil {
 		return "", err
@@ -90,7 +132,7 @@ func (r Runner) test(ctx context.Context, b Bug, overlay, folder string) (string
 // overlay, so that the tests' own builds have the mistake too. PLANTED names the
 // mistake, so that a proof does not save its figures. PROVE is set if a proof
 // shall use its long bounds.
-func (r Runner) environment(b Bug, overlay string) []string {
+func (r *Runner) environment(b Bug, overlay string) []string {
 	var env []string
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "PROVE=") && !strings.HasPrefix(v, "PLANTED") {
@@ -100,25 +142,37 @@ func (r Runner) environment(b Bug, overlay string) []string {
 	if r.Long {
 		env = append(env, "PROVE=1")
 	}
-	return append(env, "GOFLAGS=-overlay="+overlay, "PLANTED="+b.Name)
+	if overlay != "" {
+		env = append(env, "GOFLAGS=-overlay="+overlay)
+	}
+	return append(env, "PLANTED="+cmp.Or(b.Name, "none"))
 }
 
 // quick returns flags for the tests in a folder. Package rapid would look for up
 // to 30 s for a smaller example of a failure, and write that example to testdata.
-func (r Runner) quick(ctx context.Context, folder string) ([]string, error) {
+func (r *Runner) quick(ctx context.Context, folder string) ([]string, error) {
+	if flags, known := r.flags[folder]; known {
+		return flags, nil
+	}
 	cmd := exec.CommandContext(ctx, "go", "list", "-test", "-deps", "./"+folder)
 	cmd.Dir = r.Root
 	out, err := cmd.Output()
 	if err != nil {
 		return nil, fmt.Errorf("go list: %w", err)
 	}
-	if !bytes.Contains(out, []byte("pgregory.net/rapid\n")) {
-		return nil, nil
+	var flags []string
+	if bytes.Contains(out, []byte("pgregory.net/rapid\n")) {
+		flags = []string{"-rapid.shrinktime=0s", "-rapid.nofailfile"}
 	}
-	return []string{"-rapid.shrinktime=0s", "-rapid.nofailfile"}, nil
+	if r.flags == nil {
+		r.flags = make(map[string][]string)
+	}
+	r.flags[folder] = flags
+	return flags, nil
 }
 
 var (
+	topLevel   = regexp.MustCompile(`^\w+`) // of the name of a test
 	failedTest = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
 	stoppedAt  = regexp.MustCompile(`running tests:\n\s+(\S+)`)
 )

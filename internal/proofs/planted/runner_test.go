@@ -9,11 +9,12 @@ import (
 	"github.com/cric-talk/guards/internal/proofs/planted"
 )
 
-// tiny is a project with one function and one test.
+// tiny is a project with one function and one test, and a test that fails.
 var tiny = map[string]string{
-	"go.mod":        "module tiny\n\ngo 1.26\n",
-	"add/add.go":    "package add\n\n// Add adds.\nfunc Add(a, b int) int {\n\tc := a + b\n\treturn c\n}\n",
-	"add/a_test.go": "package add\n\nimport \"testing\"\n\nfunc TestAdd(t *testing.T) {\n\tt.Run(\"2+2\", func(t *testing.T) {\n\t\tif Add(2, 2) != 4 {\n\t\t\tt.Error(\"wrong\")\n\t\t}\n\t})\n}\n",
+	"broken/a_test.go": "package broken\n\nimport \"testing\"\n\nfunc TestBroken(t *testing.T) { t.Error(\"broken\") }\n",
+	"go.mod":           "module tiny\n\ngo 1.26\n",
+	"add/add.go":       "package add\n\n// Add adds.\nfunc Add(a, b int) int {\n\tc := a + b\n\treturn c\n}\n",
+	"add/a_test.go":    "package add\n\nimport \"testing\"\n\nfunc TestAdd(t *testing.T) {\n\tt.Run(\"2+2\", func(t *testing.T) {\n\t\tif Add(2, 2) != 4 {\n\t\t\tt.Error(\"wrong\")\n\t\t}\n\t})\n}\n",
 }
 
 // A mistake that a test catches, one that none catches, and one that proves nothing are
@@ -35,9 +36,22 @@ func TestTheRunnerSaysWhichTestFails(t *testing.T) {
 		{"\tc := a % b\n", "", "", "0 places have these lines"},
 	} {
 		b := planted.Bug{Changes: []planted.Change{{File: "add/add.go", Old: tt.old, New: tt.new}}}
-		got, err := planted.Runner{Root: root}.Run(t.Context(), b, []string{"add"})
+		runner := planted.Runner{Root: root}
+		got, err := runner.Run(t.Context(), b, []string{"add"})
 		if got.Test != tt.test || (err == nil) != (tt.problem == "") || err != nil && !strings.Contains(err.Error(), tt.problem) {
 			t.Errorf("%q: caught by %q, error %v, want %q and an error with %q", tt.new, got.Test, err, tt.test, tt.problem)
+		}
+	}
+	b := planted.Bug{Name: "minus", Changes: []planted.Change{{File: "add/add.go", Old: "\tc := a + b\n", New: "\tc := a - b\n"}}}
+	for _, known := range []string{"add TestAdd", "add TestGone", "gone TestAdd"} {
+		runner := planted.Runner{Root: root, Known: map[string]string{"minus": known}}
+		if got, err := runner.Run(t.Context(), b, []string{"add"}); got.Test != "add TestAdd" || err != nil {
+			t.Errorf("%s caught it before: %q (%v), want TestAdd", known, got.Test, err)
+		}
+		for test, want := range map[string]bool{"add TestAdd": true, "broken TestBroken": false} {
+			if passes, err := runner.Passes(t.Context(), test); passes != want || err != nil {
+				t.Errorf("without a bug, %s passes: %v (%v), want %v", test, passes, err, want)
+			}
 		}
 	}
 	content, err := os.ReadFile(filepath.Join(root, "add/add.go"))
