@@ -3,7 +3,8 @@ import { createInterface } from "node:readline";
 import { DynamoDB } from "@aws-sdk/client-dynamodb";
 import { RateLimiterDynamo } from "rate-limiter-flexible";
 
-const [endpoint, table] = process.argv.slice(2);
+const [endpoint, name] = process.argv.slice(2);
+const table = `${name}-peer`; // with keys of its own
 const client = new DynamoDB({ endpoint, region: "eu-west-1", credentials: { accessKeyId: "test", secretAccessKey: "test" } });
 const limiter = await new Promise((resolve, reject) => {
   const made = new RateLimiterDynamo(

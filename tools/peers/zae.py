@@ -11,7 +11,8 @@ os.environ.update(AWS_ACCESS_KEY_ID="test", AWS_SECRET_ACCESS_KEY="test", AWS_DE
 
 from zae_limiter import Limit, RateLimitExceeded, SyncRateLimiter, SyncRepository
 
-endpoint, table = sys.argv[1:]
+endpoint, name = sys.argv[1:]
+table = name + "-peer"  # with keys of its own
 SyncRepository(name=table, region="eu-west-1", endpoint_url=endpoint, _skip_deprecation_warning=True).create_table()
 repository = (
     SyncRepository.builder().stack(table).region("eu-west-1").endpoint_url(endpoint).auto_update(False).build()

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -46,7 +47,7 @@ type peer struct {
 	start func(t *testing.T, endpoint, table string) func(job) outcome
 }
 
-// Other limiters on DynamoDB, and this one as it is deployed.
+// Other limiters on DynamoDB, and this one as it is deployed and as a library.
 func TestPeers(t *testing.T) {
 	rounds(t)
 	modules, err := filepath.Abs("../../../.cache/peers")
@@ -65,22 +66,34 @@ func TestPeers(t *testing.T) {
 		Head:  []string{"", "a second, 1 caller", "a second, 8 callers", "ms of CPU for each, 1 caller", "8 callers"},
 	}
 	requests, cpu := findings.Chart{Name: "peers-requests", Title: "DynamoDB requests for a decision"}, findings.Chart{Name: "peers-cpu", Title: "CPU for a decision, in ms"}
-	for _, p := range []peer{
+	peers := []peer{
 		{"Guards", startGuards},
-		{"rate-limiter-flexible 11.4.0", script("node", modules, "flexible.mjs")},
-		{"zae-limiter 0.17.0", script(filepath.Join(modules, "venv", "bin", "python"), modules, "zae.py")},
-	} {
+		{"Guards as a library", program(lambdatest.Build(t, "./internal/proofs/bench/app"))},
+		{"rate-limiter-flexible 11.4.0", program("node", filepath.Join(modules, "flexible.mjs"))},
+		{"zae-limiter 0.17.0", program(filepath.Join(modules, "venv", "bin", "python"), filepath.Join(modules, "zae.py"))},
+	}
+	one, eight := speeds(t, peers, 1), speeds(t, peers, 8)
+	rate := func(rounds []Cost) string { return fmt.Sprintf("%.0f", 1e6/Of(rounds, Wall).Median) }
+	used := func(rounds []Cost) float64 { return Of(rounds, CPU).Median / 1000 }
+	for i, p := range peers {
 		row, mean := p.cost(t)
 		costs.Rows = append(costs.Rows, append([]string{p.name}, row...))
-		one, eight := p.speed(t, 1), p.speed(t, 8)
 		speed.Rows = append(speed.Rows, []string{
-			p.name, fmt.Sprintf("%.0f", one.rate), fmt.Sprintf("%.0f", eight.rate), fmt.Sprintf("%.2f", one.cpu), fmt.Sprintf("%.2f", eight.cpu),
+			p.name, rate(one[i]), rate(eight[i]), fmt.Sprintf("%.2f", used(one[i])), fmt.Sprintf("%.2f", used(eight[i])),
 		})
-		own := p.name == "Guards"
+		own := strings.HasPrefix(p.name, "Guards")
 		requests.Bars = append(requests.Bars, findings.Bar{Label: p.name, Value: mean, Text: fmt.Sprintf("%.2f", mean), Own: own})
-		cpu.Bars = append(cpu.Bars, findings.Bar{Label: p.name, Value: eight.cpu, Text: fmt.Sprintf("%.2f ms", eight.cpu), Own: own})
+		cpu.Bars = append(cpu.Bars, findings.Bar{Label: p.name, Value: used(eight[i]), Text: fmt.Sprintf("%.2f ms", used(eight[i])), Own: own})
 	}
-	Save(t, "peers", findings.Result{Tables: []findings.Table{costs, speed}, Charts: []findings.Chart{requests, cpu}})
+	const slower = "decisions a second of rate-limiter-flexible, times those of Guards as a library, "
+	Save(t, "peers", findings.Result{
+		Tables: []findings.Table{costs, speed},
+		Charts: []findings.Chart{requests, cpu},
+		Goals: []findings.Goal{
+			{What: slower + "1 caller", Spread: Ratio(one[1], one[2], Wall), Most: 1},
+			{What: slower + "8 callers", Spread: Ratio(eight[1], eight[2], Wall), Most: 1},
+		},
+	})
 }
 
 // cost returns the requests and write units of the kinds of decisions, and the
@@ -115,27 +128,35 @@ func (p peer) cost(t *testing.T) (row []string, mean float64) {
 	return row, mean
 }
 
-type pace struct{ rate, cpu float64 } // decisions a second, milliseconds
-
-// speed measures new users, without a proxy.
-func (p peer) speed(t *testing.T, callers int) pace {
+// speeds measures new users, without a proxy. The peers take turns. The result has the rounds of
+// each peer, and what a decision took in each round.
+func speeds(t *testing.T, peers []peer, callers int) [][]Cost {
 	t.Helper()
-	ask := p.start(t, dynamotest.Endpoint(t), dynamotest.Table(t))
-	ask(job{"warm", 50 * callers, callers})
-	const users = 1000
-	got := ask(job{"u", users, callers})
-	if got.Allowed != users {
-		t.Fatalf("%s: %d of %d allowed", p.name, got.Allowed, users)
+	asks, costs := make([]func(job) outcome, len(peers)), make([][]Cost, len(peers))
+	for i, p := range peers {
+		asks[i] = p.start(t, dynamotest.Endpoint(t), dynamotest.Table(t))
+		asks[i](job{"warm", 50 * callers, callers})
 	}
-	return pace{users / got.Wall * 1e6, got.CPU / users / 1000}
+	const rounds, users = 5, 400
+	for round := range rounds {
+		for i, p := range peers {
+			got := asks[i](job{fmt.Sprint("u", round), users, callers})
+			if got.Allowed != users {
+				t.Fatalf("%s: %d of %d allowed", p.name, got.Allowed, users)
+			}
+			costs[i] = append(costs[i], Cost{CPU: got.CPU / users, Wall: got.Wall / users})
+		}
+	}
+	return costs
 }
 
-// script returns the start of a program in another language. It reads a job as
-// JSON from each line, and prints the outcome as a line of JSON.
-func script(interpreter, modules, file string) func(*testing.T, string, string) func(job) outcome {
+// program returns the start of a program whose last arguments are the endpoint and
+// the table. It reads a job as JSON from each line, and prints the outcome as a line
+// of JSON.
+func program(command ...string) func(*testing.T, string, string) func(job) outcome {
 	return func(t *testing.T, endpoint, table string) func(job) outcome {
 		t.Helper()
-		cmd := exec.Command(interpreter, filepath.Join(modules, file), endpoint, table+"-peer")
+		cmd := exec.Command(command[0], slices.Concat(command[1:], []string{endpoint, table})...)
 		in, err := cmd.StdinPipe()
 		if err != nil {
 			t.Fatal(err)
@@ -167,7 +188,7 @@ func script(interpreter, modules, file string) func(*testing.T, string, string) 
 			}
 			if err != nil {
 				_, _ = io.Copy(io.Discard, lines) // until the program ends
-				t.Fatalf("%s: %v: %s", file, err, problems.String())
+				t.Fatalf("%s: %v: %s", cmd, err, problems.String())
 			}
 			return o
 		}

@@ -128,11 +128,11 @@ func (c *checkCommand) line(con session, n int, a *guard.Answer) string {
 		return fmt.Sprintf("%*d  %s  %s", width, n, con.paint(green, "allowed"), a.Reason)
 	}
 	if d.Reason == ratelimit.Blocked {
-		return fmt.Sprintf("%*d  %s  %s", width, n, con.verdict(a.Allowed, string(a.Reason)), blockedLine(a))
+		return fmt.Sprintf("%*d  %s  %s", width, n, con.verdict(a.Allowed, a.Reason), blockedLine(a))
 	}
 	var b strings.Builder
 	digits := len(fmt.Sprint(d.Limit))
-	fmt.Fprintf(&b, "%*d  %s  %*d/%d used", width, n, con.verdict(a.Allowed, string(a.Reason)), digits, d.Used, d.Limit)
+	fmt.Fprintf(&b, "%*d  %s  %*d/%d used", width, n, con.verdict(a.Allowed, a.Reason), digits, d.Used, d.Limit)
 	if a.Allowed {
 		fmt.Fprintf(&b, ", %*d left", digits, d.Remaining)
 	}

@@ -19,6 +19,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/cleanup"
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/input"
@@ -326,11 +327,7 @@ func (c session) words(s served) string {
 		}
 		return c.paint(red, "error"+status) + " " + visible(s.Error)
 	}
-	var a struct {
-		Activity, Op, Reason, LimitedBy         string
-		Allowed                                 bool
-		ActivityCount, Limit, WaitTime, Crossed int64
-	}
+	var a guards.Decision
 	if json.Unmarshal(s.Answer, &a) != nil || a.Reason == "" {
 		return strings.TrimSpace(string(s.Answer)) // cleanup's
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/smithy-go"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
@@ -46,11 +47,7 @@ func (c *verifyCommand) invoker(ctx context.Context, con session, g limits.Guard
 		place = "at " + c.LambdaEndpoint
 	}
 	return func(ctx context.Context, r guard.Request) (a asked, err error) {
-		event := map[string]any{"userId": r.UserID, "activity": r.Activity, "op": r.Op}
-		if r.Subjects != nil {
-			event["subjects"] = r.Subjects
-		}
-		payload, err := json.Marshal(event)
+		payload, err := json.Marshal(guards.Request{UserID: r.UserID, Activity: r.Activity, Op: r.Op, Subjects: r.Subjects})
 		if err != nil {
 			return a, err
 		}

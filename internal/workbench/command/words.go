@@ -8,8 +8,8 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/liveedit"
-	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/workbench/words"
 )
 
@@ -95,11 +95,11 @@ func sentence(c liveedit.Change) string {
 }
 
 // verdict returns in one word what a guard decided.
-func (c session) verdict(allowed bool, reason string) string {
+func (c session) verdict(allowed bool, reason guards.Reason) string {
 	switch {
 	case allowed:
 		return c.paint(green, "allowed")
-	case reason == string(ratelimit.Delayed):
+	case reason == guards.Delayed:
 		return c.paint(yellow, "delayed")
 	}
 	return c.paint(red, "refused")

@@ -2,11 +2,14 @@ package console_test
 
 import (
 	"html"
+	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 	"github.com/cric-talk/guards/internal/wiring"
 	"github.com/cric-talk/guards/internal/workbench/console"
@@ -81,6 +84,22 @@ func TestThePictureLeavesOutEmptyWindows(t *testing.T) {
 	}
 	if len(at) != 2 || at[1]-at[0] < 250 || at[1]-at[0] > 450 { // one minute of two
 		t.Errorf("the requests are drawn at %v", at)
+	}
+}
+
+// A release in the next minute gives nothing back in a minute's limit, so the request stays. If
+// another limit gives back, it goes.
+func TestThePictureAfterALateRelease(t *testing.T) {
+	for limit, want := range map[guards.Limit]int{"10/1m": http.StatusOK, "minute: 10/1m, day: 5/1d": http.StatusNotFound} {
+		r := start(t, 50*time.Second, func(c *console.Console, _ *wiring.Settings) {
+			c.Guards = cricket.Link(guards.Guard{Name: "late-guard", Message: "m", Activities: []guards.Activity{{Name: "late", Limit: limit}}})
+		})
+		receipt := regexp.MustCompile(`"at":\d+,"requestId":"[^"]+"`).FindString(r.app("late-guard", `{"userId": "u1", "activity": "late"}`))
+		r.own("/console/clock", `{"move": 15000}`)
+		r.app("late-guard", `{"userId": "u1", "activity": "late", "op": "release", `+receipt+`}`)
+		if got := r.send("GET", "/console/picture.svg?user=u1&activity=late", ""); got.StatusCode != want {
+			t.Errorf("%s: %d, want %d", limit, got.StatusCode, want)
+		}
 	}
 }
 

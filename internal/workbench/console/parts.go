@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/limits"
 )
 
@@ -15,8 +16,8 @@ type part struct {
 	subject string // its name; empty: the user
 }
 
-// parts returns the parts of a call, the user first.
-func (r request) parts() []part {
+// partsOf returns the parts of a request, the user first.
+func partsOf(r guards.Request) []part {
 	all := []part{{key{r.UserID, r.Activity}, ""}}
 	for _, name := range slices.Sorted(maps.Keys(r.Subjects)) {
 		all = append(all, part{key{limits.SubjectID(name, r.Subjects[name]), r.Activity}, name})
@@ -26,7 +27,7 @@ func (r request) parts() []part {
 
 // subjectOf returns the subject that a limit of an answer is about; empty: the user. A
 // limit of a subject is named room, or room.minute if the subject has several.
-func (r request) subjectOf(limit string) string {
+func subjectOf(r guards.Request, limit string) string {
 	name, _, _ := strings.Cut(limit, ".")
 	if _, ok := r.Subjects[name]; ok {
 		return name
@@ -37,22 +38,25 @@ func (r request) subjectOf(limit string) string {
 // by names the subject that refused a call as the page shows it, such as room=r42. It is empty
 // if nothing did, or the user's own limit.
 func (c *call) by() string {
-	name := c.subjectOf(c.LimitedBy)
-	if c.Allowed || name == "" {
+	name := subjectOf(c.request, c.answer.LimitedBy)
+	if c.answer.Allowed || name == "" {
 		return ""
 	}
-	return name + "=" + c.Subjects[name]
+	return name + "=" + c.request.Subjects[name]
 }
 
-// of returns the answer to r with the figures of one part only. It returns false if the
-// answer has none of it, as a refusal from memory has only those of the limit that refused.
-func (a answer) of(r request, subject string) (answer, bool) {
+// partOf returns the figures that the answer to r has of one part. There are none if
+// the answer has none of it, as a refusal from memory has only those of the limit that
+// refused.
+func partOf(d guards.Decision, r guards.Request, subject string) (own []guards.Figures) {
 	if len(r.Subjects) == 0 {
-		return a, true
+		if len(d.Limits) > 0 {
+			return d.Limits
+		}
+		return []guards.Figures{{Limit: d.Limit, ActivityCount: d.ActivityCount, Remaining: d.Remaining, ResetAt: d.ResetAt}}
 	}
-	var own []figures
-	for _, f := range a.Limits {
-		if r.subjectOf(f.Name) != subject {
+	for _, f := range d.Limits {
+		if subjectOf(r, f.Name) != subject {
 			continue
 		}
 		if f.Name = strings.TrimPrefix(strings.TrimPrefix(f.Name, subject), "."); f.Name == r.Activity && subject == "" {
@@ -60,24 +64,26 @@ func (a answer) of(r request, subject string) (answer, bool) {
 		}
 		own = append(own, f)
 	}
-	if len(own) == 0 {
-		return a, false
-	}
-	if a.figures, a.Limits = own[0], own; len(own) == 1 && own[0].Name == "" {
-		a.Limits = nil
-	}
-	return a, true
+	return own
 }
 
-// gaveBack reports whether a release changed the count of its user.
+// usedIn returns what counts in all of these limits together.
+func usedIn(all []guards.Figures) (n int64) {
+	for _, f := range all {
+		n += f.ActivityCount
+	}
+	return n
+}
+
+// gaveBack reports whether a release changed a count of its user.
 func (c *call) gaveBack() bool {
-	own, ok := c.of(c.request, "")
-	return ok && own.Used < c.before
+	own := partOf(c.answer, c.request, "")
+	return len(own) > 0 && usedIn(own) < c.before
 }
 
-// whose returns the user and the subjects of a call as the page shows them.
-func (r request) whose() (names []string) {
-	for _, p := range r.parts() {
+// whose returns the user and the subjects of a request as the page shows them.
+func whose(r guards.Request) (names []string) {
+	for _, p := range partsOf(r) {
 		names = append(names, p.shown())
 	}
 	return names

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/workbench/replay"
 	"github.com/cric-talk/guards/internal/workbench/replay/plot"
@@ -46,8 +46,8 @@ type key struct{ user, activity string }
 func (h *history) add(c call, group string) {
 	h.n++
 	h.calls = last(append(h.calls, c), mostShown)
-	for _, p := range c.parts() {
-		if p.subject == "" || c.Op != guard.Reset { // a reset clears the user alone
+	for _, p := range partsOf(c.request) {
+		if p.subject == "" || c.request.Op != guards.Reset { // a reset clears the user alone
 			h.addPart(c, p, group)
 		}
 	}
@@ -55,25 +55,25 @@ func (h *history) add(c call, group string) {
 
 // addPart adds one part of a call. What another part has refused is no request of this one.
 func (h *history) addPart(c call, p part, group string) {
-	k := p.key
+	k, r, d := p.key, c.request, c.answer
 	switch {
-	case c.Op == guard.Check && c.counts() && c.Reason != "duplicate" && (c.Allowed || c.subjectOf(c.LimitedBy) == p.subject): // a request as replay knows it
-		h.requests = last(append(h.requests, decided{k, group, c.at, c.Count, c.ReceiptID}), mostRequests)
+	case r.Op == guards.Check && c.counts() && d.Reason != guards.Duplicate && (d.Allowed || subjectOf(r, d.LimitedBy) == p.subject): // a request as replay knows it
+		h.requests = last(append(h.requests, decided{k, group, c.at, r.Count, d.RequestID}), mostRequests)
 	case c.err != "":
-	case c.Op == guard.Reset:
+	case r.Op == guards.Reset:
 		h.requests = slices.DeleteFunc(h.requests, func(d decided) bool {
 			return d.key == k || group != "" && d.group == group && d.user == p.user
 		})
-	case c.Op == guard.Renew && c.Allowed || c.Op == guard.Release && c.gaveBack():
-		i := slices.IndexFunc(h.requests, func(d decided) bool { return d.key == k && d.id == c.RequestID && d.id != "" })
+	case r.Op == guards.Renew && d.Allowed || r.Op == guards.Release && c.gaveBack():
+		i := slices.IndexFunc(h.requests, func(d decided) bool { return d.key == k && d.id == r.RequestID && d.id != "" })
 		switch {
 		case i < 0:
 			return
-		case c.Op == guard.Renew:
+		case r.Op == guards.Renew:
 			h.requests[i].at = c.at
 			return
 		}
-		if h.requests[i].count -= c.Count; h.requests[i].count <= 0 {
+		if h.requests[i].count -= r.Count; h.requests[i].count <= 0 {
 			h.requests = slices.Delete(h.requests, i, i+1)
 		}
 	}

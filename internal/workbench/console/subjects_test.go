@@ -81,7 +81,7 @@ func TestWindowsOfSubjects(t *testing.T) {
 	}
 	// A release gives back for all, and the answer's button knows the subjects.
 	page := html.UnescapeString(r.get("/"))
-	if !strings.Contains(page, `"op":"release","count":3,`) || !strings.Contains(page, `"subjects":{"room":"r42","tenant":"acme"}}`) || !strings.Contains(page, "u1, room=r42, tenant=acme") {
+	if !strings.Contains(page, `"op":"release","count":3,"subjects":{"room":"r42","tenant":"acme"},"requestId":`) || !strings.Contains(page, "u1, room=r42, tenant=acme") {
 		t.Error("the button that gives back does not name the subjects")
 	}
 	// A reset clears the user alone.

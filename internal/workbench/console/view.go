@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/workbench/scaffold"
@@ -95,20 +95,21 @@ var marks = map[string]string{"allowed": "●", "refused": "✕", "delayed": "�
 
 // answer returns the view of the call with the number n.
 func (c *Console) answer(made call, n int64) answerView {
+	r, d := made.request, made.answer
 	v := answerView{
-		N: n, Time: stamp(made.at), From: made.from, What: string(made.Op) + " " + made.Activity, User: strings.Join(made.whose(), ", "),
+		N: n, Time: stamp(made.at), From: made.from, What: string(r.Op) + " " + r.Activity, User: strings.Join(whose(r), ", "),
 		Event: pretty(made.event), Reply: pretty(made.reply), Guard: made.function,
 	}
-	if made.Count > 1 {
-		v.What += fmt.Sprintf(" × %d", made.Count)
+	if r.Count > 1 {
+		v.What += fmt.Sprintf(" × %d", r.Count)
 	}
 	v.Kind, v.Verdict = made.verdict()
 	v.Mark, v.Detail = marks[v.Kind], c.detail(made)
-	if made.ReceiptID != "" {
-		v.Release = string(request{
-			UserID: made.UserID, Activity: made.Activity, Op: guard.Release,
-			Count: made.Granted, RequestID: made.ReceiptID, At: made.Receipt, Tier: made.Tier, Subjects: made.Subjects,
-		}.json())
+	if d.RequestID != "" {
+		v.Release = string(eventOf(guards.Request{
+			UserID: r.UserID, Activity: r.Activity, Op: guards.Release,
+			Count: d.Granted, RequestID: d.RequestID, At: d.At, Tier: r.Tier, Subjects: r.Subjects,
+		}))
 	}
 	if made.reply == nil {
 		v.Reply = made.err
@@ -118,8 +119,8 @@ func (c *Console) answer(made call, n int64) answerView {
 
 // verdict returns what the guard decided: its kind and in words.
 func (c *call) verdict() (kind, words string) {
-	would := ""
-	if c.Op == guard.Status {
+	op, would := c.request.Op, ""
+	if op == guards.Status {
 		would = "would be "
 	}
 	switch {
@@ -127,15 +128,15 @@ func (c *call) verdict() (kind, words string) {
 		return "refused", "refused"
 	case c.err != "":
 		return "error", "error"
-	case c.Op == guard.Release || c.Op == guard.Reset:
+	case op == guards.Release || op == guards.Reset:
 		return "done", "done"
-	case c.Op == guard.Renew && c.Allowed:
+	case op == guards.Renew && c.answer.Allowed:
 		return "done", "renewed"
-	case c.Op == guard.Renew:
+	case op == guards.Renew:
 		return "refused", "expired"
-	case c.Allowed:
+	case c.answer.Allowed:
 		return "allowed", would + "allowed"
-	case c.Place > 0:
+	case c.answer.ReadyAt > 0:
 		return "delayed", would + "delayed"
 	}
 	return "refused", would + "refused"
@@ -143,57 +144,67 @@ func (c *call) verdict() (kind, words string) {
 
 // detail returns the figures of an answer in words.
 func (c *Console) detail(made call) string {
+	r, d := made.request, made.answer
 	var text string
 	switch {
 	case made.err != "":
 		text = made.err
 	case !made.counts():
-		text = made.Reason
+		text = string(d.Reason)
 	default:
-		text = made.text() + words.Crossed(made.Crossed)
+		text = usedOf(d.ActivityCount, d.Limit, d.Remaining) + words.Crossed(d.Crossed)
 		if by := made.by(); by != "" {
 			text = by + ": " + text
 		}
 	}
-	if made.Granted > 0 && made.Granted < made.Count && made.Op != guard.Renew {
-		text = fmt.Sprintf("%d of %d granted, %s", made.Granted, made.Count, text)
+	if d.Granted > 0 && d.Granted < r.Count && r.Op != guards.Renew {
+		text = fmt.Sprintf("%d of %d granted, %s", d.Granted, r.Count, text)
 	}
-	if made.WaitTime > 0 {
-		text += ", wait " + c.Wait(time.Duration(made.WaitTime)*time.Millisecond)
+	if d.WaitTime > 0 {
+		text += ", wait " + c.Wait(d.RetryAfter())
 	}
-	if made.HeldUntil > 0 {
-		text += ", held until " + stamp(made.HeldUntil)
+	if d.HeldUntil > 0 {
+		text += ", held until " + stamp(d.HeldUntil)
 	}
-	if made.counts() && made.Reason != "ok" && made.Reason != "limited" && made.Reason != "delayed" {
-		text += ", " + made.Reason
+	if made.counts() && d.Reason != guards.OK && d.Reason != guards.Limited && d.Reason != guards.Delayed {
+		text += ", " + string(d.Reason)
 	}
 	return text
 }
 
-func (f figures) text() string { return fmt.Sprintf("%d of %d used, %d left", f.Used, f.Limit, f.Left) }
+func usedOf(used, limit, left int64) string {
+	return fmt.Sprintf("%d of %d used, %d left", used, limit, left)
+}
+
+// barsOf returns the views of a window's limits.
+func barsOf(all []guards.Figures) []barView {
+	bars := make([]barView, len(all))
+	for i, f := range all {
+		bars[i] = barView{Name: f.Name, Used: f.ActivityCount, Limit: f.Limit, Text: usedOf(f.ActivityCount, f.Limit, f.Remaining)}
+		if f.ActivityCount > 0 {
+			bars[i].ResetAt, bars[i].Resets = f.ResetAt, stamp(f.ResetAt)
+		}
+	}
+	return bars
+}
 
 func (c *Console) window(w *window) windowView {
 	where := url.Values{"user": {w.user}, "activity": {w.activity}}.Encode()
 	limit := c.limit(w)
 	v := windowView{
 		Limit: limit.String(), ID: w.function + "?" + where, User: w.shown(), Activity: w.activity, Guard: w.function, Unknown: w.unknown,
-		Picture: "/console/picture.svg?" + where, Group: c.sharing(w), Slots: w.held(c.Clock.Now().UnixMilli()), Lease: w.lease, Bars: []barView{},
+		Picture: "/console/picture.svg?" + where, Group: c.sharing(w), Slots: w.held(c.Clock.Now().UnixMilli()), Lease: w.lease, Bars: w.bars,
 	}
 	if !limit.Queues() && w.subject == "" { // a guard clears users only
-		v.Reset = string(request{UserID: w.user, Activity: w.activity, Op: guard.Reset}.json())
+		v.Reset = string(eventOf(guards.Request{UserID: w.user, Activity: w.activity, Op: guards.Reset}))
 	}
-	for _, f := range w.bars {
-		b := barView{Name: f.Name, Used: f.Used, Limit: f.Limit, Text: f.text()}
-		if f.Used > 0 {
-			b.ResetAt, b.Resets = f.ResetAt, stamp(f.ResetAt)
-			if v.ResetAt == 0 || f.ResetAt < v.ResetAt {
-				v.ResetAt = f.ResetAt
-			}
+	for _, b := range w.bars {
+		if b.Used > 0 && (v.ResetAt == 0 || b.ResetAt < v.ResetAt) {
+			v.ResetAt = b.ResetAt
 		}
-		v.Bars = append(v.Bars, b)
 	}
 	if w.again != nil {
-		v.PassesAt, v.Again, v.Refused = w.passesAt, string(w.again.json()), "Refused."
+		v.PassesAt, v.Again, v.Refused = w.passesAt, string(eventOf(*w.again)), "Refused."
 		switch {
 		case w.place > 0:
 			v.Refused = "Delayed."

@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -15,6 +16,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-lambda-go/lambda"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/workbench/invokeapi"
 )
@@ -46,39 +48,37 @@ type consoleKey struct{}
 // Invoke implements lambda.Handler.
 func (w watched) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	at := w.console.Clock.Now().UnixMilli()
-	var before answer
-	if asked := newCall(payload, nil, nil); asked.Op == guard.Release { // its own answer does not tell whether it gave anything back
+	var before guards.Decision
+	if asked := newCall(payload, nil, nil).request; asked.Op == guards.Release { // its own answer does not tell whether it gave anything back
 		before = w.status(ctx, asked)
 	}
 	reply, err := w.guard.Invoke(ctx, payload)
 	made := newCall(payload, reply, err)
 	made.function, made.at, made.from = w.function, at, fromApp
-	if own, ok := before.of(made.request, ""); ok {
-		made.before = own.Used
-	}
+	made.before = usedIn(partOf(before, made.request, ""))
 	if ctx.Value(consoleKey{}) != nil {
 		made.from = fromConsole
 	}
 	if _, refused := errors.AsType[*guard.RateLimitExceeded](err); refused { // ON_LIMIT=error: the refusal has no figures
-		made.answer = w.status(ctx, made)
+		made.answer = w.status(ctx, made.request)
 	}
 	w.console.record(made)
 	return reply, err
 }
 
-// status asks the guard for the figures of what a call asks for. The console
-// does not record that. It returns the zero answer if the guard returns an
-// error.
-func (w watched) status(ctx context.Context, c call) answer {
-	reply, err := w.guard.Invoke(ctx, c.status())
-	return newCall(c.status(), reply, err).answer
+// status asks the guard for the figures of what r asks for. The console does not
+// record that. It returns the zero Decision if the guard returns an error.
+func (w watched) status(ctx context.Context, r guards.Request) guards.Decision {
+	event := eventOf(statusOf(r))
+	reply, err := w.guard.Invoke(ctx, event)
+	return newCall(event, reply, err).answer
 }
 
 // record adds a call to what the page shows.
 func (c *Console) record(made call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	group := c.group(made.Activity)
+	group := c.group(made.request.Activity)
 	c.history.add(made, group)
 	c.windows.add(made, group, c.Clock.Now().UnixMilli())
 	for _, w := range c.windows.all {
@@ -128,18 +128,18 @@ func decode(w http.ResponseWriter, r *http.Request, v any) bool {
 	return err == nil
 }
 
-// A call is one invocation of a guard: its event and its answer. Fields that the
-// event or the answer does not have are zero. Times are Unix milliseconds.
+// A call is one invocation of a guard. Fields that the event or the answer does not
+// have are zero. Times are Unix milliseconds.
 type call struct {
 	function string
 	from     string // fromConsole or fromApp
 	at       int64  // when it came, by the guards' clock
 	event    json.RawMessage
 	reply    json.RawMessage // nil if the guard returned an error
-	request  `json:"-"`
-	answer   `json:"-"`
-	err      string // the error's type and message; empty for an answer
-	before   int64  // actions of the user that counted before a release
+	request  guards.Request  // what the event asks; Op and Count are set, Job is not
+	answer   guards.Decision // what the reply says, or a status if the refusal was an error
+	err      string          // the error's type and message; empty for an answer
+	before   int64           // what counted for the user before a release
 }
 
 // Who sent an event.
@@ -148,61 +148,22 @@ const (
 	fromApp     = "app"
 )
 
-// A request has the fields of an event that the console uses.
-type request struct {
-	UserID    string   `json:"userId"`
-	Activity  string   `json:"activity"`
-	Op        guard.Op `json:"op,omitempty"`
-	Count     int64    `json:"count,omitempty"`
-	Partial   bool     `json:"partial,omitempty"`
-	Tier      string   `json:"tier,omitempty"`
-	RequestID string   `json:"requestId,omitempty"`
-	At        int64    `json:"at,omitempty"`
-	ReadyAt   int64    `json:"readyAt,omitempty"`
-
-	Subjects map[string]string `json:"subjects,omitempty"`
-}
-
-// status returns the event that asks for the figures without counting. A release or a
+// statusOf returns the request for the figures of what r asks for. A release or a
 // renewal may have a count above the limit, but a status may not.
-func (r request) status() []byte {
-	if r.Op == guard.Release || r.Op == guard.Renew {
+func statusOf(r guards.Request) guards.Request {
+	if r.Op == guards.Release || r.Op == guards.Renew {
 		r.Count = 1
 	}
-	return request{UserID: r.UserID, Activity: r.Activity, Op: guard.Status, Count: r.Count, Partial: r.Partial, Tier: r.Tier, Subjects: r.Subjects}.json()
+	return guards.Request{UserID: r.UserID, Activity: r.Activity, Op: guards.Status, Count: r.Count, Partial: r.Partial, Tier: r.Tier, Subjects: r.Subjects}
 }
 
-func (r request) json() []byte {
+// eventOf returns a request as a guard reads it.
+func eventOf(r guards.Request) []byte {
 	event, err := json.Marshal(r)
 	if err != nil {
-		panic(err) // texts and numbers can always be written
+		panic(err) // without a job there are only texts and numbers, which can always be written
 	}
 	return event
-}
-
-// An answer has the fields of a guard's answer that the console uses.
-type answer struct {
-	Allowed   bool   `json:"allowed"`
-	Reason    string `json:"reason"`
-	Granted   int64  `json:"granted"`
-	WaitTime  int64  `json:"waitTime"`
-	Place     int64  `json:"readyAt"`
-	Receipt   int64  `json:"at"`
-	ReceiptID string `json:"requestId"`
-	HeldUntil int64  `json:"heldUntil"`
-	Crossed   int64  `json:"crossed"`
-	LimitedBy string `json:"limitedBy"`
-	figures
-	Limits []figures `json:"limits"`
-}
-
-// figures describe the count of one limit.
-type figures struct {
-	Name    string `json:"name"`
-	Limit   int64  `json:"limit"`
-	Used    int64  `json:"activityCount"`
-	Left    int64  `json:"remaining"`
-	ResetAt int64  `json:"resetAt"`
 }
 
 // mostKept is how much of an event is kept. Guards refuse longer ones, so the
@@ -228,10 +189,7 @@ func newCall(event, reply []byte, err error) call {
 		c.event = bytes.Clone(c.event[:mostKept])
 	}
 	_ = json.Unmarshal(c.event, &c.request) // a mistake in the event is the guard's to report
-	if c.Op == "" {
-		c.Op = guard.Check
-	}
-	c.Count = max(c.Count, 1)
+	c.request.Op, c.request.Count, c.request.Job = cmp.Or(c.request.Op, guards.Check), max(c.request.Count, 1), nil
 	if err != nil {
 		c.reply, c.err = nil, invokeapi.ErrorType(err)+": "+err.Error()
 		return c
@@ -246,7 +204,7 @@ func newCall(event, reply []byte, err error) call {
 
 // counts reports whether the answer came from a decision on a count. An activity
 // without a limit and a bypassed caller have no count.
-func (c *call) counts() bool { return c.Limit > 0 }
+func (c *call) counts() bool { return c.answer.Limit > 0 }
 
 const (
 	tick  = 250 * time.Millisecond // how often a stream looks for windows that are due

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/workbench/words"
 )
 
@@ -30,18 +30,18 @@ type window struct {
 	subject  string // the subject's name; empty: the window is that of a user
 	group    string // the group of the activity; empty: none
 	function string
-	asked    request // the last event
-	bars     []figures
-	passesAt int64    // when the refused request can pass; 0: none was refused
-	place    int64    // the place that a delayed request was given; 0: none
-	by       string   // the subject that refused it, such as room=r42; empty: the user's own limit
-	again    *request // the event that asks once more for what was refused; nil: nothing was
-	unknown  string   // why the figures may be old; empty: they are not
-	last     int64    // the number of its last event
-	read     int64    // when the figures came
-	stale    bool     // another activity of the group has changed the item since
-	slots    []held   // of a log, the oldest first
-	lease    string   // what the guard holds of a prepaid limit, in words; empty: nothing
+	asked    guards.Request  // the last one
+	bars     []barView       // never nil
+	passesAt int64           // when the refused request can pass; 0: none was refused
+	place    int64           // the place that a delayed request was given; 0: none
+	by       string          // the subject that refused it, such as room=r42; empty: the user's own limit
+	again    *guards.Request // asks once more for what was refused; nil: nothing was
+	unknown  string          // why the figures may be old; empty: they are not
+	last     int64           // the number of its last event
+	read     int64           // when the figures came
+	stale    bool            // another activity of the group has changed the item since
+	slots    []held          // of a log, the oldest first
+	lease    string          // what the guard holds of a prepaid limit, in words; empty: nothing
 }
 
 // A held slot is one that the console has seen in an answer.
@@ -53,8 +53,8 @@ type held struct {
 // add brings the figures of an answer, of the user and of each subject. A reset clears the
 // user alone.
 func (w *windows) add(c call, group string, now int64) {
-	for _, p := range slices.Backward(c.parts()) { // the user's window comes first on the page
-		if p.subject == "" || c.Op != guard.Reset {
+	for _, p := range slices.Backward(partsOf(c.request)) { // the user's window comes first on the page
+		if p.subject == "" || c.request.Op != guards.Reset {
 			w.addPart(c, p, group, now)
 		}
 	}
@@ -63,18 +63,18 @@ func (w *windows) add(c call, group string, now int64) {
 // addPart brings the figures of one part of an answer. Those of the other activities of
 // the group are old then.
 func (w *windows) addPart(c call, p part, group string, now int64) {
-	k := p.key
+	k, op := p.key, c.request.Op
 	for _, other := range w.all {
-		if group != "" && other.group == group && other.user == p.user && other.key != k && c.Op != guard.Status {
+		if group != "" && other.group == group && other.user == p.user && other.key != k && op != guards.Status {
 			other.stale = true
-			if c.Op == guard.Reset {
+			if op == guards.Reset {
 				other.slots = nil
 				other.passed()
 			}
 		}
 	}
 	if !c.counts() {
-		if known := w.find(k); known != nil && c.Op == guard.Check && c.Allowed {
+		if known := w.find(k); known != nil && op == guards.Check && c.answer.Allowed {
 			known.passed() // a place that was presented on time has no figures
 			w.version++
 		}
@@ -82,7 +82,7 @@ func (w *windows) addPart(c call, p part, group string, now int64) {
 	}
 	known := w.find(k)
 	if known == nil {
-		known = &window{key: k, subject: p.subject, group: group}
+		known = &window{key: k, subject: p.subject, group: group, bars: []barView{}}
 		w.all = append([]*window{known}, w.all...)
 		if len(w.all) > mostWindows {
 			oldest := slices.MinFunc(w.all[1:], func(a, b *window) int { return cmp.Compare(a.last, b.last) })
@@ -91,21 +91,17 @@ func (w *windows) addPart(c call, p part, group string, now int64) {
 	}
 	w.events++
 	known.function, known.asked, known.last = c.function, c.request, w.events
-	if own, ok := c.of(c.request, p.subject); ok {
-		known.set(own, now)
-	} else {
-		known.stale = true // so that it is read soon
-	}
+	known.stale = !known.set(c, now) // what is stale is read soon
 	w.version++
 	if p.subject != "" { // the window of the user tells what can be asked again
 		return
 	}
 	known.hold(c)
 	switch {
-	case c.Op == guard.Check && !c.Allowed:
-		known.passesAt, known.place = now+c.WaitTime, c.Place
+	case op == guards.Check && !c.answer.Allowed:
+		known.passesAt, known.place = now+c.answer.WaitTime, c.answer.ReadyAt
 		known.again, known.by = again(c), c.by()
-	case c.Op != guard.Status && c.Op != guard.Renew:
+	case op != guards.Status && op != guards.Renew:
 		known.passed()
 	}
 }
@@ -113,23 +109,24 @@ func (w *windows) addPart(c call, p part, group string, now int64) {
 // hold follows the slots of a log. A release gives back as many actions as it names, a
 // renewal moves them, and one that is told "expired" has none.
 func (w *window) hold(c call) {
-	id := c.RequestID
-	if c.Op == guard.Check {
-		id = c.ReceiptID
+	r, d := c.request, c.answer
+	id := r.RequestID
+	if r.Op == guards.Check {
+		id = d.RequestID
 	}
 	i := slices.IndexFunc(w.slots, func(s held) bool { return s.id == id })
 	switch {
-	case c.Op == guard.Reset:
+	case r.Op == guards.Reset:
 		w.slots = nil
-	case c.HeldUntil > 0:
+	case d.HeldUntil > 0:
 		if i >= 0 {
 			w.slots = slices.Delete(w.slots, i, i+1)
 		}
-		w.slots = last(append(w.slots, held{id, c.HeldUntil, c.Granted}), mostShown)
-	case i >= 0 && c.Op == guard.Renew:
+		w.slots = last(append(w.slots, held{id, d.HeldUntil, d.Granted}), mostShown)
+	case i >= 0 && r.Op == guards.Renew:
 		w.slots = slices.Delete(w.slots, i, i+1)
-	case i >= 0 && c.Op == guard.Release && c.gaveBack():
-		if w.slots[i].count -= c.Count; w.slots[i].count <= 0 {
+	case i >= 0 && r.Op == guards.Release && c.gaveBack():
+		if w.slots[i].count -= r.Count; w.slots[i].count <= 0 {
 			w.slots = slices.Delete(w.slots, i, i+1)
 		}
 	}
@@ -156,22 +153,25 @@ func (w *window) held(now int64) string {
 // passed forgets what was refused.
 func (w *window) passed() { w.passesAt, w.place, w.again, w.by = 0, 0, nil, "" }
 
-// set brings the figures of an answer.
-func (w *window) set(a answer, now int64) {
-	w.bars, w.unknown, w.read, w.stale = a.Limits, "", now, false
-	if len(a.Limits) == 0 {
-		w.bars = []figures{a.figures}
+// set brings the figures of the answer to a call. It returns false if the answer has none
+// of the window's part.
+func (w *window) set(c call, now int64) bool {
+	own := partOf(c.answer, w.asked, w.subject)
+	if len(own) == 0 {
+		return false
 	}
-	if a.Reason == "unavailable" {
+	w.bars, w.unknown, w.read = barsOf(own), "", now
+	if c.answer.Reason == guards.Unavailable {
 		w.unknown = "The table does not answer. These figures are from the guard's memory."
 	}
+	return true
 }
 
-// again returns the event that asks once more for what c was refused. It has no
-// requestId, because it is a new request. A delayed request presents its place.
-func again(c call) *request {
+// again returns the request that asks once more for what c was refused. It has no
+// requestId, because it is a new one. A delayed request presents its place.
+func again(c call) *guards.Request {
 	r := c.request
-	r.RequestID, r.At, r.Op, r.ReadyAt = "", 0, "", c.Place
+	r.RequestID, r.At, r.Op, r.ReadyAt = "", 0, "", c.answer.ReadyAt
 	return &r
 }
 
@@ -190,7 +190,7 @@ func (w *windows) find(k key) *window {
 // another activity of the group has acted.
 func (w *window) due(now int64) bool {
 	const pause = 1000
-	return w.stale || w.lease != "" && now >= w.read+pause || slices.ContainsFunc(w.bars, func(b figures) bool {
+	return w.stale || w.lease != "" && now >= w.read+pause || slices.ContainsFunc(w.bars, func(b barView) bool {
 		return b.Used > 0 && (now >= w.read+pause || now < w.read || now >= b.ResetAt && w.read < b.ResetAt)
 	})
 }
@@ -235,28 +235,25 @@ func (c *Console) readOne(ctx context.Context, before window) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	at := c.Clock.Now().UnixMilli()
-	event := before.asked.status()
+	asked := before.asked
 	if before.again != nil { // the countdown is that of the refused request
-		event = before.again.status()
+		asked = *before.again
 	}
+	event := eventOf(statusOf(asked))
 	reply, err := c.guards[before.function].Invoke(ctx, event)
-	answer := newCall(event, reply, err)
+	made := newCall(event, reply, err)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	w := c.windows.find(before.key)
 	if w == nil || w.last != before.last { // a newer answer came in the meantime
 		return
 	}
-	if own, ok := answer.of(w.asked, w.subject); ok && answer.counts() {
-		w.set(own, at)
-	} else {
-		w.read, w.stale = at, false
-		if answer.err != "" {
-			w.unknown = "These figures may be old. " + answer.err
-		}
+	w.read, w.stale = at, false
+	if shown := made.counts() && w.set(made, at); !shown && made.err != "" {
+		w.unknown = "These figures may be old. " + made.err
 	}
-	if w.again != nil && w.place == 0 && answer.counts() {
-		w.passesAt = at + answer.WaitTime
+	if w.again != nil && w.place == 0 && made.counts() {
+		w.passesAt = at + made.answer.WaitTime
 	}
 	w.lease = c.lease(w)
 	if w.unknown != before.unknown || w.lease != before.lease || w.passesAt != before.passesAt || !slices.Equal(w.bars, before.bars) { // the page shows the difference
