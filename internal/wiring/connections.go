@@ -23,6 +23,9 @@ const connectWait = 10 * time.Second
 // none. Each request of a guard ends by its context, which closes a dead connection, too.
 // A connection that can't be made ends by the time that the process runs.
 //
+// The SDK keeps ten idle connections to a host. A guard's function needs one, but an app that
+// decides in its own process can have many decisions under way. So the copy keeps all.
+//
 // It is not for requests whose context never ends, such as the SDK's for credentials.
 func throughFreezes(client aws.HTTPClient) aws.HTTPClient {
 	own, ok := client.(*awshttp.BuildableClient)
@@ -41,6 +44,7 @@ func throughFreezes(client aws.HTTPClient) aws.HTTPClient {
 	}
 	t := own.WithReadTimeout(0).GetTransport()
 	t.ResponseHeaderTimeout = 0
+	t.MaxIdleConnsPerHost = t.MaxIdleConns
 	t.DialContext = awake(dialer.DialContext)
 	t.DialTLSContext = awake((&tls.Dialer{NetDialer: dialer, Config: t.TLSClientConfig}).DialContext)
 	// The SDK adds no timeouts to a client of another type, and the store can copy this one.

@@ -6,6 +6,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -64,5 +67,44 @@ func TestAGuardCanRedial(t *testing.T) {
 	store := dynamostore.New(aws.Config{Region: "eu-west-1", HTTPClient: ThroughFreezes(awshttp.NewBuildableClient())}, "rateLimit")
 	if store.Redial() == ratelimit.Store(store) {
 		t.Error("the store has no connections of its own")
+	}
+}
+
+// Many decisions at once keep their connections for the next ones.
+func TestManyConnectionsAreKept(t *testing.T) {
+	const callers = 50
+	var opened atomic.Int64
+	var all sync.WaitGroup
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		all.Done()
+		all.Wait() // until each caller has a connection
+	}))
+	server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			opened.Add(1)
+		}
+	}
+	server.Start()
+	defer server.Close()
+	client := ThroughFreezes(awshttp.NewBuildableClient())
+	for range 3 {
+		all.Add(callers)
+		var ended sync.WaitGroup
+		for range callers {
+			ended.Go(func() {
+				r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, nil)
+				answer, err := client.Do(r)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				_, _ = io.Copy(io.Discard, answer.Body)
+				_ = answer.Body.Close()
+			})
+		}
+		ended.Wait()
+	}
+	if n := opened.Load(); n != callers {
+		t.Errorf("three times %d requests opened %d connections, want %d", callers, n, callers)
 	}
 }
