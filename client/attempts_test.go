@@ -44,7 +44,7 @@ func TestTimeIsSharedByTheAttempts(t *testing.T) {
 		all     time.Duration   // at most
 	}{
 		"default":            {client.Options{}, []reply{silent}, []time.Duration{1300 * time.Millisecond, 1600 * time.Millisecond}, 3 * time.Second},
-		"one attempt":        {client.Options{Attempts: 1}, []reply{silent}, []time.Duration{3 * time.Second}, 3 * time.Second},
+		"one attempt":        {client.Options{MaxTries: 1}, []reply{silent}, []time.Duration{3 * time.Second}, 3 * time.Second},
 		"no time for two":    {client.Options{Timeout: 2500 * time.Millisecond}, []reply{silent}, []time.Duration{2500 * time.Millisecond}, 2500 * time.Millisecond},
 		"short decisions":    {client.Options{DecisionTimeout: 200 * time.Millisecond, Timeout: 5 * time.Second}, []reply{silent}, []time.Duration{500 * time.Millisecond, 500 * time.Millisecond, 3500 * time.Millisecond}, 5 * time.Second},
 		"throttled at first": {client.Options{}, []reply{throttled, silent}, []time.Duration{0, 1300 * time.Millisecond, 1400 * time.Millisecond}, 3 * time.Second},
@@ -88,7 +88,7 @@ func TestPausesGrow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		longest := make([]time.Duration, 3)
 		for range 300 {
-			g, f := with(t, client.Options{Attempts: 4}, throttled)
+			g, f := with(t, client.Options{MaxTries: 4}, throttled)
 			_, _ = g.Status(t.Context(), "create_post", client.Request{UserID: "u1"})
 			for i := range longest {
 				longest[i] = max(longest[i], f.began[i+1].Sub(f.began[i]))
@@ -106,7 +106,7 @@ func TestPausesGrow(t *testing.T) {
 func TestAfterAnOutageCallsFailFast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		warnings := 0
-		g, f := with(t, client.Options{Attempts: 1, Warn: func(error) { warnings++ }}, throttled)
+		g, f := with(t, client.Options{MaxTries: 1, Warn: func(error) { warnings++ }}, throttled)
 		for range 3 {
 			if d, err := g.Check(t.Context(), "create_post", client.Request{UserID: "u1"}); err != nil || !d.Allowed || d.Reason != client.Unavailable || d.Outage == nil {
 				t.Errorf("%+v, %v, want an outage that lets the check through", d, err)
@@ -188,7 +188,7 @@ func TestAttemptsByTheSDK(t *testing.T) {
 			g := open(t, client.Options{
 				Activities: activities,
 				Client:     lambda.New(lambda.Options{Region: urlRegion, Credentials: anyKeys, BaseEndpoint: aws.String(server.URL)}),
-				Attempts:   2, Timeout: 20 * time.Second, DecisionTimeout: 5 * time.Second,
+				MaxTries:   2, Timeout: 20 * time.Second, DecisionTimeout: 5 * time.Second,
 			})
 			_, err := g.Status(t.Context(), "create_post", client.Request{UserID: "u1"})
 			if !errors.Is(err, client.ErrOutage) || !strings.HasPrefix(err.Error(), tt.message) || requests.Load() != 2 {

@@ -54,7 +54,7 @@ func TestTheBreaker(t *testing.T) {
 
 func play(t *testing.T, calls []timed) {
 	t.Helper()
-	g := open(t, client.Options{Activities: activities, Attempts: 1, Client: fake(func(ctx context.Context, in *lambda.InvokeInput) (*lambda.InvokeOutput, error) {
+	g := open(t, client.Options{Activities: activities, MaxTries: 1, Client: fake(func(ctx context.Context, in *lambda.InvokeInput) (*lambda.InvokeOutput, error) {
 		var e event
 		if err := json.Unmarshal(in.Payload, &e); err != nil {
 			return nil, err

@@ -73,17 +73,17 @@ func (d *Decision) asked() string {
 // many waiting callers don't come back together. Then it returns true. It
 // returns at once if there is no wait: true if the decision allows the request,
 // and otherwise false, for example in an outage. It also returns false at once if
-// the wait would be longer than most, if an operator's block refused, and when ctx ends.
-// Zero for most means 60 s.
-func (d Decision) Wait(ctx context.Context, most time.Duration) bool {
-	if most == 0 {
-		most = time.Minute
+// the wait would be longer than maxWait, if an operator's block refused, and when ctx ends.
+// Zero for maxWait means 60 s.
+func (d Decision) Wait(ctx context.Context, maxWait time.Duration) bool {
+	if maxWait == 0 {
+		maxWait = time.Minute
 	}
 	wait := d.RetryAfter()
 	switch {
 	case wait <= 0:
 		return d.Allowed
-	case wait > most, d.Reason == Blocked:
+	case wait > maxWait, d.Reason == Blocked:
 		return false
 	}
 	jitter := max(wait/10, 50*time.Millisecond)

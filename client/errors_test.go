@@ -105,7 +105,7 @@ func TestOptions(t *testing.T) {
 	for want, o := range map[string]client.Options{
 		"":                           {},
 		"OnOutage is \"allways\"":    {OnOutage: "allways"},
-		"Attempts is -1":             {Attempts: -1},
+		"MaxTries is -1":             {MaxTries: -1},
 		"DecisionTimeout is -1s":     {DecisionTimeout: -1e9},
 		"Timeout is 1s, want at lea": {Timeout: 1e9},
 		"URLs has \"posts\"":         {URLs: map[string]string{"posts-guard": "posts"}},

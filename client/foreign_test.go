@@ -59,7 +59,7 @@ func TestNothingNamesTheUser(t *testing.T) {
 	for name, reply := range replies {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				g, _ := with(t, client.Options{Attempts: 1}, reply)
+				g, _ := with(t, client.Options{MaxTries: 1}, reply)
 				_, err := g.Status(t.Context(), "create_post", client.Request{UserID: user, RequestID: id})
 				checkNamesNobody(t, err, "user", "request")
 			})
@@ -96,7 +96,7 @@ func TestAShortIDGarblesNoMessage(t *testing.T) {
 		{"abcdefgh", functionError("Unavailable", "xabcdefgh abcdefgh"), ": x*** ***"},
 		{"*", functionError("Unavailable", "x* *"), ": x* ***"},
 	} {
-		g, _ := with(t, client.Options{Attempts: 1}, tt.reply)
+		g, _ := with(t, client.Options{MaxTries: 1}, tt.reply)
 		if _, err := g.Status(t.Context(), "create_post", client.Request{UserID: tt.id}); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %s", tt.id, err, tt.want)
 		}

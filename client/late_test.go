@@ -59,7 +59,7 @@ func busyApp(t *testing.T, url string) {
 	g := open(t, client.Options{
 		Activities: activities,
 		Client:     lambda.New(lambda.Options{Region: urlRegion, Credentials: anyKeys, BaseEndpoint: aws.String(url)}),
-		Attempts:   1, DecisionTimeout: 200 * time.Millisecond, Timeout: 500 * time.Millisecond,
+		MaxTries:   1, DecisionTimeout: 200 * time.Millisecond, Timeout: 500 * time.Millisecond,
 	})
 	runtime.GOMAXPROCS(1)
 	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) {

@@ -39,7 +39,7 @@ type Options struct {
 	Prefix          string        // comes before each guard's name; the template's NamePrefix
 	OnOutage        OnOutage      // decides a check if the guard does not answer; the default is Allow
 	Timeout         time.Duration // for a whole call with credentials and all attempts, without waiting for a connection; the default is 3 s
-	Attempts        int           // at most; the default is 3
+	MaxTries        int           // at most; the default is 3
 	DecisionTimeout time.Duration // the guards' DECISION_TIMEOUT; the default is 1 s
 
 	// Warn gets the error of a check that OnOutage decided, and of a renewal that
@@ -72,7 +72,7 @@ const network = 300 * time.Millisecond
 // complete fills in the defaults and returns an error for a wrong option.
 func (o *Options) complete() error {
 	if o.Local != nil {
-		if o.Client != nil || o.URLs != nil || o.Prefix != "" || o.OnOutage != "" || o.Timeout != 0 || o.Attempts != 0 || o.DecisionTimeout != 0 {
+		if o.Client != nil || o.URLs != nil || o.Prefix != "" || o.OnOutage != "" || o.Timeout != 0 || o.MaxTries != 0 || o.DecisionTimeout != 0 {
 			return wrongOption("Local goes with Activities and Warn alone: the limiter has the other settings")
 		}
 		if o.Activities == nil {
@@ -85,8 +85,8 @@ func (o *Options) complete() error {
 	if o.Timeout == 0 {
 		o.Timeout = 3 * time.Second
 	}
-	if o.Attempts == 0 {
-		o.Attempts = 3
+	if o.MaxTries == 0 {
+		o.MaxTries = 3
 	}
 	if o.DecisionTimeout == 0 {
 		o.DecisionTimeout = time.Second
@@ -97,8 +97,8 @@ func (o *Options) complete() error {
 	switch {
 	case o.OnOutage != Allow && o.OnOutage != Deny:
 		return wrongOption("OnOutage is %q, want allow or deny", o.OnOutage)
-	case o.Attempts < 1:
-		return wrongOption("Attempts is %d, want at least 1", o.Attempts)
+	case o.MaxTries < 1:
+		return wrongOption("MaxTries is %d, want at least 1", o.MaxTries)
 	case o.DecisionTimeout < 0:
 		return wrongOption("DecisionTimeout is %v, want a positive duration", o.DecisionTimeout)
 	case o.Timeout < o.attempt():

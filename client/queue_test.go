@@ -85,7 +85,7 @@ func TestAConnectionShortlyBeforeTheCallersDeadline(t *testing.T) {
 func TestAProbeDoesNotWaitForAConnectionForever(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &pool{connections: 1, silent: func(int) bool { return true }}
-		g := p.open(t, client.Options{Attempts: 1})
+		g := p.open(t, client.Options{MaxTries: 1})
 		check := func(want string, takes time.Duration) {
 			t.Helper()
 			began := time.Now()

@@ -55,7 +55,7 @@ func (g *Guards) ask(op guards.Op, activity string, r Request) (*call, error) {
 	if !ok {
 		return nil, g.unknown(activity)
 	}
-	c := &call{target: g.target(a.Guard), attempts: g.options.Attempts, event: guards.Request{
+	c := &call{target: g.target(a.Guard), attempts: g.options.MaxTries, event: guards.Request{
 		UserID: r.UserID, Activity: a.Name, Op: op, Count: r.Count, Partial: r.Partial, Tier: r.Tier, Roles: r.Roles,
 		Subjects: maps.Clone(r.Subjects), RequestID: r.RequestID, At: r.At, ReadyAt: r.ReadyAt,
 	}}

@@ -35,7 +35,7 @@ func bothWays(t *testing.T, address string, own lambda.HTTPClient, test func(t *
 		t.Run(name, func(t *testing.T) {
 			test(t, open(t, client.Options{
 				Activities: activities, Client: sdk(address, own), URLs: urls,
-				Timeout: 20 * time.Second, DecisionTimeout: 5 * time.Second, Attempts: 2,
+				Timeout: 20 * time.Second, DecisionTimeout: 5 * time.Second, MaxTries: 2,
 			}))
 		})
 	}
@@ -320,7 +320,7 @@ func TestAWarningSaysThatNothingHasEverAnswered(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var warnings []error
 			g := open(t, client.Options{
-				Activities: activities, Client: sdk(tt.address, nil), Attempts: 1, Timeout: 20 * time.Second, DecisionTimeout: 5 * time.Second,
+				Activities: activities, Client: sdk(tt.address, nil), MaxTries: 1, Timeout: 20 * time.Second, DecisionTimeout: 5 * time.Second,
 				Warn: func(err error) { warnings = append(warnings, err) },
 			})
 			if !tt.never { // a mistake, but an answer

@@ -310,7 +310,7 @@ func TestTheClientWithALimiter(t *testing.T) {
 	if _, err := g.Check(t.Context(), "post", client.Request{UserID: "u 1"}); !errors.Is(err, client.ErrValidation) {
 		t.Errorf("%v, want an ErrValidation", err)
 	}
-	for _, o := range []client.Options{{Local: l, Attempts: 2}, {Local: l, OnOutage: client.Allow}, {Local: l, Prefix: "dev-"}} {
+	for _, o := range []client.Options{{Local: l, MaxTries: 2}, {Local: l, OnOutage: client.Allow}, {Local: l, Prefix: "dev-"}} {
 		if _, err := client.New(t.Context(), o); !errors.Is(err, client.ErrConfiguration) {
 			t.Errorf("%+v: %v, want an ErrConfiguration", o, err)
 		}

@@ -48,7 +48,7 @@ func (d down) Invoke(context.Context, *lambda.InvokeInput, ...func(*lambda.Optio
 func guardsBy(t *testing.T, lambda client.Invoker, onOutage client.OnOutage) *client.Guards {
 	t.Helper()
 	list := append(slices.Clone(activities.All), client.Activity{Name: "write", Guard: "several-guard", Window: time.Minute, Subjects: []string{"room"}})
-	g, err := client.New(t.Context(), client.Options{Activities: list, Client: lambda, OnOutage: onOutage, Attempts: 1, Warn: func(error) {}})
+	g, err := client.New(t.Context(), client.Options{Activities: list, Client: lambda, OnOutage: onOutage, MaxTries: 1, Warn: func(error) {}})
 	if err != nil {
 		t.Fatal(err)
 	}

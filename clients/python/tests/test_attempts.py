@@ -120,7 +120,7 @@ def test_after_an_answer_of_any_kind_no_warning_is_about_the_network(
     server: Server, new: Callable[..., Client], clock: Clock
 ) -> None:
     server.does(lambda_error(400, "InvalidRequestContentException"), reset)
-    client = new(attempts=1)
+    client = new(max_tries=1)
     with pytest.raises(guards.ConfigurationError):
         client.check("create_post", user_id="u1")
     clock.now += 1
@@ -209,7 +209,7 @@ def test_attempts_are_limited(server: Server, new: Callable[..., Client]) -> Non
     server.does(lambda_error(503, "ServiceUnavailable"))
     for most in (1, 2, 5):
         del server.received[:]
-        client = new(**PATIENT, attempts=most)
+        client = new(**PATIENT, max_tries=most)
         with pytest.raises(OutageError, match="posts-guard did not answer: ServiceUnavailable"):
             client.status("create_post", user_id="u1")
         assert len(server.received) == most
@@ -217,7 +217,7 @@ def test_attempts_are_limited(server: Server, new: Callable[..., Client]) -> Non
 
 def test_the_only_attempt_gets_all_the_time(server: Server, new: Callable[..., Client]) -> None:
     server.does(after(2, answer()))  # an attempt that is not the last one has 1 s
-    assert new(attempts=1).check("create_post", user_id="u1").reason == "ok"
+    assert new(max_tries=1).check("create_post", user_id="u1").reason == "ok"
     assert new().check("create_post", user_id="u1", count=2, partial=True).reason == "ok"
 
 

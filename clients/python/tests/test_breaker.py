@@ -53,7 +53,7 @@ def test_a_guards_own_outage_is_for_one_call_only(server: Server, new: Callable[
     text = "the table is throttled"
     own = problem(503, "Unavailable", text) if url else function_error("Unavailable", text)
     server.does(own, answer())
-    client = new(attempts=1, urls={"posts-guard": server.url} if url else {})
+    client = new(max_tries=1, urls={"posts-guard": server.url} if url else {})
 
     def outage_of_a_check() -> str:
         outage = client.check("create_post", user_id="u1").outage
@@ -138,7 +138,7 @@ def test_another_call_probes_if_a_probe_takes_more_than_a_second(server: Server,
         answer()(handler)
 
     async def main() -> None:
-        client = AsyncGuards(**PATIENT, attempts=1, warn=lambda error: None)  # noqa: ARG005
+        client = AsyncGuards(**PATIENT, max_tries=1, warn=lambda error: None)  # noqa: ARG005
         server.does(lambda_error(500, "ServiceException"))
         await client.check("create_post", user_id="u1")
         server.does(held, answer())
@@ -159,7 +159,7 @@ def test_another_call_probes_if_a_probe_takes_more_than_a_second(server: Server,
 
 def test_a_cancelled_probe_lets_the_next_call_probe(server: Server, clock: Clock) -> None:
     async def main() -> None:
-        client = AsyncGuards(**PATIENT, attempts=1, warn=lambda error: None)  # noqa: ARG005
+        client = AsyncGuards(**PATIENT, max_tries=1, warn=lambda error: None)  # noqa: ARG005
         server.does(lambda_error(500, "ServiceException"))
         await client.check("create_post", user_id="u1")
         server.does(hang, answer())

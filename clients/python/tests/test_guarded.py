@@ -100,7 +100,7 @@ def test_a_release_that_fails_is_a_warning(server: Server, new: Callable[..., Cl
 
 @FORMS
 def test_every_release_that_fails_is_a_warning(server: Server, new: Callable[..., Client], form: str) -> None:
-    client = new(attempts=1)
+    client = new(max_tries=1)
     server.does(lambda_error(500, "ServiceException"), answer())
     client.check("pin", user_id="u1")  # the warning of an outage holds no other one back
     server.does(lambda handler: (lost if handler.received.event["op"] == "release" else answer())(handler))
@@ -207,7 +207,7 @@ def test_ready_asks_the_guards_at_the_same_time(server: Server, new: Callable[..
         answer()(handler)
 
     server.does(step)
-    new(attempts=1).ready()
+    new(max_tries=1).ready()
 
 
 def test_ready_finds_mistakes_and_outages(server: Server, new: Callable[..., Client]) -> None:
@@ -226,7 +226,7 @@ def test_wait(server: Server, new: Callable[..., Client]) -> None:
     began = time.monotonic()
     assert client.wait(decision) is True
     assert 0.2 <= time.monotonic() - began < 10
-    assert client.wait(decision, most=0.1) is False
+    assert client.wait(decision, max_wait=0.1) is False
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def test_nothing_to_wait_for(
     server: Server, new: Callable[..., Client], monkeypatch: pytest.MonkeyPatch, step: Any, can_pass: bool
 ) -> None:
     server.does(step)
-    client = new(on_outage="deny", attempts=1)
+    client = new(on_outage="deny", max_tries=1)
     decision = client.check("create_post", user_id="u1")
     monkeypatch.setattr(random, "uniform", lambda _, most: most)  # at most 50 ms would be added
     assert time_to_wait(decision, 60) == (0 if can_pass else None)

@@ -296,8 +296,8 @@ def test_how_long_to_wait_is_a_number(new: Callable[..., Client]) -> None:
         with pytest.raises(ValidationError, match=r"^the decision is .*, want one of this package$"):
             client.wait(make())
         if kind not in ("zero", "number", "float"):
-            with pytest.raises(ValidationError, match=r"^most is .*, want a number of seconds$"):
-                client.wait(decision, most=make())
+            with pytest.raises(ValidationError, match=r"^max_wait is .*, want a number of seconds$"):
+                client.wait(decision, max_wait=make())
 
 
 def test_guarded_runs_only_functions(server: Server, new: Callable[..., Client]) -> None:
@@ -316,7 +316,7 @@ CLIENT = {
     "prefix": {"empty", "string"},
     "on_outage": set[str](),
     "timeout": {"number", "float"},
-    "attempts": {"number"},
+    "max_tries": {"number"},
     "decision_timeout": {"float"},
     "warn": {"None", "function", "class"},
     "client": {"None"},

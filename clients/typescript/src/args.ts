@@ -30,7 +30,7 @@ const accepted: Readonly<Record<string, Accepted>> = {
   at: moment,
   signal: { want: "an AbortSignal, such as controller.signal", fits: isSignal },
   orThrow: flag,
-  most: { want: "milliseconds of at least 0", fits: (value) => typeof value === "number" && value >= 0, shown: true },
+  maxWait: { want: "milliseconds of at least 0", fits: (value) => typeof value === "number" && value >= 0, shown: true },
 };
 
 /** The arguments that an op must have. The guard's others have defaults. */
@@ -39,7 +39,7 @@ const required: Readonly<Record<string, readonly string[]>> = {
   renew: ["userId", "at", "requestId"],
 };
 
-const ofOps = Object.keys(accepted).filter((name) => name !== "orThrow" && name !== "most");
+const ofOps = Object.keys(accepted).filter((name) => name !== "orThrow" && name !== "maxWait");
 
 /**
  * Returns a copy of an op's arguments. A mistake is a ValidationError before anything is sent: JSON would leave out a
@@ -56,7 +56,7 @@ export function readOptions(given: unknown): CallOptions {
 
 /** Returns a copy of the options of `wait`. A mistake is a ValidationError. */
 export function readWaitOptions(given: unknown): WaitOptions {
-  return read(given, ["most", "signal"], []);
+  return read(given, ["maxWait", "signal"], []);
 }
 
 function read(given: unknown, names: readonly string[], needed: readonly string[], guard?: string): Record<string, unknown> {

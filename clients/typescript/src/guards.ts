@@ -58,9 +58,9 @@ export class Guards<out A extends Activities = {}> {
     const args = readArgs("check", given, this.#settings.prefix + place.guard);
     const requestId = args.requestId ?? (args.partial ? undefined : randomUUID());
     // Without an id, a repeat would count twice.
-    const attempts = args.partial ? 1 : this.#settings.attempts;
+    const maxTries = args.partial ? 1 : this.#settings.maxTries;
     try {
-      return await this.#ask(place, "check", { ...args, requestId }, attempts);
+      return await this.#ask(place, "check", { ...args, requestId }, maxTries);
     } catch (error) {
       if (!(error instanceof OutageError)) throw error;
       this.#warnSometimes(error);
@@ -234,7 +234,7 @@ export class Guards<out A extends Activities = {}> {
   /**
    * Waits until the refused request can pass: `waitTime`, and a random part of up to 10 % (or 50 ms, if that is more).
    * It returns true after the wait. If `waitTime` is 0, or if the request was allowed and has none, it returns true at
-   * once. It returns false at once if the wait would be longer than `most` milliseconds (default 60,000), or if the
+   * once. It returns false at once if the wait would be longer than `maxWait` milliseconds (default 60,000), or if the
    * request was refused and has no `waitTime` or is blocked. The option `signal` cancels the wait.
    */
   wait(decision: Waiting, options?: WaitOptions): Promise<boolean> {
@@ -252,11 +252,11 @@ export class Guards<out A extends Activities = {}> {
   async #other(op: Event["op"], activity: Activity<A>, given: UserArgs & Partial<ReleaseArgs>): Promise<Decision> {
     const place = find(activity, this.#settings.known);
     const args = readArgs(op, given, this.#settings.prefix + place.guard);
-    return this.#ask(place, op, args, op === "reset" ? 1 : this.#settings.attempts);
+    return this.#ask(place, op, args, op === "reset" ? 1 : this.#settings.maxTries);
   }
 
   /** Asks a guard, unless it did not answer a moment ago. */
-  async #ask(place: Place, op: Event["op"], args: Partial<CheckArgs> & UserArgs, attempts: number): Promise<Decision> {
+  async #ask(place: Place, op: Event["op"], args: Partial<CheckArgs> & UserArgs, maxTries: number): Promise<Decision> {
     const { guard, activity, window } = place;
     const name = this.#settings.prefix + guard;
     const { signal, subjects: given, ...rest } = args;
@@ -269,7 +269,7 @@ export class Guards<out A extends Activities = {}> {
     try {
       const { timeout, urls } = this.#settings;
       const call = await newCall({ client: this.#client, name, url: urls.get(guard), event, signal, timeout, time, caller });
-      const { fields, date } = await this.#send(call, body, attempts);
+      const { fields, date } = await this.#send(call, body, maxTries);
       caller.answered();
       const known = window === undefined || args.tier ? {} : { window };
       return answeredAt({ ...(fields as unknown as Decision), guard, ...known, ...(subjects && { subjects }) }, date);
@@ -284,13 +284,13 @@ export class Guards<out A extends Activities = {}> {
   }
 
   /** Sends the event, several times if need be, and returns the answer and its header Date. */
-  async #send(call: Call, body: string, attempts: number): Promise<{ fields: Record<string, unknown>; date: string | undefined }> {
+  async #send(call: Call, body: string, maxTries: number): Promise<{ fields: Record<string, unknown>; date: string | undefined }> {
     await this.#credentials.find(call);
     const thrown = (error: unknown): never => {
       throw failure(error, call);
     };
     const { attemptTimeout } = this.#settings;
-    return repeat(call, { attempts, attemptTimeout }, async (ending) => {
+    return repeat(call, { maxTries, attemptTimeout }, async (ending) => {
       const reply = await (call.url ? post(call, call.url, body, ending) : invoke(call, body, ending)).catch(thrown);
       return { fields: "payload" in reply ? readInvoked(reply, call) : readResponded(reply, call), date: reply.date };
     });

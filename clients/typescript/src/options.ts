@@ -28,7 +28,7 @@ export interface Options<A extends Activities = Activities> {
    */
   timeout?: number | undefined;
   /** How often a request is sent at most, 1 or more. Default: 3. */
-  attempts?: number | undefined;
+  maxTries?: number | undefined;
   /** The guards' DECISION_TIMEOUT, in milliseconds. Default: 1000. */
   decisionTimeout?: number | undefined;
   /**
@@ -47,7 +47,7 @@ export interface Settings {
   prefix: string;
   onOutage: "allow" | "deny";
   timeout: number;
-  attempts: number;
+  maxTries: number;
   /** How long an attempt may take if another one can follow, in milliseconds. */
   attemptTimeout: number;
   warn: (error: GuardsError) => unknown;
@@ -59,7 +59,7 @@ const overhead = 300;
 /** The longest time that a timer of Node can run, in milliseconds. A longer one would fire at once. */
 export const longestTimer = 2 ** 31 - 1;
 
-const names = ["activities", "client", "urls", "prefix", "onOutage", "timeout", "attempts", "decisionTimeout", "warn"];
+const names = ["activities", "client", "urls", "prefix", "onOutage", "timeout", "maxTries", "decisionTimeout", "warn"];
 
 /** Checks the options and adds the defaults. It throws a ConfigurationError. */
 export function settings(options: Options): Settings {
@@ -73,7 +73,7 @@ export function settings(options: Options): Settings {
     throw new ConfigurationError("The option client is no LambdaClient of AWS's SDK.");
   }
   if (!isPlain(urls)) throw new ConfigurationError("The option urls is no plain object.");
-  const { prefix = "", onOutage = "allow", timeout = 3000, attempts = 3, decisionTimeout = 1000, warn = log } = options;
+  const { prefix = "", onOutage = "allow", timeout = 3000, maxTries = 3, decisionTimeout = 1000, warn = log } = options;
   if (typeof prefix !== "string") bad("prefix", prefix, "a string");
   if (onOutage !== "allow" && onOutage !== "deny") bad("onOutage", onOutage, `"allow" or "deny"`);
   if (!(Number.isFinite(decisionTimeout) && decisionTimeout > 0)) bad("decisionTimeout", decisionTimeout, "milliseconds above 0");
@@ -82,10 +82,10 @@ export function settings(options: Options): Settings {
     bad("timeout", timeout, `at least decisionTimeout and ${overhead} ms more, ${attemptTimeout} ms`);
   }
   if (timeout > longestTimer) bad("timeout", timeout, `at most ${longestTimer} ms`);
-  if (!(Number.isInteger(attempts) && attempts >= 1)) bad("attempts", attempts, "a whole number of at least 1");
+  if (!(Number.isInteger(maxTries) && maxTries >= 1)) bad("maxTries", maxTries, "a whole number of at least 1");
   if (typeof warn !== "function") bad("warn", warn, "a function");
   const known = readList(activities);
-  return { known, urls: parse(urls, known), prefix, onOutage, timeout, attempts, attemptTimeout, warn };
+  return { known, urls: parse(urls, known), prefix, onOutage, timeout, maxTries, attemptTimeout, warn };
 }
 
 /** Returns a copy of the list. */

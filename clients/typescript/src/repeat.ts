@@ -8,7 +8,7 @@ type Timed = Pick<Call, "name" | "signal" | "time">;
 /** How often a request may be tried. */
 export interface Budget {
   /** At most so many attempts. */
-  attempts: number;
+  maxTries: number;
   /** How long an attempt may take if another one can follow, in milliseconds. */
   attemptTimeout: number;
 }
@@ -22,19 +22,19 @@ const firstPause = 50;
  */
 export async function repeat<T>(
   call: Timed & Pick<Call, "timeout">,
-  { attempts, attemptTimeout }: Budget,
+  { maxTries, attemptTimeout }: Budget,
   send: (ending: AbortController) => Promise<T>,
 ): Promise<T> {
   const { time, timeout, signal } = call;
   for (let n = 0; ; n++) {
     const longestPause = firstPause * 2 ** n;
     const left = timeout - time.elapsed;
-    const last = n + 1 >= attempts || left - attemptTimeout - longestPause < attemptTimeout;
+    const last = n + 1 >= maxTries || left - attemptTimeout - longestPause < attemptTimeout;
     try {
       return await within(last ? left : attemptTimeout, call, send);
     } catch (error) {
       const rest = Math.random() * longestPause;
-      const again = error instanceof OutageError && error.retryable && n + 1 < attempts;
+      const again = error instanceof OutageError && error.retryable && n + 1 < maxTries;
       if (!again || timeout - time.elapsed - rest < attemptTimeout) throw error;
       await pause(rest, signal);
     }

@@ -7,7 +7,7 @@ import { longestTimer } from "./options.js";
 /** How long `wait` may wait. */
 export interface WaitOptions {
   /** The longest time to wait, in milliseconds. Default: 60,000. */
-  most?: number | undefined;
+  maxWait?: number | undefined;
   /** Ends the wait with an AbortError. */
   signal?: AbortSignal | undefined;
 }
@@ -18,13 +18,13 @@ export type Waiting = Pick<Decision, "waitTime"> & Partial<Pick<Decision, "allow
 /** See Guards.wait. */
 export async function wait(decision: Waiting, options: WaitOptions = {}): Promise<boolean> {
   if (!isPlain(decision)) throw new ValidationError(`the decision is ${kindOf(decision)}, want that of a check`);
-  const { most = 60_000, signal } = readWaitOptions(options);
+  const { maxWait = 60_000, signal } = readWaitOptions(options);
   const { allowed, reason, waitTime } = decision;
   if (waitTime !== undefined && !(Number.isFinite(waitTime) && waitTime >= 0)) {
     throw new ValidationError(`waitTime is ${typeof waitTime === "number" ? waitTime : kindOf(waitTime)}, want milliseconds`);
   }
   if (!waitTime) return allowed === true || waitTime === 0;
-  if (waitTime > most || reason === "blocked") return false;
+  if (waitTime > maxWait || reason === "blocked") return false;
   // Without a random part, everybody who was refused would come back in the same millisecond.
   const end = performance.now() + waitTime + Math.random() * Math.max(50, waitTime / 10);
   for (let left = end - performance.now(); left > 0; left = end - performance.now()) {

@@ -21,7 +21,7 @@ const repeated: [name: string, reply: Reply][] = [
 for (const [name, reply] of repeated) {
   test(`${name} is repeated`, async (t) => {
     const lambda = await Lambda.start(t, reply, { answer: ok });
-    const soon = { decisionTimeout: 700, timeout: forever, attempts: 2 };
+    const soon = { decisionTimeout: 700, timeout: forever, maxTries: 2 };
     const decision = await lambda.guards(name.startsWith("a timeout") ? soon : {}).check("create_post", { userId: "u1" });
     assert.equal(decision.reason, "ok");
     assert.equal(lambda.requests.length, 2);
@@ -73,17 +73,17 @@ test("a reset is sent once, and gets all the time", async (t) => {
 });
 
 test("there are at most so many attempts", async (t) => {
-  for (const attempts of [1, 3, 5]) {
+  for (const maxTries of [1, 3, 5]) {
     const lambda = await Lambda.start(t, { status: 500 });
-    await lambda.guards({ attempts }).check("create_post", { userId: "u1" });
-    assert.equal(lambda.requests.length, attempts);
+    await lambda.guards({ maxTries }).check("create_post", { userId: "u1" });
+    assert.equal(lambda.requests.length, maxTries);
   }
 });
 
 test("attempts are aborted, and the last one gets the rest", async (t) => {
   const lambda = await Lambda.start(t, "hang");
   const took = await duration(async () => {
-    const { outage } = await lambda.guards({ ...quick, attempts: 2 }).check("create_post", { userId: "u1" });
+    const { outage } = await lambda.guards({ ...quick, maxTries: 2 }).check("create_post", { userId: "u1" });
     between(timeoutOf(outage), 600, 900); // an attempt takes 600 ms
   });
   between(took, 1490, forever);
@@ -91,7 +91,7 @@ test("attempts are aborted, and the last one gets the rest", async (t) => {
   await until(() => lambda.requests.every((request) => request.brokenAt !== undefined));
 });
 
-const shares: [what: string, timeout: number, attempts: number, took: number[]][] = [
+const shares: [what: string, timeout: number, maxTries: number, took: number[]][] = [
   ["three attempts and the pauses must fit", 3999, 3, [1300, 2699]],
   ["three attempts and the pauses do fit", 4000, 3, [1300, 1300, 1400]],
   ["an attempt after which no other one could follow gets the rest", 3000, 3, [1300, 1700]],
@@ -101,7 +101,7 @@ const shares: [what: string, timeout: number, attempts: number, took: number[]][
   ["the last attempt gets all the time that is left", 10_000, 2, [1300, 8700]],
 ];
 
-for (const [what, timeout, attempts, took] of shares) {
+for (const [what, timeout, maxTries, took] of shares) {
   test(`attempts share the time: ${what}`, async (t) => {
     t.mock.method(Math, "random", () => 0);
     const got: number[] = [];
@@ -109,7 +109,7 @@ for (const [what, timeout, attempts, took] of shares) {
     t.after(() => time.stop());
     Object.defineProperty(time, "elapsed", { get: () => got.reduce((sum, ms) => sum + ms, 0) });
     const call = { name: "posts-guard", timeout, time, signal: undefined };
-    const repeated = repeat(call, { attempts, attemptTimeout: 1300 }, async () => {
+    const repeated = repeat(call, { maxTries, attemptTimeout: 1300 }, async () => {
       throw new OutageError("late", { retryable: true });
     });
     await assert.rejects(repeated, { message: "late" });
@@ -137,13 +137,13 @@ test("pauses before repeats are random and short", async (t) => {
   const lambda = await Lambda.start(t, { status: 500 });
   let random = 0;
   t.mock.method(Math, "random", () => random);
-  for (random of [0, 0.5, 1]) await lambda.guards({ attempts: 4 }).check("create_post", { userId: "u1" });
+  for (random of [0, 0.5, 1]) await lambda.guards({ maxTries: 4 }).check("create_post", { userId: "u1" });
   assert.deepEqual(pauses, [0, 0, 0, 25, 50, 100, 50, 100, 200]);
 });
 
 test("an outage says what happened last", async (t) => {
   const lambda = await Lambda.start(t, { status: 500, code: "ServiceException", message: "first" }, "reset");
-  await assert.rejects(lambda.guards({ attempts: 2 }).status("create_post", { userId: "u1" }), (error) => {
+  await assert.rejects(lambda.guards({ maxTries: 2 }).status("create_post", { userId: "u1" }), (error) => {
     assert.ok(error instanceof OutageError && !(error instanceof ValidationError));
     assert.match(error.message, /^posts-guard did not answer: (socket hang up|read ECONNRESET)$/);
     assert.equal(error.guard, "posts-guard");
@@ -153,7 +153,7 @@ test("an outage says what happened last", async (t) => {
 
 test("an answer that arrives while the event loop is blocked is read, however late", async (t) => {
   const { client } = await startGuard(t, 100);
-  const guards = new Guards({ activities, client, attempts: 1, decisionTimeout: 300, timeout: 600 });
+  const guards = new Guards({ activities, client, maxTries: 1, decisionTimeout: 300, timeout: 600 });
   await guards.status("create_post", { userId: "u1" }); // opens the connection
   const check = guards.check("create_post", { userId: "u1" });
   await setImmediate();

@@ -86,7 +86,7 @@ test("the signal of guarded does not cancel the release", async (t) => {
 test("a call that was cancelled is no outage, and a cancelled probe makes the next call the probe", async (t) => {
   const clock = stopClock(t);
   const lambda = await Lambda.start(t, "hang");
-  const guards = lambda.guards({ attempts: 1 });
+  const guards = lambda.guards({ maxTries: 1 });
   const cancel = async () => {
     lambda.requests.length = 0;
     const controller = new AbortController();
@@ -109,7 +109,7 @@ test("a call that was cancelled is no outage, and a cancelled probe makes the ne
 test("cancelling a call that began before an outage does not end the pause after it", async (t) => {
   stopClock(t);
   const lambda = await Lambda.start(t, "hang", { status: 500 });
-  const guards = lambda.guards({ attempts: 1 });
+  const guards = lambda.guards({ maxTries: 1 });
   const controller = new AbortController();
   const first = guards.check("create_post", { ...user, signal: controller.signal });
   await until(() => lambda.requests.length === 1);

@@ -95,7 +95,7 @@ test("ON_LIMIT=error is a refusal without figures", async (t) => {
 test("the app's own requests with the same client keep the SDK's retries", async (t) => {
   const lambda = await Lambda.start(t, { status: 500 }, { answer: ok });
   const client = lambda.client();
-  await lambda.guards({ client, attempts: 1 }).check("create_post", { userId: "u1" });
+  await lambda.guards({ client, maxTries: 1 }).check("create_post", { userId: "u1" });
   assert.equal(lambda.requests.length, 1);
   lambda.replies = [{ status: 500 }, { answer: ok }];
   await client.send(new InvokeCommand({ FunctionName: "other", Payload: Buffer.from("{}") }));

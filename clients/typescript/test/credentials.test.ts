@@ -40,7 +40,7 @@ for (const [name, source, why] of sources) {
     const clock = source === silence ? { advance: (ms: number) => sleep(ms + 10) } : stopClock(t);
     const lambda = await Lambda.start(t, { answer: ok });
     let renew: () => Promise<typeof found> = async () => brief();
-    const times = source === silence ? { decisionTimeout: 300, timeout: 1000, attempts: 1 } : {};
+    const times = source === silence ? { decisionTimeout: 300, timeout: 1000, maxTries: 1 } : {};
     const guards = lambda.guards({ ...times, client: lambda.client(() => renew()) });
     assert.equal((await guards.check("create_post", user)).reason, "ok");
     const asked = lambda.requests.length;

@@ -108,12 +108,12 @@ cases.push([
 for (const [reply, name, message] of cases) {
   test(`${name}: ${message}`, async (t) => {
     const lambda = await Lambda.start(t, reply);
-    await assert.rejects(lambda.guards({ attempts: 1 }).status("create_post", { userId: "u1" }), {
+    await assert.rejects(lambda.guards({ maxTries: 1 }).status("create_post", { userId: "u1" }), {
       name,
       message,
       guard: "posts-guard",
     });
-    const check = lambda.guards({ attempts: 1 }).check("create_post", { userId: "u1" });
+    const check = lambda.guards({ maxTries: 1 }).check("create_post", { userId: "u1" });
     if (name === "OutageError") assert.equal((await check).outage?.message, message);
     else await assert.rejects(check, { name, message });
   });
@@ -204,7 +204,7 @@ test("a warning says that nothing has ever answered this client", async (t) => {
   assert.match(warnings[0]?.message ?? "", never);
   assert.equal(warnings[0]?.cause, outage);
   const lambda = await Lambda.start(t, { status: 400, code: "InvalidRequestContentException", message: "" }, "reset");
-  const guards = lambda.guards({ warnings, attempts: 1 });
+  const guards = lambda.guards({ warnings, maxTries: 1 });
   await assert.rejects(guards.check("create_post", { userId: "u1" })); // a mistake, but an answer
   clock.advance(1000);
   await guards.check("create_post", { userId: "u1" });
@@ -235,7 +235,7 @@ test("a name server or this machine that can't connect now is an outage, but a h
     const failed = Object.assign(new Error(`getaddrinfo ${code}`), { code, hostname: absent });
     for (const error of [failed, new Error("fetch failed", { cause: failed })]) {
       t.mock.method(client.config.requestHandler, "handle", () => Promise.reject(error));
-      await assert.rejects(new Guards({ activities, client, attempts: 1 }).status("create_post", { userId: "u1" }), { name });
+      await assert.rejects(new Guards({ activities, client, maxTries: 1 }).status("create_post", { userId: "u1" }), { name });
     }
   }
 });

@@ -15,7 +15,7 @@ const user = { userId: "u1" };
 function both(url: string, options: Omit<Options, "activities"> = {}): [way: string, guards: Guards<typeof activities>][] {
   const credentials = { accessKeyId: "AKID", secretAccessKey: "secret" };
   const client = new LambdaClient({ region: "eu-west-1", endpoint: url, credentials });
-  const given = { activities, client, attempts: 1, decisionTimeout: 5000, timeout: 20_000, warn: () => {}, ...options };
+  const given = { activities, client, maxTries: 1, decisionTimeout: 5000, timeout: 20_000, warn: () => {}, ...options };
   return [
     ["Invoke", new Guards(given)],
     ["URL", new Guards({ ...given, urls: { "posts-guard": url } })],
@@ -167,7 +167,7 @@ test("a proxy that opens no tunnel is a mistake, and an outage after an answer",
     response.end(JSON.stringify(ok));
   });
   const client = new LambdaClient({ region: "eu-west-1", endpoint: url, credentials: { accessKeyId: "AKID", secretAccessKey: "secret" } });
-  const guards = new Guards({ activities, client, attempts: 1, warn: () => {} });
+  const guards = new Guards({ activities, client, maxTries: 1, warn: () => {} });
   const refused = Object.assign(new Error("HTTP/1.1 407 Proxy Authentication Required"), { code: "ERR_PROXY_TUNNEL" });
   const { mock } = t.mock.method(client.config.requestHandler, "handle", () => Promise.reject(refused));
   await assert.rejects(guards.check("create_post", user), { name: "ConfigurationError", message: /ERR_PROXY_TUNNEL/ });

@@ -71,7 +71,7 @@ const verbs: [name: string, call: Call, args: object, right: Record<string, stri
 for (const [verb, call, needed, right] of verbs) {
   test(`${verb}: a mistake in any argument is a ValidationError before anything is sent`, async (t) => {
     const lambda = await Lambda.start(t, { status: 500 });
-    const guards = lambda.guards({ attempts: 1 });
+    const guards = lambda.guards({ maxTries: 1 });
     for (const name of Object.keys(right)) {
       for (const [what, value] of values) {
         if (right[name]?.includes(what)) continue;
@@ -89,7 +89,7 @@ for (const [verb, call, needed, right] of verbs) {
 
   test(`${verb}: what is right is sent`, async (t) => {
     const lambda = await Lambda.start(t, { functionError: { errorType: "Unavailable" } });
-    const guards = lambda.guards({ attempts: 1, onOutage: "deny" });
+    const guards = lambda.guards({ maxTries: 1, onOutage: "deny" });
     for (const [name, rights] of Object.entries(right)) {
       for (const [what, value] of values.filter(([what]) => rights.includes(what))) {
         lambda.requests.length = 0;
@@ -122,7 +122,7 @@ test("an AbortController is no signal", async (t) => {
 
 test("what is no activity, decision or option is a ValidationError", async (t) => {
   const lambda = await Lambda.start(t, { status: 500 });
-  const guards = lambda.guards({ attempts: 1 }) as Guards<any>;
+  const guards = lambda.guards({ maxTries: 1 }) as Guards<any>;
   const user = { userId: "u1" };
   for (const [what, value] of values) {
     const given = value() as never;
@@ -150,10 +150,10 @@ test("what is no activity, decision or option is a ValidationError", async (t) =
       () => guards.renew(decision, given),
       () => guards.settle(decision, 0, given),
       () => guards.wait({ waitTime: 5 }, given),
-      () => guards.wait({ allowed: true }, { most: given }),
+      () => guards.wait({ allowed: true }, { maxWait: given }),
       () => guards.wait({ allowed: true, waitTime: given }),
     ]) {
-      const rights = String(call).includes("most") ? ["a number", "0", "Infinity"] : String(call).includes("waitTime: given") ? ["a number", "0"] : ["an object"];
+      const rights = String(call).includes("maxWait") ? ["a number", "0", "Infinity"] : String(call).includes("waitTime: given") ? ["a number", "0"] : ["an object"];
       if (!rights.includes(what)) await assert.rejects(async () => call(), ValidationError, `${what}: ${call}`);
     }
     if (what !== "a function") {
@@ -189,7 +189,7 @@ const options: Record<string, string[]> = {
   prefix: ["nothing", "a string", "an empty string"],
   onOutage: ["nothing"],
   timeout: ["nothing"],
-  attempts: ["nothing", "a number"],
+  maxTries: ["nothing", "a number"],
   decisionTimeout: ["nothing", "a number"],
   warn: ["nothing", "a function"],
 };

@@ -12,8 +12,8 @@ const bad: [options: object, message: string][] = [
   [{ timeout: "5s" }, 'The option timeout is "5s", want at least decisionTimeout and 300 ms more, 1300 ms.'],
   [{ timeout: 3000, decisionTimeout: 2701 }, "The option timeout is 3000, want at least decisionTimeout and 300 ms more, 3001 ms."],
   [{ decisionTimeout: 0 }, "The option decisionTimeout is 0, want milliseconds above 0."],
-  [{ attempts: 0 }, "The option attempts is 0, want a whole number of at least 1."],
-  [{ attempts: 1.5 }, "The option attempts is 1.5, want a whole number of at least 1."],
+  [{ maxTries: 0 }, "The option maxTries is 0, want a whole number of at least 1."],
+  [{ maxTries: 1.5 }, "The option maxTries is 1.5, want a whole number of at least 1."],
   [{ activities: [] }, "The option activities is no plain object."],
   [{ activities: null }, "The option activities is no plain object."],
   [{ activities: "activities.json" }, "The option activities is no plain object."],
@@ -50,7 +50,7 @@ const bad: [options: object, message: string][] = [
   [{ urls: { __proto__: null, constructor: "https://host/" } }, 'The option urls["constructor"] names no guard of the option activities.'],
   [
     { tiemout: 5000 },
-    "The option tiemout is not known, want one of activities, client, urls, prefix, onOutage, timeout, attempts, decisionTimeout, warn.",
+    "The option tiemout is not known, want one of activities, client, urls, prefix, onOutage, timeout, maxTries, decisionTimeout, warn.",
   ],
 ];
 
@@ -65,7 +65,7 @@ for (const [options, message] of bad) {
 
 test("each option has a default, and undefined means the default", () => {
   new Guards();
-  new Guards({ activities: undefined, timeout: undefined, attempts: undefined, urls: undefined, warn: undefined, client: undefined });
+  new Guards({ activities: undefined, timeout: undefined, maxTries: undefined, urls: undefined, warn: undefined, client: undefined });
   new Guards({ timeout: 2 ** 31 - 1 });
-  new Guards({ timeout: 1300, attempts: 1, prefix: "dev-", onOutage: "deny", urls: { "posts-guard": "https://host/" } });
+  new Guards({ timeout: 1300, maxTries: 1, prefix: "dev-", onOutage: "deny", urls: { "posts-guard": "https://host/" } });
 });

@@ -49,7 +49,7 @@ test("an outage is reported at most once a second, and the report names nobody",
   const clock = stopClock(t);
   const warnings: GuardsError[] = [];
   const lambda = await Lambda.start(t, { status: 500, code: "ServiceException", message: "user-77 request-88" });
-  const guards = lambda.guards({ warnings, attempts: 1 });
+  const guards = lambda.guards({ warnings, maxTries: 1 });
   for (let n = 0; n < 5; n++) await guards.check("create_post", args);
   await guards.check("create_room", args);
   clock.advance(999);
@@ -80,7 +80,7 @@ test("a warning is logged by default, and a logger that fails changes nothing", 
 test("after an outage, calls fail fast for a second, for this guard only", async (t) => {
   const clock = stopClock(t);
   const lambda = await Lambda.start(t, { status: 500 });
-  const guards = lambda.guards({ attempts: 1 });
+  const guards = lambda.guards({ maxTries: 1 });
   await guards.check("create_post", args);
   lambda.replies = [{ answer: ok }];
   const asked = lambda.requests.length;
@@ -99,7 +99,7 @@ test("throttling and a timeout of the function make calls fail fast too", async 
   stopClock(t);
   for (const reply of [{ status: 429 }, { functionError: { errorType: "Sandbox.Timedout", errorMessage: "Task timed out" } }]) {
     const lambda = await Lambda.start(t, reply);
-    const guards = lambda.guards({ attempts: 1 });
+    const guards = lambda.guards({ maxTries: 1 });
     await guards.check("create_post", args);
     await guards.check("create_post", args);
     assert.equal(lambda.requests.length, 1);
@@ -111,7 +111,7 @@ test("a guard's own outage is for one call only", async (t) => {
   const clock = stopClock(t);
   const own = { functionError: { errorType: "Unavailable", errorMessage: "the table is throttled" } };
   const lambda = await Lambda.start(t, own, { answer: ok });
-  const guards = lambda.guards({ attempts: 1 });
+  const guards = lambda.guards({ maxTries: 1 });
   assert.equal((await guards.check("create_post", args)).outage?.answered, true);
   assert.equal((await guards.check("create_post", args)).outage, undefined);
   lambda.replies = [{ status: 429 }, own, { answer: ok }];
@@ -132,7 +132,7 @@ test("a mistake does not make calls fail fast", async (t) => {
 test("after the second, one call probes and the others fail fast until it ends", async (t) => {
   const clock = stopClock(t);
   const lambda = await Lambda.start(t, { status: 500 });
-  const guards = lambda.guards({ attempts: 1 });
+  const guards = lambda.guards({ maxTries: 1 });
   await guards.check("create_post", args);
   clock.advance(1000);
   lambda.requests.length = 0;
@@ -155,7 +155,7 @@ test("after the second, one call probes and the others fail fast until it ends",
 test("a probe that fails closes the guard for a further second", async (t) => {
   const clock = stopClock(t);
   const lambda = await Lambda.start(t, { status: 500 });
-  const guards = lambda.guards({ attempts: 1 });
+  const guards = lambda.guards({ maxTries: 1 });
   await guards.check("create_post", args);
   clock.advance(1000);
   await guards.check("create_post", args);
@@ -166,7 +166,7 @@ test("a probe that fails closes the guard for a further second", async (t) => {
 
 test("a lost call is no outage of the guard if the guard answered another one meanwhile", async (t) => {
   const lambda = await Lambda.start(t, "hang", { answer: ok });
-  const guards = lambda.guards({ attempts: 1 });
+  const guards = lambda.guards({ maxTries: 1 });
   const lost = guards.check("create_post", args);
   await until(() => lambda.requests.length === 1);
   assert.equal((await guards.check("create_post", args)).reason, "ok");

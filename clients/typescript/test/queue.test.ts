@@ -55,7 +55,7 @@ for (const way of ["Invoke", "URL"]) {
     const lambda = await Lambda.start(t, { answer: ok });
     lambda.delay = 300;
     const urls: Record<string, string> = way === "URL" ? { "posts-guard": lambda.url } : {};
-    const { guards } = oneSocket(t, lambda, { urls, attempts: 1, timeout: 15_000 }, { requestTimeout: 100, throwOnRequestTimeout: true });
+    const { guards } = oneSocket(t, lambda, { urls, maxTries: 1, timeout: 15_000 }, { requestTimeout: 100, throwOnRequestTimeout: true });
     assert.equal((await guards.check("create_post", user)).reason, "ok");
     assert.equal(lambda.requests.length, 1);
   });
@@ -63,7 +63,7 @@ for (const way of ["Invoke", "URL"]) {
 
 test("a request that gets its socket late has all its time", async (t) => {
   const lambda = await Lambda.start(t, "hang");
-  const { guards } = oneSocket(t, lambda, { attempts: 1 });
+  const { guards } = oneSocket(t, lambda, { maxTries: 1 });
   const first = guards.check("create_room", user); // of another guard
   const took = await duration(async () => {
     const { outage } = await guards.check("create_post", user);
@@ -75,7 +75,7 @@ test("a request that gets its socket late has all its time", async (t) => {
 
 test("a call that waits for a socket can be cancelled, and is not sent", async (t) => {
   const lambda = await Lambda.start(t, "hang", { answer: ok });
-  const { guards } = oneSocket(t, lambda, { timeout: 15_000, attempts: 1 });
+  const { guards } = oneSocket(t, lambda, { timeout: 15_000, maxTries: 1 });
   const first = guards.check("create_post", user);
   await until(() => lambda.requests.length === 1);
   await assert.rejects(guards.check("create_post", { userId: "u2", signal: AbortSignal.timeout(20) }), { name: "AbortError" });
@@ -87,7 +87,7 @@ test("a call that waits for a socket can be cancelled, and is not sent", async (
 
 test("when a guard turns out to be gone, the calls that wait for a socket are decided at once", async (t) => {
   const lambda = await Lambda.start(t, "hang");
-  const { guards } = oneSocket(t, lambda, { attempts: 1 });
+  const { guards } = oneSocket(t, lambda, { maxTries: 1 });
   const took = await duration(async () => {
     const decisions = await Promise.all(Array.from({ length: 20 }, () => guards.check("create_post", user)));
     const messages = decisions.map(({ outage }) => outage?.message);
@@ -101,7 +101,7 @@ test("when a guard turns out to be gone, the calls that wait for a socket are de
 test("a guard that is gone costs no call more than its timeout, even if repeats have to wait", async (t) => {
   const lambda = await Lambda.start(t, "hang");
   const warnings: GuardsError[] = [];
-  const { guards } = oneSocket(t, lambda, { attempts: 2, warnings });
+  const { guards } = oneSocket(t, lambda, { maxTries: 2, warnings });
   const decisions = await Promise.all(Array.from({ length: 20 }, () => guards.check("create_post", user)));
   assert.ok(decisions.every(({ reason }) => reason === "unavailable"));
   between(lambda.requests.length, 2, 4); // without this rule, 20 requests of 400 ms come first
@@ -111,7 +111,7 @@ test("a guard that is gone costs no call more than its timeout, even if repeats 
 test("a repeat that waits for a socket goes on waiting while the guard answers others", async (t) => {
   const lambda = await Lambda.start(t, "hang", { answer: limited });
   lambda.delay = 100;
-  const { guards } = oneSocket(t, lambda, { attempts: 2 });
+  const { guards } = oneSocket(t, lambda, { maxTries: 2 });
   const decisions = await Promise.all(Array.from({ length: 20 }, () => guards.check("create_post", user)));
   assert.deepEqual(decisions.map(({ reason }) => reason), Array(20).fill("limited"));
   assert.equal(lambda.requests.length, 21);
@@ -126,7 +126,7 @@ test("a handler that does not use Node's sockets gets the request unchanged", as
   const requestHandler = { handle, httpHandlerConfigs: () => ({}), updateHttpClientConfig: () => {} } as never;
   const client = new LambdaClient({ region: "eu-west-1", credentials, requestHandler });
   const urls = { "rooms-guard": "https://host/" };
-  const guards = new Guards({ activities, client, urls, attempts: 1, warn: () => {} });
+  const guards = new Guards({ activities, client, urls, maxTries: 1, warn: () => {} });
   for (const activity of ["create_post", "create_room"] as const) {
     assert.equal((await guards.check(activity, user)).outage?.message.endsWith("did not answer: late"), true);
   }

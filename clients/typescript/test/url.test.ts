@@ -126,7 +126,7 @@ for (const [reply, name, message, requests] of cases) {
   test(`by URL, ${JSON.stringify(reply)} is ${name}`, async (t) => {
     const lambda = await Lambda.start(t, reply);
     const late = reply === "hang" || reply === "halfway";
-    await assert.rejects(byURL(lambda, { ...(late ? quick : {}), attempts: 2 }).status("create_post", { userId: "u1" }), (error: Error) => {
+    await assert.rejects(byURL(lambda, { ...(late ? quick : {}), maxTries: 2 }).status("create_post", { userId: "u1" }), (error: Error) => {
       assert.equal(error.name, name);
       if (late) between(timeoutOf(error), 600, 900);
       else assert.equal(error.message.replace("read ECONNRESET", "socket hang up"), message);

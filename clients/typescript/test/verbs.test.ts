@@ -124,7 +124,7 @@ for (const [name, reply] of noReceipt) {
 test("each release that fails goes to warn and does not hide the function's error", async (t) => {
   const warnings: GuardsError[] = [];
   const lambda = await Lambda.start(t);
-  const guards = lambda.guards({ warnings, attempts: 1 });
+  const guards = lambda.guards({ warnings, maxTries: 1 });
   for (const status of [403, 500]) {
     for (const activity of ["create_post", "create_room"] as const) {
       lambda.replies = [{ answer: ok }, { status, code: "AccessDeniedException" }];
@@ -205,13 +205,13 @@ test("wait does not sleep if there is nothing to wait for, or too much", async (
   assert.equal(await guards.wait({ allowed: false }), false);
   assert.equal(await guards.wait({ waitTime: 60_001 }), false);
   assert.equal(await guards.wait({ waitTime: 5, reason: "blocked" }), false);
-  assert.equal(await guards.wait({ waitTime: 101 }, { most: 100 }), false);
+  assert.equal(await guards.wait({ waitTime: 101 }, { maxWait: 100 }), false);
   assert.deepEqual(sleeps, []);
 });
 
 test("wait can be cancelled", async (t) => {
   const guards = (await Lambda.start(t, "hang")).guards();
   await assert.rejects(guards.wait({ waitTime: 60_000 }, { signal: AbortSignal.timeout(50) }), { name: "AbortError" });
-  const month = guards.wait({ waitTime: 2 ** 31 * 2 }, { most: Infinity, signal: AbortSignal.timeout(50) });
+  const month = guards.wait({ waitTime: 2 ** 31 * 2 }, { maxWait: Infinity, signal: AbortSignal.timeout(50) });
   await assert.rejects(month, { name: "AbortError" }); // longer than a timer of Node can run
 });

@@ -10,7 +10,7 @@ import (
 )
 
 // once makes one attempt of up to 1.5 s for each call.
-var once = map[string]any{"timeout": 1_500, "decisionTimeout": 1_000, "attempts": 1}
+var once = map[string]any{"timeout": 1_500, "decisionTimeout": 1_000, "maxTries": 1}
 
 // The client's process stands still while the answer arrives, until long after
 // the call's timeout.

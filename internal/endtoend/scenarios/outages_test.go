@@ -31,7 +31,7 @@ var outages = []scenario{
 	one(scenario{name: "throttled once", invoke: true, url: true, counted: 1}, step{faults: times(1, throttle), requests: 2, answer: fine}),
 	one(scenario{name: "throttled", invoke: true, url: true}, step{faults: times(3, throttle), requests: 3, answer: lost}),
 	one(scenario{name: "5xx once", invoke: true, url: true, counted: 1}, step{faults: []fault{unavailable, failure}, requests: 3, answer: fine}),
-	one(scenario{name: "5xx", invoke: true, url: true, options: map[string]any{"onOutage": "deny", "attempts": 2}}, step{faults: times(2, unavailable), requests: 2, answer: `{"allowed":false,"reason":"unavailable","outage":"{F} did not answer: *"}`}),
+	one(scenario{name: "5xx", invoke: true, url: true, options: map[string]any{"onOutage": "deny", "maxTries": 2}}, step{faults: times(2, unavailable), requests: 2, answer: `{"allowed":false,"reason":"unavailable","outage":"{F} did not answer: *"}`}),
 	one(scenario{name: "502 of a proxy", invoke: true}, step{faults: times(3, httpError(http.StatusBadGateway)), requests: 3, answer: lost}),
 	one(scenario{name: "5xx of a proxy", invoke: true, url: true}, step{faults: times(3, httpError(http.StatusGatewayTimeout)), requests: 3, answer: lost}),
 	one(scenario{name: "reset connection", invoke: true, url: true, counted: 1}, step{faults: times(1, reset), requests: 2, answer: fine}),

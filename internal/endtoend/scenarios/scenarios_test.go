@@ -5,7 +5,7 @@
 // line from stdin and prints one result per line. Times are in milliseconds, and
 // each option and each argument may be left out:
 //
-//	{"new": {"onOutage": "deny", "timeout": 3000, "attempts": 3, "decisionTimeout": 1000, "prefix": "", "urls": {}}}
+//	{"new": {"onOutage": "deny", "timeout": 3000, "maxTries": 3, "decisionTimeout": 1000, "prefix": "", "urls": {}}}
 //	    {"ok": true}
 //	{"new": {"activities": {"write": {"guard": "forum-guard", "subjects": ["room", "tenant?"]}}}}
 //	    {"ok": true}
@@ -72,7 +72,7 @@ type step struct {
 const region = "us-east-1"
 
 // patient options keep a busy machine from looking like an outage.
-var patient = map[string]any{"timeout": 20_000, "decisionTimeout": 5_000, "attempts": 3}
+var patient = map[string]any{"timeout": 20_000, "decisionTimeout": 5_000, "maxTries": 3}
 
 func TestScenarios(t *testing.T) {
 	for _, c := range clients {

@@ -251,9 +251,9 @@ class AsyncGuards(Base[A]):
             if isinstance(answer, BaseException):
                 raise answer
 
-    async def wait(self, decision: Decision, *, most: float = 60.0) -> bool:
+    async def wait(self, decision: Decision, *, max_wait: float = 60.0) -> bool:
         """Sleep until the same request can pass. See Guards.wait."""
-        seconds = time_to_wait(decision, most)
+        seconds = time_to_wait(decision, max_wait)
         if seconds is None:
             return False
         await asyncio.sleep(seconds)

@@ -53,7 +53,7 @@ class Base(Generic[A]):
         connection. The client asks with 50 of them at the same time, or with
         max_pool_connections of its Lambda client if that is more. The wait
         for one has no limit.
-    attempts: how many times a request is sent at most; 3 by default.
+    max_tries: how many times a request is sent at most; 3 by default.
     decision_timeout: DECISION_TIMEOUT of the guards in seconds; 1 by default.
     warn: is called with the OutageError of a check that on_outage decided, and
         with the error of a renewal that failed, at most once a second; and with
@@ -72,7 +72,7 @@ class Base(Generic[A]):
         prefix: str = "",
         on_outage: Literal["allow", "deny"] = "allow",
         timeout: float = 3.0,
-        attempts: int = 3,
+        max_tries: int = 3,
         decision_timeout: float = 1.0,
         warn: Callable[[GuardsError], object] | None = None,
     ) -> None:
@@ -84,7 +84,7 @@ class Base(Generic[A]):
             prefix=prefix,
             on_outage=on_outage,
             timeout=timeout,
-            attempts=attempts,
+            max_tries=max_tries,
             decision_timeout=decision_timeout,
         )
         self._asker = Asker(client, timeout)
@@ -151,7 +151,7 @@ class Base(Generic[A]):
             raise
 
     def _plan(self, request: Request) -> Plan:
-        return Plan(self._settings.timeout, self._settings.attempt, request.attempts)
+        return Plan(self._settings.timeout, self._settings.attempt, request.max_tries)
 
     def _late(self, request: Request, seconds: float | None) -> Exception:
         """Return the error of an attempt that had no answer in so many seconds. None: it had no credentials in time."""

@@ -250,14 +250,14 @@ class Guards(Base[A]):
         for answer in answers:
             answer.result()
 
-    def wait(self, decision: Decision, *, most: float = 60.0) -> bool:
+    def wait(self, decision: Decision, *, max_wait: float = 60.0) -> bool:
         """Sleep until the same request can pass, and return True.
 
-        If that takes more than most seconds, or if the user is blocked, it returns False at once. A
+        If that takes more than max_wait seconds, or if the user is blocked, it returns False at once. A
         decision without a wait_time, or with 0, returns at once, too: True if
         it is allowed, and False if not, for example in an outage.
         """
-        seconds = time_to_wait(decision, most)
+        seconds = time_to_wait(decision, max_wait)
         if seconds is None:
             return False
         time.sleep(seconds)

@@ -39,7 +39,7 @@ class Settings:
     prefix: str
     on_outage: str
     timeout: float
-    attempts: int
+    max_tries: int
     decision_timeout: float
 
     @property
@@ -58,8 +58,8 @@ class Settings:
         if not _is_number(self.timeout) or not round(self.attempt, 6) <= self.timeout <= LONGEST:
             least = f"at least {self.attempt:g} seconds: decision_timeout and {NETWORK} more"
             raise _wrong("timeout", self.timeout, f"{least}. At most {LONGEST} seconds")
-        if not isinstance(self.attempts, int) or isinstance(self.attempts, bool) or self.attempts < 1:
-            raise _wrong("attempts", self.attempts, "a whole number of at least 1")
+        if not isinstance(self.max_tries, int) or isinstance(self.max_tries, bool) or self.max_tries < 1:
+            raise _wrong("max_tries", self.max_tries, "a whole number of at least 1")
         guards = {entry.guard for entry in self.activities.values()}
         for guard, url in self.urls.items():
             if not isinstance(guard, str):

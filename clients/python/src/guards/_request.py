@@ -76,7 +76,7 @@ class Request:
     payload: bytes  # the event as JSON
     subjects: dict[str, str]  # of the event; empty: none
     window: int | None  # of the activity's limit in seconds, if it is known
-    attempts: int  # at most
+    max_tries: int  # at most
 
     def decision(self, **answer: Any) -> Decision:
         """Return a decision about this request that no guard wrote."""
@@ -133,7 +133,7 @@ def new_request(
         subjects=others or {},
         window=None if tier or entry is None else entry.window,
         # A repeat of a check without an id would count twice. A repeat of a reset could delete what was counted since.
-        attempts=1 if op == "reset" or (op == "check" and partial) else settings.attempts,
+        max_tries=1 if op == "reset" or (op == "check" and partial) else settings.max_tries,
     )
 
 

@@ -44,17 +44,17 @@ class Plan:
         return pause
 
 
-def time_to_wait(decision: Decision, most: float) -> float | None:
+def time_to_wait(decision: Decision, max_wait: float) -> float | None:
     """Return how long to sleep before the same request can pass, in seconds. None means that it can't pass in that time.
 
     Up to 10 % is added, or up to 50 ms if that is more, so that users who were
     refused together do not come back together.
     """
     must_be("the decision", decision, Decision, "one of this package")
-    must_be_seconds("most", most)
+    must_be_seconds("max_wait", max_wait)
     if not decision.wait_time:
         return 0.0 if decision.allowed else None
-    if decision.wait_time > most * 1000 or decision.reason == "blocked":
+    if decision.wait_time > max_wait * 1000 or decision.reason == "blocked":
         return None
     wait = decision.wait_time / 1000
     return wait + random.uniform(0, max(wait / 10, 0.05))

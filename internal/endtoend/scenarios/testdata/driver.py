@@ -19,7 +19,7 @@ from activities import ACTIVITIES  # the test writes it
 
 boto3.setup_default_session()  # so that boto3 reads its description of AWS once, and not for each client
 
-OPTIONS = {"onOutage": "on_outage", "decisionTimeout": "decision_timeout"}
+OPTIONS = {"onOutage": "on_outage", "decisionTimeout": "decision_timeout", "maxTries": "max_tries"}
 SECONDS = {"timeout", "decisionTimeout"}  # the scenarios have milliseconds
 OPTIONAL = {"tier", "roles", "subjects", "requestId", "at", "readyAt", "partial", "job"}  # absent if they are empty
 

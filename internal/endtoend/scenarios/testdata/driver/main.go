@@ -26,7 +26,7 @@ type command struct {
 		OnOutage        string            `json:"onOutage"`
 		Timeout         int64             `json:"timeout"` // milliseconds
 		DecisionTimeout int64             `json:"decisionTimeout"`
-		Attempts        int               `json:"attempts"`
+		MaxTries        int               `json:"maxTries"`
 		Prefix          string            `json:"prefix"`
 		URLs            map[string]string `json:"urls"`
 		Activities      map[string]listed `json:"activities"`
@@ -127,7 +127,7 @@ func (c *command) open() (*client.Guards, error) {
 		}
 	}
 	return client.New(context.Background(), client.Options{
-		Activities: list, OnOutage: client.OnOutage(c.New.OnOutage), Attempts: c.New.Attempts, Prefix: c.New.Prefix, URLs: c.New.URLs,
+		Activities: list, OnOutage: client.OnOutage(c.New.OnOutage), MaxTries: c.New.MaxTries, Prefix: c.New.Prefix, URLs: c.New.URLs,
 		Timeout:         time.Duration(c.New.Timeout) * time.Millisecond,
 		DecisionTimeout: time.Duration(c.New.DecisionTimeout) * time.Millisecond,
 	})
