@@ -122,7 +122,6 @@ func (t *attempts) check(q *question, shown policy.State) (Decision, error) {
 			}
 			n, w.Update = t.fits(v)
 		}
-		q.given = v.given // a reset can have cleared the memory meanwhile
 		if n == 0 {
 			return v.decision(0, 0), nil
 		}

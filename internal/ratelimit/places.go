@@ -88,7 +88,7 @@ func (t *attempts) fits(v *view) (n int64, u policy.Update) {
 	if !v.Policy.Queues() {
 		return v.fits()
 	}
-	u, ok := t.take(&v.question, v.stored, v.Count)
+	u, ok := t.take(v.question, v.stored, v.Count)
 	if *v = *v.in(v.stored); !ok {
 		return 0, u
 	}

@@ -121,7 +121,7 @@ func (q *question) due() (Decision, bool) {
 
 // A view is a question with a state that answers it.
 type view struct {
-	question
+	*question
 
 	stored policy.State // of the item
 	state  policy.State // the same, as if the store had given the places of q.given, too
@@ -129,7 +129,7 @@ type view struct {
 }
 
 func (q *question) in(s policy.State) *view {
-	v := &view{question: *q, stored: s, state: s}
+	v := &view{question: q, stored: s, state: s}
 	if q.given != nil {
 		v.state, v.skips = q.Policy.Skip(q.write.Now, q.given, s)
 	}
