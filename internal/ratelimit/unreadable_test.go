@@ -13,8 +13,8 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 )
 
-// spoiled is a store in which some attributes of every item have the wrong type.
-// No condition holds on them.
+// spoiled is a store that gives some attributes of every item the wrong type. No
+// condition holds on them.
 type spoiled struct {
 	Store
 	attrs []string
