@@ -9,7 +9,8 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 )
 
-// Figures are those of one limit. Its name is empty if the activity has only one.
+// Figures are the figures of one limit. Its name is empty if the activity has
+// only one.
 type figures = guards.Figures
 
 // A slot is what a log counts since one moment. Actions of the same millisecond are

@@ -214,8 +214,9 @@ func parseFlow(text string) (m mapping) {
 	return m
 }
 
-// end returns the offset of the comment after from, or of the first of the stops that is in
-// no quotes and no brackets, or the length of the text. A comment begins with " #".
+// end returns the offset of the comment after from, or of the first of the stops outside
+// quotes and brackets. If there is neither, it returns the length of the text. A comment
+// begins with " #".
 func end(text, stops string, from int) int {
 	depth := 0
 	for i := from; i < len(text); i++ {
