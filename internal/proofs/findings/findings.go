@@ -1,7 +1,7 @@
-// Package findings is the report of proofs and measurements: results with figures,
-// goals, tables and charts, the files that they are saved in, and the two pages that
-// show them. Package prove has the parts of docs/reliability.md, and package bench
-// those of docs/performance.md.
+// Package findings is the report of proofs and measurements. It has results with
+// figures, goals, tables and charts, the files that they are saved in, and the two
+// pages that show them. Package prove has the parts of docs/reliability.md, and
+// package bench the parts of docs/performance.md.
 package findings
 
 import (

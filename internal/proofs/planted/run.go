@@ -128,10 +128,10 @@ func (r *Runner) test(ctx context.Context, b Bug, overlay, folder, only string) 
 	return failed(out.String(), err == nil)
 }
 
-// environment is that of this process, with three differences. GOFLAGS has the
-// overlay, so that the tests' own builds have the mistake too. PLANTED names the
-// mistake, so that a proof does not save its figures. PROVE is set if a proof
-// shall use its long bounds.
+// environment is this process's environment, with three differences. GOFLAGS has
+// the overlay, so that the tests' own builds have the mistake too. PLANTED names
+// the mistake, so that a proof does not save its figures. PROVE is set if a
+// proof shall use its long bounds.
 func (r *Runner) environment(b Bug, overlay string) []string {
 	var env []string
 	for _, v := range os.Environ() {
