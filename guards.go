@@ -117,7 +117,8 @@ type Tiers map[string]Limit
 //	1000/month in Europe/Berlin    from midnight to midnight of a time zone; also day and week
 //	writes: 100/1h                 a limit of an activity that has a Group
 //
-// The empty Limit is none. [Validate] tells whether a text is a limit.
+// The empty Limit means that there is no limit. [Validate] tells whether a text
+// is a limit.
 type Limit string
 
 // String returns the canonical text, such as 10/1m for 10/60s. A wrong text is returned as

@@ -42,8 +42,8 @@ import (
 type Policy struct {
 	limits []limit // a single limit has no name, unless it is one of a group; several limits have names
 	most   int64   // the lowest limit, because a request has to pass all of them; 1 if there is a queue
-	queue  *limit  // the limit that is a reservoir, which gives places in later windows; nil: none is
-	log    *limit  // the limit that is a log; nil: none is
+	queue  *limit  // the limit that is a reservoir, which gives places in later windows; nil: no limit is
+	log    *limit  // the limit that is a log; nil: no limit is
 	atOnce *Policy // see AtOnce; nil: the policy itself
 
 	beside []kind           // the limits of a group that are in the same item, see [Policy.Beside]

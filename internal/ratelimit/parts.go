@@ -100,8 +100,8 @@ func (a *action) begin(ctx context.Context) (whole context.Context, stop func())
 	return context.WithDeadline(ctx, a.end)
 }
 
-// decide decides part i. As long as nothing is counted that may have to be given back, it has
-// all of the time.
+// decide decides part i. It has all of the time, as long as no count may have to be given
+// back.
 func (a *action) decide(ctx context.Context, i int) error {
 	q := &a.questions[i]
 	if a.kept > 0 && a.reached && i > 0 {

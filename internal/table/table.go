@@ -38,8 +38,8 @@ type DynamoDB struct {
 func New(client *dynamodb.Client, name string) *DynamoDB { return &DynamoDB{client, name} }
 
 // Create creates the table as template.yaml describes it, with TTL, and waits
-// until it can be used. If the table exists already, Create changes nothing but
-// TTL: an earlier run may have stopped before it turned TTL on.
+// until it can be used. If the table exists already, Create changes only TTL:
+// an earlier run may have stopped before it turned TTL on.
 func (d *DynamoDB) Create(ctx context.Context) error {
 	_, err := d.client.CreateTable(ctx, &dynamodb.CreateTableInput{
 		TableName:   &d.table,

@@ -39,7 +39,7 @@ type Table struct {
 	Rows  [][]string `json:"rows"`
 }
 
-// A Saved result also says when and how it was found.
+// A Saved result also tells when and how it was found.
 type Saved struct {
 	Result
 

@@ -25,7 +25,7 @@ type Runner struct {
 	flags  map[string][]string // by folder, see quick
 }
 
-// An Outcome is what the tests say about a bug.
+// An Outcome is what the tests show about a bug.
 type Outcome struct {
 	Test string // the first test that failed, with its folder; empty: all tests passed
 	Took time.Duration
@@ -37,7 +37,7 @@ const timeout, longTimeout = 4 * time.Minute, time.Hour
 
 // Run runs the tests in the folders, in this order, until one fails. The sources
 // have the mistake of b; with the zero Bug they are as they are. An error means
-// that the tests say nothing, for example because the sources do not compile.
+// that the tests show nothing, for example because the sources do not compile.
 func (r *Runner) Run(ctx context.Context, b Bug, folders []string) (o Outcome, err error) {
 	began := time.Now()
 	defer func() { o.Took = time.Since(began) }()

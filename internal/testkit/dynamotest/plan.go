@@ -104,7 +104,8 @@ func (a *Attempt) Deliver() error {
 	return a.deliver()
 }
 
-// seal says that the fate of the request is certain. A nil Attempt has no plan.
+// seal notes that the fate of the request is certain. A nil Attempt has no
+// plan.
 func (a *Attempt) seal() {
 	if a != nil {
 		a.once.Do(func() { close(a.sealed) })

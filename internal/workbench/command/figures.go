@@ -42,8 +42,8 @@ func logOf(p policy.Policy) (policy.Policy, bool) {
 }
 
 // slotsOf returns the open slots of the log of p, the oldest first. Figures tell only
-// until when the newest slot is held. So slotsOf takes the newest away, until none is
-// left.
+// until when the newest slot is held. So slotsOf takes the newest slot away, again
+// and again, until no slot is left.
 func slotsOf(p policy.Policy, now int64, s policy.State) (slots []slot) {
 	log, ok := logOf(p)
 	if !ok {

@@ -45,8 +45,9 @@ type Replay struct {
 	Progress func(lines int64) // if set, called every 16,384 lines with the number of lines read so far
 }
 
-// A Subject, such as a room, also counts each request of a replay. A line without its id
-// is not limited by it. Lines have the ids in the order of [traffic.Options.Subjects].
+// A Subject is another one that each request of a replay counts for, such as a room. A
+// line without its id is not limited by it. Lines have the ids in the order of
+// [traffic.Options.Subjects].
 type Subject struct {
 	Name   string
 	Policy policy.Policy // no reservoir

@@ -26,7 +26,7 @@ var projectFiles string
 
 var projectText = template.Must(template.New("").Delims("[[", "]]").Parse(projectFiles))
 
-// An Origin says where a new project gets [Module] from.
+// An Origin tells where a new project gets [Module] from.
 type Origin struct {
 	Version string // such as v0.1.0
 	Replace string // a folder with the module, for a version that is not published; may be empty

@@ -117,8 +117,8 @@ func isContent(line string) bool {
 	return line != "" && line[0] != '#'
 }
 
-// open returns the value if it is a mapping. An alias is one with the key <<. A call of a
-// function of CloudFormation, such as {Ref: X}, is none.
+// open returns the value if it is a mapping. An alias is a mapping with the key <<. A
+// call of a function of CloudFormation, such as {Ref: X}, is not a mapping.
 func (e *entry) open() (m mapping, ok bool) {
 	text, _ := e.plain()
 	switch first := slices.IndexFunc(e.body, isContent); {

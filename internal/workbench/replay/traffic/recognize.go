@@ -163,7 +163,8 @@ func csvExport(names []string, c Columns) (line, time string, ok bool) {
 }
 
 // jsonExport returns the export that has this object as a record, or nil. An object with
-// a user is none, and a line whose message is of no known log is only one in a document.
+// a user is not a record of an export. A line whose message is of no known log is such a
+// record only in a document.
 func (f *file) jsonExport(object []byte) *export {
 	if len(object) == 0 || object[0] != '{' {
 		return nil
