@@ -74,7 +74,7 @@ func TestAnUnreadableItemEndsAfterTwoRequests(t *testing.T) {
 					r.ID = "b"
 				}
 				if verb == 2 && p.Queues() {
-					continue // a release of a place has nothing to read
+					continue // a release of a place reads no attribute
 				}
 				_, err := verbs(l)[verb](t.Context(), r)
 				e, ok := errors.AsType[*StoreError](err)
