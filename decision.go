@@ -66,8 +66,8 @@ type Decision struct {
 	Limits    []Figures `json:"limits"`    // each limit, if there are several
 }
 
-// Figures are those of one of several limits of an activity and its subjects. They are as in
-// [Decision].
+// Figures are one limit's figures, if an activity and its subjects have several limits. They
+// are as in [Decision].
 type Figures struct {
 	Name          string `json:"name,omitzero"` // such as minute, room or room.minute
 	Limit         int64  `json:"limit"`

@@ -15,8 +15,8 @@
 // The types are plain data. [Validate] finds mistakes in them.
 //
 // Three more packages use the page. A Lambda function is one call of package
-// function, the command line of the project is one call of package command, and the
-// app asks the guards by package client or by a client for another language.
+// function. The command line of the project is one call of package command. The app
+// asks the guards by package client, or by a client for another language.
 package guards
 
 import "github.com/cric-talk/guards/internal/policy"
@@ -30,7 +30,7 @@ type Guard struct {
 	// Message is the text for a refused user.
 	Message string
 
-	// BlockedMessage is the text for a user whom an operator has blocked. If it is empty,
+	// BlockedMessage is the text for a user that an operator has blocked. If it is empty,
 	// the text is: You can't do this at the moment.
 	BlockedMessage string
 
@@ -65,9 +65,9 @@ type Activity struct {
 	// Label is the limit in words for users, such as 12-hour pins. It may be empty.
 	Label string
 
-	// Group names the item in which the activity counts with others, of any guard. The limits
-	// of a group have names, and those with the same name share a count. An activity without
-	// a group counts alone.
+	// Group names an item that holds the counts of this activity and others, of any guard.
+	// The limits of a group have names, and those with the same name share a count. An
+	// activity without a group counts alone.
 	Group string
 
 	// Hold keeps a check's receipt for 15 minutes or more, and not only for 20 s. The limit
@@ -90,7 +90,7 @@ type Subject struct {
 	// Name has 1 to 8 letters, each a to z, such as room.
 	Name string
 
-	// Limit is that of the subject, of any kind but a reservoir.
+	// Limit is the subject's limit, of any kind except a reservoir.
 	Limit Limit
 
 	// Tiers holds limits of certain plans of the user, not of the subject.
@@ -117,7 +117,8 @@ type Tiers map[string]Limit
 //	1000/month in Europe/Berlin    from midnight to midnight of a time zone; also day and week
 //	writes: 100/1h                 a limit of an activity that has a Group
 //
-// The empty Limit is none. [Validate] tells whether a text is a limit.
+// The empty Limit means that there is no limit. [Validate] tells whether a text
+// is a limit.
 type Limit string
 
 // String returns the canonical text, such as 10/1m for 10/60s. A wrong text is returned as

@@ -35,9 +35,9 @@ type Request struct {
 	// {"room": "r42"}, each like a UserID. The app must have checked that the user is there.
 	Subjects map[string]string `json:"subjects,omitempty"`
 
-	// RequestID identifies a check, which is counted once for this id: 1 to 64 characters
-	// like those of a UserID. If it is empty, the guard makes one. A release and a renewal
-	// need the one in the check's answer.
+	// RequestID identifies a check, which is counted once for this id: 1 to 64 characters,
+	// the same characters as in a UserID. If it is empty, the guard makes one. A release
+	// and a renewal need the one in the check's answer.
 	RequestID string `json:"requestId,omitzero"`
 
 	// At is the receipt for a release or a renewal, in Unix milliseconds: the At in the

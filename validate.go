@@ -19,12 +19,12 @@ const (
 	minMemory      = 128 // MB
 	maxMemory      = 10240
 
-	// minQueueWindow is the shortest window in which a job from a queue is on time. SQS
-	// delays a message by whole seconds, so a job comes up to a second after its place begins.
+	// minQueueWindow is the shortest window that a job from a queue is in time for. SQS delays
+	// a message by whole seconds, so a job comes up to a second after its place begins.
 	minQueueWindow = 2 * time.Second
 
-	// letters are those of names; a tier's name, which stands in Go, in JSON and in a table
-	// of Markdown, has more.
+	// letters are the letters of names. A tier's name, which stands in Go, in JSON and in a
+	// table of Markdown, has more.
 	letters     = "abcdefghijklmnopqrstuvwxyz"
 	tierLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ" + letters + "0123456789_-"
 )
@@ -126,8 +126,8 @@ func (v *validation) queue(g Guard) {
 	}
 }
 
-// unique checks that no activity before a has its name, and that none at all has that of
-// one of its subjects.
+// unique checks that no activity before a has its name, and that no activity at all has
+// the name of one of its subjects.
 func (v *validation) unique(others []Guard, before []Activity, a Activity) {
 	if slices.ContainsFunc(before, func(b Activity) bool { return b.Name == a.Name }) {
 		v.wrong("listed twice")

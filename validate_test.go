@@ -87,7 +87,7 @@ func TestAListIsValidAsAWhole(t *testing.T) {
 	}
 }
 
-// Each sentence says what to change.
+// Each sentence tells what to change.
 func TestWhatASubjectCannotBe(t *testing.T) {
 	const minute = "10/1m"
 	room := func(limit Limit) Subject { return Subject{Name: "room", Limit: limit} }
@@ -159,7 +159,8 @@ func content(name string, activities ...[2]string) Guard {
 	return g
 }
 
-// Each sentence says what to change. If two activities are at odds, it names both.
+// Each sentence tells what to change. If two activities are at odds, it names
+// both.
 func TestWhatAGroupCannotBe(t *testing.T) {
 	posts := content("posts-guard", [2]string{"create_post", "posts: 10/1m, writes: 100/1h cost 5"})
 	with := func(a Activity) []Guard {

@@ -61,7 +61,7 @@ func (d *Decision) receipt(n int64) Request {
 // id returns what tells the decision from others of its client.
 func (d *Decision) id() [3]string { return [3]string{d.asked(), d.UserID, d.RequestID} }
 
-// asked returns the name by which a call asks the decision's guard again.
+// asked returns the name that a call uses to ask the decision's guard again.
 func (d *Decision) asked() string {
 	if d.Guard == "" {
 		return d.Activity

@@ -42,7 +42,7 @@
 // counted the action even so. Call [Guards.Ready] when the app starts, to find mistakes
 // before the first user does.
 //
-// [Guards.Slot] lets only a few run at once, for an activity whose limit is a log, and
+// [Guards.Slot] lets only a few run at once, for an activity whose limit is a log.
 // [Guards.Settle] gives back what a check reserved and the app did not use.
 //
 // The client sends each check with a request id. If an answer gets lost, it

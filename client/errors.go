@@ -23,9 +23,9 @@ type Error struct {
 	Decision *Decision // of ErrLimited; otherwise nil
 	Cause    error     // the SDK's error, for debugging; may be nil. Of ErrLimited in an outage: the ErrOutage
 
-	// repeatable is set for an outage in which the guard perhaps never got the
-	// request. It is not set for the guard's own Unavailable, because the guard
-	// has made all its attempts already.
+	// repeatable is set for an outage if the guard perhaps never got the request.
+	// It is not set for the guard's own Unavailable, because the guard has made
+	// all its attempts already.
 	repeatable bool
 
 	// answered is set for the guard's own Unavailable. The guard works, and it
@@ -64,7 +64,7 @@ func (t target) outage(why string, cause error) *Error {
 	return &Error{Kind: ErrOutage, Guard: t.function, Message: t.function + " did not answer: " + why, Cause: cause}
 }
 
-// broken returns an ErrOutage after which the call may be repeated.
+// broken returns an ErrOutage that allows the call to be repeated.
 func (t target) broken(why string, cause error) *Error {
 	e := t.outage(why, cause)
 	e.repeatable = true
@@ -86,8 +86,7 @@ func (t target) limited(d Decision) *Error {
 // isOutage reports whether err is an outage.
 func isOutage(err error) bool { return errors.Is(err, ErrOutage) }
 
-// isSilence reports whether err is an outage in which the guard did not answer
-// at all.
+// isSilence reports whether err is an outage without any answer of the guard.
 func isSilence(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && isOutage(e) && !e.answered

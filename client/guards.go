@@ -76,8 +76,8 @@ func (g *Guards) region() string {
 // Check counts the actions of a request and decides whether the user may go on.
 // In an outage, Options.OnOutage decides. Activity is a name such as
 // "create_post", or "GUARD/ACTIVITY" for one that is not in Options.Activities.
-// The error is an ErrConfiguration, an ErrValidation, an ErrAnswer or that of
-// ctx. The guard may have counted a check even if ctx ended it.
+// The error is an ErrConfiguration, an ErrValidation, an ErrAnswer or the error
+// of ctx. The guard may have counted a check even if ctx ended it.
 func (g *Guards) Check(ctx context.Context, activity string, r Request) (Decision, error) {
 	c, err := g.ask(guards.Check, activity, r)
 	if err != nil {
@@ -206,7 +206,7 @@ func (g *Guards) Guarded(ctx context.Context, activity string, r Request, save f
 // decides one of the activities, to find mistakes when the app starts. An activity
 // that needs subjects has to be in the list; theirs is "ready", too. Without
 // names, it asks every guard of Options.Activities. If there is no list either, the
-// error is an ErrConfiguration. The other errors are those of Status, joined.
+// error is an ErrConfiguration. Otherwise, the error joins the errors of Status.
 func (g *Guards) Ready(ctx context.Context, names ...string) error {
 	if len(names) == 0 {
 		for _, a := range g.options.Activities {

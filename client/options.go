@@ -21,7 +21,7 @@ type Options struct {
 
 	// Local decides in this process, as a limiter of package limiter does. Then no function
 	// is asked, and no region or credentials are needed for one. It goes with Activities and
-	// Warn alone; without Activities, the list is that of its guards. What happens in an
+	// Warn alone; without Activities, the list is its guards' list. What happens in an
 	// outage is the limiter's setting.
 	Local Local
 

@@ -18,8 +18,8 @@ import (
 	"github.com/cric-talk/guards/internal/testkit"
 )
 
-// A pool is a Lambda to which an app has only so many connections. Its guard lets
-// ten requests through, and a repeat of one of them.
+// A pool is a Lambda for an app that has only so many connections to it. Its
+// guard lets ten requests through, and a repeat of one of them.
 type pool struct {
 	connections int // 0: as many as there are requests
 	takes       time.Duration

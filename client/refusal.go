@@ -154,7 +154,7 @@ func isTLS(err error) bool {
 }
 
 // connections lists the errors of the system for a connection that could not be made or
-// broke. The numbers are those of Windows.
+// broke. The numbers are Windows error codes.
 var connections = []syscall.Errno{
 	syscall.EADDRNOTAVAIL, syscall.ECONNABORTED, syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EHOSTDOWN, syscall.EHOSTUNREACH,
 	syscall.EMFILE, syscall.ENETDOWN, syscall.ENETUNREACH, syscall.ENFILE, syscall.ENOBUFS, syscall.EPIPE, syscall.ETIMEDOUT,

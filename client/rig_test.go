@@ -94,7 +94,7 @@ func open(t *testing.T, o client.Options) *client.Guards {
 }
 
 // A local is a client of a guard in this process. Each request first calls before,
-// which can wait, and can return an error in place of the answer. The guard decides even
+// which can wait, and can return an error instead of the answer. The guard decides even
 // so if the error is errLate.
 type local struct {
 	*client.Guards

@@ -19,8 +19,8 @@ const mostBytes = 64 << 10
 // outage afterwards.
 var spoken sync.Map
 
-// A sender sends requests by an HTTP client. It follows no redirect, because another
-// address must not get the user's id, and nobody knows what answers there.
+// A sender sends requests by an HTTP client. It follows no redirect: another address
+// must not get the user's id, and could be any server.
 type sender struct {
 	client  lambda.HTTPClient
 	reached *atomic.Bool // becomes true with the first response

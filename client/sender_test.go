@@ -301,8 +301,9 @@ func TestTheCallersOwnEndIsNoOutage(t *testing.T) {
 	})
 }
 
-// A backend in a VPC without a way to Lambda looks like an outage of all guards. The
-// warning of a client that nothing has ever answered says so. The decision does not.
+// A backend in a VPC without a way to Lambda looks like an outage of all guards. If
+// nothing has ever answered the client, its warning mentions that. The decision does
+// not.
 func TestAWarningSaysThatNothingHasEverAnswered(t *testing.T) {
 	const gone, hint = "http://127.0.0.1:1", "Lambda has not answered this client since it started: check the network. In a VPC, "
 	var silent atomic.Bool

@@ -92,8 +92,8 @@ func (s *Slot) isLost() bool {
 	return s.lost
 }
 
-// Release frees the slot. If that fails, Release tries once more, also if ctx has
-// ended. A second failure goes to Options.Warn. Further calls do nothing.
+// Release frees the slot. If that fails, Release tries once more, even if ctx has
+// ended. A second failure goes to Options.Warn. Further calls have no effect.
 func (s *Slot) Release(ctx context.Context) {
 	r, held := s.stop()
 	s.end(context.Canceled)
@@ -192,9 +192,9 @@ func (s *Slot) lose() {
 
 // Settle gives back what a check granted and the app did not use, with one release.
 // For example, an app reserves 4,000 tokens with a Count of 4,000, and settles for the
-// 1,400 that it used. Settle does nothing if nothing is left or if the decision has no
-// receipt. The guard gives back the actions of a check once, so a second Settle
-// changes nothing, and after an ErrOutage it can be tried again. A negative number is an
+// 1,400 that it used. Settle sends no request if nothing is left or if the decision has no
+// receipt. The guard gives back the actions of a check once, so a second Settle changes
+// nothing, and after an ErrOutage it can be tried again. A negative number is an
 // ErrValidation. So is the decision of an open Slot: it would be lost, because it can only
 // be released as a whole.
 func (g *Guards) Settle(ctx context.Context, d Decision, used int64) error {

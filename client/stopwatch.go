@@ -27,7 +27,7 @@ var (
 )
 
 // A stopwatch ends a context after the time that a guard has for an answer. It
-// leaves out the time in which the client could not have seen one:
+// leaves out the time when the client could not have seen one:
 //
 //   - while the request waits for a connection of the app's own pool
 //   - while the process did not run, for example because the machine is busy
@@ -172,7 +172,8 @@ func (w *stopwatch) trace(ctx context.Context) context.Context {
 }
 
 // hasQueue reports whether requests of an HTTP client can wait for a connection.
-// Those of the SDK's default wait only if all its 2,048 connections are busy.
+// The SDK's default client makes them wait only if all its 2,048 connections are
+// busy.
 func hasQueue(client lambda.HTTPClient) bool {
 	if own, ok := client.(*awshttp.BuildableClient); ok {
 		return own.GetTransport().MaxConnsPerHost > 0

@@ -40,8 +40,8 @@ import (
 )
 
 // Options configure a Limiter. A zero field has the value of a variable, or else the default
-// of a guard's function. The variables are those of a function with GUARDS_ before the name,
-// such as GUARDS_MODE, because the plain names belong to the app.
+// of a guard's function. The variables are a function's variables with GUARDS_ before the
+// name, such as GUARDS_MODE, because the plain names belong to the app.
 type Options struct {
 	Table  string      // the table in DynamoDB; GUARDS_TABLE_NAME, or else rateLimit
 	Config *aws.Config // nil: the SDK's own configuration of this process
@@ -171,8 +171,8 @@ func (o *Options) settings() (wiring.Settings, error) {
 func (l *Limiter) Guards() []guards.Guard { return slices.Clone(l.page) }
 
 // Window returns how long an action of an activity counts at most. It is 0 for an activity that
-// is unknown, unlimited, or has several limits or subjects, and for windows that differ in
-// length: months, and days and weeks of a time zone.
+// is unknown, unlimited, or has several limits or subjects. It is also 0 for windows that
+// differ in length: months, and days and weeks of a time zone.
 func (l *Limiter) Window(activity string) time.Duration {
 	if h, ok := l.handlers[activity]; ok {
 		a, _ := h.Guard.Activity(activity)
@@ -183,8 +183,8 @@ func (l *Limiter) Window(activity string) time.Duration {
 
 // Decide answers a request as the function of the activity's guard does. A refusal is a
 // decision. The error is a [guards.ErrValidation] if the request is wrong, and then nothing was
-// counted; or a [guards.ErrUnavailable] if the table did not answer and nothing else decided:
-// with OnOutage deny, and for a release, a renewal and a reset.
+// counted. It is a [guards.ErrUnavailable] if the table did not answer and nothing else
+// decided: with OnOutage deny, and for a release, a renewal and a reset.
 func (l *Limiter) Decide(ctx context.Context, r guards.Request) (guards.Decision, error) {
 	h, ok := l.handlers[r.Activity]
 	switch {

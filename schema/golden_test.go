@@ -231,7 +231,7 @@ func (g *golden) Blocks(context.Context, bool) (live.Stored, error) {
 	return live.Blocks{All: g.Blocked}.Stored(1)
 }
 
-// limits returns the guard, with the file's limit in place of its first one, and
+// limits returns the guard, with the file's limit instead of its first one, and
 // without activities that the file does not list, if it lists any.
 func (g *golden) limits(t *testing.T) limits.Guard {
 	t.Helper()

@@ -17,9 +17,9 @@ import (
 )
 
 // setHeaders adds the fields of draft-ietf-httpapi-ratelimit-headers, as the
-// guard's own HTTP form does. The window is not in an answer, so RateLimit-Policy
-// is added only for the ordinary limit of an activity in the client's list, if it is
-// the only limit of the request: a subject's window can be another one. A live
+// guard's own HTTP form does. The window is not in an answer, and a subject's window
+// can be another one. So RateLimit-Policy is added only for the ordinary limit of an
+// activity in the client's list, if it is the only limit of the request. A live
 // limit, or a tier that was granted to the user, can have another window.
 func (m Middleware) setHeaders(h http.Header, r client.Request, d client.Decision) {
 	if d.Limit == 0 {

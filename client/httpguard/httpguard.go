@@ -37,17 +37,17 @@ type Middleware struct {
 	Skip func(*http.Request) bool
 
 	// Subjects returns the ids of the others in whose limits the activity counts,
-	// such as {"room": "r42"}. It must check that the user is in that room. Nil means
-	// those of Request.
+	// such as {"room": "r42"}. It must check that the user is in that room. If it is
+	// nil, Request's subjects are used.
 	Subjects func(*http.Request) map[string]string
 
 	// Request returns further fields of the check, such as the tier. UserID is
 	// set by User, and Subjects by Subjects. Nil means none.
 	Request func(*http.Request) client.Request
 
-	// Refused answers a refused request in place of 429, or 503 in an outage.
-	// The RateLimit headers are set already. If it writes nothing, the default
-	// answer is sent.
+	// Refused answers a refused request instead of 429, or 503 in an outage. The
+	// RateLimit headers are set already. If it writes nothing, the default answer
+	// is sent.
 	Refused func(http.ResponseWriter, *http.Request, client.Decision)
 
 	// Failed answers if the guard could not be asked because of a mistake, such
@@ -88,7 +88,7 @@ func (m Middleware) Handler(next http.Handler) http.Handler {
 // key is the context key of a decision.
 type key struct{}
 
-// DecisionFrom returns the decision by which a request got through. It returns
+// DecisionFrom returns the decision that let a request through. It returns
 // false if the guard was not asked.
 func DecisionFrom(ctx context.Context) (client.Decision, bool) {
 	d, ok := ctx.Value(key{}).(client.Decision)

@@ -31,8 +31,8 @@ func (b *bench) decide(r guard.Request) guard.Answer {
 	return a
 }
 
-// The document's table of answers tells where a job is. This window and those of
-// the next 15 minutes have 910 places.
+// The document's table of answers tells where a job is. This window and the
+// windows of the next 15 minutes have 910 places.
 func TestOnlyAJobWithAPlaceIsOnTheQueue(t *testing.T) {
 	down := &ratelimit.StoreError{Failure: ratelimit.Misconfigured, What: "down", Err: errors.New("connection refused")}
 	for name, away := range map[string]error{"with the table": nil, "without the table": down} {

@@ -20,9 +20,9 @@ import (
 	"github.com/cric-talk/guards/internal/testkit/sqstest"
 )
 
-// No window has more jobs than places, and no job is lost, although apps repeat their
-// checks and SQS delivers each message up to four times, early, late and out of order.
-// Two instances decide, whose clocks are a second apart.
+// No window has more jobs than places, and no job is lost. Meanwhile, apps repeat
+// their checks, and SQS delivers each message up to four times, early, late and out of
+// order. Two instances decide, whose clocks are a second apart.
 func TestNoWindowHasMoreJobsThanPlaces(t *testing.T) {
 	for kind, tt := range map[string]struct {
 		jobs int

@@ -1,8 +1,9 @@
 // Package delayed is the Lambda function that passes jobs on when their time comes.
 //
-// A guard with a reservoir gives a place to a job that has to wait: the time
-// from which the job may run. The guard puts the job on the delayed queue. This
-// function takes the job from there, asks the guard again, and passes it on:
+// A guard with a reservoir gives a place to a job that has to wait. The place
+// is the earliest time when the job may run. The guard puts the job on the
+// delayed queue. This function takes the job from there, asks the guard again,
+// and passes it on:
 //
 //	the job is  it goes to
 //	on time     the ready queue, where the application takes it

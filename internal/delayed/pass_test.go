@@ -75,7 +75,7 @@ func TestWhereAJobGoes(t *testing.T) {
 	}
 }
 
-// A round is a visit after which the job is on the delayed queue again. The metric Refused
+// A round is a visit that ends with the job on the delayed queue again. The metric Refused
 // counts rounds. No number of rounds is too many.
 func TestRoundsAreCounted(t *testing.T) {
 	b := newBench(t)

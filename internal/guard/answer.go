@@ -37,7 +37,8 @@ func (a *Answer) blocked() bool { return a.Decision != nil && a.Decision.Reason 
 // "unavailable" if memory gave the place in an outage.
 func (a *Answer) delayed() bool { return !a.Allowed && a.Decision != nil && a.Decision.ReadyAt != 0 }
 
-// Public returns the answer in the words that apps read. Its JSON is that of AppendJSON.
+// Public returns the answer in the words that apps read. Its JSON is the same as
+// AppendJSON's.
 func (a *Answer) Public() guards.Decision {
 	p := guards.Decision{
 		Allowed: a.Allowed, Reason: a.Reason, UserID: a.UserID, Activity: a.Activity, Op: a.Op,
@@ -160,8 +161,8 @@ func (o *object) reading(r policy.Reading) {
 	o.int("resetAt", r.ResetAt)
 }
 
-// An object is a JSON object in progress. Its members keep the order in which
-// they are added, and no reflection is needed to write them.
+// An object is a JSON object in progress. Its members keep the order of their
+// additions, and no reflection is needed to write them.
 type object struct{ b []byte }
 
 // newObject begins an object. Most have 100 to 250 bytes.

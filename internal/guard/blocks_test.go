@@ -162,8 +162,9 @@ func TestABlockThatIsLiftedIsNoticed(t *testing.T) {
 	})
 }
 
-// A block that ends within a millisecond has an end that an answer can name: who comes back
-// then is not blocked any more. Its wait is never 0, also if the clock has gone on.
+// A block that ends within a millisecond has an end that an answer can name: a user that
+// comes back then is not blocked any more. Its wait is never 0, even if the clock has gone
+// on.
 func TestABlockEndsAtTheTimeInItsAnswer(t *testing.T) {
 	withLiveLimits(t, func(_ *testing.T, b *bench, s *settings) {
 		s.setBlocks(b, block("", time.Hour+300*time.Microsecond))

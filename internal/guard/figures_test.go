@@ -76,7 +76,7 @@ func TestARefusalFromMemoryDisplaysNoOtherLimit(t *testing.T) {
 }
 
 // Three limits refuse, and the room's last longest. A status and a check in shadow mode
-// have its figures. An enforced check has those of the part that refused first.
+// have its figures. An enforced check has the figures of the part that refused first.
 func TestWhichLimitRefuses(t *testing.T) {
 	three := limits.Guard{Name: "g", Message: "m", Activities: []limits.Activity{
 		{Name: "act", Limit: policy.Must("a: 5/1m, b: 5/10m"), Subjects: []limits.Subject{

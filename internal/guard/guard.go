@@ -204,7 +204,7 @@ func (h *Handler) refresh(ctx context.Context, withoutTable bool) (wait func()) 
 		return h.Live.Refresh(ctx, 0)
 	}
 	ctx, release := retry.Before(ctx, retry.Margin)
-	longest := min(time.Second, cmp.Or(h.Limiter.Timeout, time.Second)) // a Timeout of 0 is none
+	longest := min(time.Second, cmp.Or(h.Limiter.Timeout, time.Second)) // 0: there is no Timeout
 	read := h.Live.Refresh(ctx, longest)
 	return func() {
 		read()

@@ -163,8 +163,9 @@ func TestAReadyAtThatTheTextDoesNotGiveIsALateJob(t *testing.T) {
 }
 
 // 180 jobs wait in the app's own scheduler when a deploy makes the window six times as long.
-// A time at which no window of the new text starts is a late job's: it takes a new place.
-// Each job runs, and no window has more than ten of the places that the new text gives.
+// If no window of the new text starts at a job's time, the job is late: it takes a new
+// place. Each job runs, and no window has more than ten of the places that the new text
+// gives.
 func TestJobsPresentTheirPlacesAfterADeployOfALongerWindow(t *testing.T) {
 	type job struct {
 		name    string
@@ -225,8 +226,8 @@ func TestJobsPresentTheirPlacesAfterADeployOfALongerWindow(t *testing.T) {
 	}
 }
 
-// If the text gives no places any more, a check with a place is one as any other: it is
-// counted once under its own id, and can be given back.
+// If the text gives no places any more, a check with a place is like any other check.
+// It is counted once under its own id, and can be given back.
 func TestAPlaceOfALimitWithoutPlacesIsIgnored(t *testing.T) {
 	b := newBench(t)
 	const event = `{"activity": "create_post", "requestId": "r1", "readyAt": 1700000050000}`
@@ -248,7 +249,7 @@ func TestAPlaceOfALimitWithoutPlacesIsIgnored(t *testing.T) {
 	}
 }
 
-// A job may have 32 KiB. Its message has the id of the answer, also if the guard
+// A job may have 32 KiB. Its message has the id of the answer, even if the guard
 // made the id.
 func TestALongJobIsPutOnTheQueueUnderTheIDOfTheAnswer(t *testing.T) {
 	b, q := newJobsBench(t)

@@ -176,8 +176,8 @@ func TestALowerLimitThatIsTriedRefusesNoCount(t *testing.T) {
 }
 
 // Lambda freezes an instance after it answers. So a request that asks the table
-// for nothing else waits for the live limits: if all requests of an instance are
-// such ones, its limits are never older than 30 s at the next decision.
+// for nothing else waits for the live limits. If an instance gets only such
+// requests, its limits are never older than 30 s at the next decision.
 func TestAnExemptRequestWaitsForTheLiveLimits(t *testing.T) {
 	const slow = 300 * time.Millisecond // the table
 	off := live.Settings{Activities: map[string]live.Override{"create_post": {Mode: "off"}}}

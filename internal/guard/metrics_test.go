@@ -161,8 +161,8 @@ func TestALineOfMetricsHas250To550Bytes(t *testing.T) {
 	}
 }
 
-// NearLimit counts the allowed checks after which at least 80 % of the limit is
-// used: never fewer, also where 80 % is not a whole number.
+// NearLimit counts an allowed check if at least 80 % of the limit is used after
+// it. If 80 % is not a whole number, it is not rounded down.
 func TestNearLimitIsAtLeast80Percent(t *testing.T) {
 	for limit := int64(1); limit <= 25; limit++ {
 		for used := int64(1); used <= limit; used++ {

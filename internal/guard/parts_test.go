@@ -24,8 +24,8 @@ func of(user, room, tenant string) limits.Guard {
 
 const both = `"activity":"act","subjects":{"room":"r","tenant":"t"}`
 
-// HeldUntil is when the first of the logs stops to count, whoever has it: from then on, the
-// action is no longer limited by all of them.
+// HeldUntil is when the first of the logs stops to count the action, no matter whose log it
+// is. From then on, not all of them limit the action any longer.
 func TestHeldUntilIsThatOfTheShortestLog(t *testing.T) {
 	for _, guard := range []limits.Guard{
 		of("log 9/10m", "log 9/1h", "log 9/2h"), of("log 9/1h", "log 9/10m", "log 9/2h"), of("log 9/2h", "log 9/1h", "log 9/10m"),
@@ -42,7 +42,7 @@ func TestHeldUntilIsThatOfTheShortestLog(t *testing.T) {
 	}
 }
 
-// A reset clears the user alone, and also if it names the subjects of the check.
+// A reset clears the user alone, even if it names the subjects of the check.
 func TestAResetLeavesSubjectsAlone(t *testing.T) {
 	for _, event := range []string{both, `"activity":"act"`, `"activity":"act","subjects":{"tenant":"t"}`} {
 		b := newBench(t)

@@ -230,7 +230,7 @@ func crossed(d *ratelimit.Decision, percent int64) (limits int) {
 }
 
 // refusing returns whose limits refuse a check that has subjects, or would refuse it in
-// shadow mode: the names of subjects, and that of the activity for the user. Metrics of
+// shadow mode: the names of subjects, and the activity's name for the user. Metrics of
 // the guard have no such names.
 func (h *Handler) refusing(a Answer) (names []string) {
 	if h.MeasureGuard || len(a.Subjects) == 0 || a.Decision == nil || a.Op != Check || !a.short() {

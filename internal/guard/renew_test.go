@@ -20,7 +20,7 @@ var exports = limits.Guard{Name: "g", Message: "m", Activities: []limits.Activit
 	{Name: "free", Unlimited: true},
 }}
 
-// slot is the answer about an export by which used of three slots are taken.
+// slot is the answer about an export if used of its three slots are taken.
 func slot(allowed bool, reason string, used int, more fields) fields {
 	f := fields{"activity": "export", "allowed": allowed, "reason": reason, "limit": 3, "activityCount": used, "remaining": 3 - used, "waitTime": 0}
 	maps.Copy(f, more)
@@ -33,7 +33,7 @@ const (
 )
 
 // A slot is renewed, expires and can't be renewed any more. That is no refusal: it is
-// an answer without a message, also if refusals are errors, and no line of the log.
+// an answer without a message, even if refusals are errors, and no line of the log.
 func TestASlotIsRenewedUntilItExpires(t *testing.T) {
 	b := newBench(t)
 	b.Guard, b.RefusalIsError = exports, true
@@ -91,7 +91,7 @@ func TestWhichAnswersHaveHeldUntil(t *testing.T) {
 	}
 }
 
-// What a renewal needs, and what it must not have. Nothing is asked of the table.
+// What a renewal needs, and what it must not have. The table gets no request.
 func TestARenewalThatIsInvalid(t *testing.T) {
 	for event, want := range map[string]struct{ field, has string }{
 		`{"activity": "export", "op": "renew", "requestId": "r1"}`:                                {"at", "at is missing, want the one in the check's answer"},
@@ -139,8 +139,8 @@ func TestAStrangersReceiptRenewsNothing(t *testing.T) {
 	}
 }
 
-// In an outage nobody knows whether a slot counts, so the guard does not say. The
-// slot lives on, and shadow mode makes no difference.
+// In an outage, the guard can't know whether a slot counts, so it does not claim
+// either. The slot lives on, and shadow mode makes no difference.
 func TestARenewalFailsDuringAnOutage(t *testing.T) {
 	for _, deny := range []bool{false, true} {
 		for _, mode := range []Mode{Enforce, Shadow} {
@@ -160,7 +160,7 @@ func TestARenewalFailsDuringAnOutage(t *testing.T) {
 	}
 }
 
-// In shadow mode nobody is stopped, and a slot that is there is renewed.
+// Shadow mode stops nobody, and renews a slot that exists.
 func TestShadowModeLosesNoSlot(t *testing.T) {
 	b := newBench(t)
 	b.Guard, b.Mode = exports, Shadow

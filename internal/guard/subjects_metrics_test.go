@@ -87,7 +87,7 @@ func TestTheMetricsNameTheSubjectThatRefuses(t *testing.T) {
 	}
 }
 
-// A live limit below the count of a check refuses it for ever. In shadow mode, that counts.
+// A live limit below the count of a check refuses it forever. In shadow mode, that counts.
 func TestTheMetricsNameALimitThatWaitingDoesNotHelp(t *testing.T) {
 	b, s := newBench(t), &settings{}
 	b.Guard = rooms

@@ -15,9 +15,9 @@ import (
 	. "github.com/cric-talk/guards/internal/input"
 )
 
-// For any bytes, Decode either refuses them with a ValidationError, or they are
-// one JSON object with known names, each of them once, and Decode reads the same
-// values as encoding/json does.
+// Decode refuses any bytes with a ValidationError, unless they are one JSON
+// object with known names, each of them once. Then it reads the same values as
+// encoding/json does.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{
 		``, `{}`, `[]`, `null`, `{"id": "u\u0031", "text": "\n", "count": 9223372036854775807, "flag": true, "list": ["a", ""]}`,

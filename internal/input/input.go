@@ -196,7 +196,7 @@ func Texts(to *[]string, field string, v strictjson.Value) error {
 }
 
 // TextsByName reads an object whose values are strings, and which can be empty. Its error
-// says what is wanted, and never shows the value.
+// tells what is wanted, and never shows the value.
 func TextsByName(to *map[string]string, field string, v strictjson.Value, want string) error {
 	if err := strictjson.Unmarshal(v, to); err != nil || *to == nil {
 		return Invalid(field, "something else", want)

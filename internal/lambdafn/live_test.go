@@ -69,7 +69,7 @@ func TestLiveLimitsOnTheRealBinary(t *testing.T) {
 
 const notFollowed = `"level":"WARN","message":"live limits not followed"`
 
-// Log lines have the attributes of aws-lambda-go and those of Powertools.
+// Log lines have the attributes of aws-lambda-go and of Powertools.
 func TestLogNames(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -13,7 +13,7 @@ import (
 
 const canary = "canary-user-4711"
 
-// A rig is a table behind a proxy, on which the deployed binaries run.
+// A rig runs the deployed binaries with a table behind a proxy.
 type rig struct {
 	proxy *dynamotest.Proxy
 	table string

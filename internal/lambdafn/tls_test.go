@@ -16,8 +16,8 @@ import (
 	"github.com/cric-talk/guards/internal/testkit"
 )
 
-// On AWS, DynamoDB is asked over TLS. A guard does so with HTTP/1.1, also if the
-// server offers HTTP/2, and only if it can check who the server is.
+// On AWS, DynamoDB is asked over TLS. A guard uses HTTP/1.1, even if the server
+// offers HTTP/2. It sends a request only if it can verify the server's identity.
 func TestADecisionOverTLS(t *testing.T) {
 	t.Parallel()
 	testkit.Retry(t, func(t testing.TB) { // a handshake must end before the attempt does

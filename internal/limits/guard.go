@@ -19,7 +19,7 @@ func (all Guards) Named(name string) (Guard, bool) {
 	return first(all, func(g Guard) bool { return g.Name == name })
 }
 
-// first returns the first element of a list for which is returns true.
+// first returns the first element of a list that makes is return true.
 func first[T any](list []T, is func(T) bool) (found T, ok bool) {
 	i := slices.IndexFunc(list, is)
 	if i < 0 {
@@ -114,8 +114,8 @@ func (a Activity) Window() time.Duration {
 	return a.Limit.Quota().Window
 }
 
-// Link returns the guards of a page with their limits, those of each group beside one
-// another. The error is that of [guards.Validate].
+// Link returns the guards of a page with their limits. The limits of each group lie
+// beside one another. The error is the same as [guards.Validate]'s.
 func Link(page []guards.Guard) (Guards, error) {
 	if err := guards.Validate(page); err != nil {
 		return nil, err

@@ -41,7 +41,7 @@ func (a Activity) Part(subject string) Subject {
 	return part
 }
 
-// With returns a with s in place of its part of that name.
+// With returns a with s instead of its part of that name.
 func (a Activity) With(s Subject) Activity {
 	if s.Name == "" {
 		a.Limit, a.Tiers = s.Limit, s.Tiers
@@ -56,7 +56,7 @@ func (a Activity) With(s Subject) Activity {
 	return a
 }
 
-// limits returns the ordinary limit and those of the tiers.
+// limits returns the ordinary limit and the tiers' limits.
 func (s Subject) limits() []policy.Policy {
 	return append(slices.Collect(maps.Values(s.Tiers)), s.Limit)
 }
@@ -83,7 +83,7 @@ func SubjectOf(key string) (name, id string, ok bool) {
 	return name, id, ok && spaced
 }
 
-// SubjectName returns the name of the subject with this key; empty: it is that of a user.
+// SubjectName returns the name of the subject with this key; empty: it is a user's key.
 func SubjectName(key string) string {
 	name, _, ok := SubjectOf(key)
 	if !ok {

@@ -19,8 +19,8 @@ func TestSubjectOf(t *testing.T) {
 	}
 }
 
-// In a group, the limits of each subject lie beside one another, and not beside those of
-// users.
+// In a group, the limits of each subject lie beside one another, and not beside users'
+// limits.
 func TestLinkOfSubjects(t *testing.T) {
 	const now = 1_700_000_000_000
 	of := func(name string, limit, rooms, pro guards.Limit) guards.Activity {

@@ -37,7 +37,7 @@ type Blocks struct {
 	Problems []string
 }
 
-// blockDocument is the form in which Blocks are stored.
+// blockDocument is the form of stored Blocks.
 type blockDocument struct {
 	Blocks []strictjson.Value `json:"blocks"`
 }

@@ -24,8 +24,8 @@ type Damaged struct {
 	Grants     []strictjson.Value
 	Ends       map[string]strictjson.Value // by name, see [Ends]
 
-	// Problems tells what is wrong with each, and with a text beside the document of which
-	// nothing can be read. It can contain user ids, so it is not for a log.
+	// Problems tells what is wrong with each, and with a text beside the document if
+	// nothing of it can be read. It can contain user ids, so it is not for a log.
 	Problems []string
 }
 
@@ -39,7 +39,7 @@ func (d *Damaged) add(where string, err error) {
 
 // Parse reads a document that the code may be unable to apply. It leaves entries that can't
 // be read in Damaged. Its error has the type *DocumentError: the document itself is damaged,
-// and the settings are those of its entries that can still be found.
+// and the settings come from its entries that can still be found.
 func Parse(document []byte) (s Settings, err error) {
 	var e entries
 	if err = e.read(document); err != nil {
@@ -99,7 +99,7 @@ func (e *entries) read(document []byte) error {
 	return e.end(d, err)
 }
 
-// end returns what is wrong with a document after which d is.
+// end returns what is wrong with a document when d is at its end.
 func (e *entries) end(d *strictjson.Decoder, err error) error {
 	if err != nil {
 		return err
@@ -166,7 +166,7 @@ func set[V any](m map[string]V, name string, v V) map[string]V {
 	return m
 }
 
-// Document returns the settings as JSON, the form in which they are stored.
+// Document returns the settings as JSON, in their stored form.
 func (s Settings) Document() ([]byte, error) {
 	members, overrides := map[string]any{}, map[string]any{}
 	for name, o := range s.Activities {

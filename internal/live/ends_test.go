@@ -42,7 +42,7 @@ func TestOverridesEndByThemselves(t *testing.T) {
 		want  string
 	}{
 		{0, "20/1m 50/1m shadow log 5/12h"},
-		{time.Hour - 1, "20/1m 50/1m shadow log 5/12h"}, // the end of premium is that of another limit
+		{time.Hour - 1, "20/1m 50/1m shadow log 5/12h"}, // the end of premium belongs to another limit
 		{time.Hour, "10/1m 50/1m shadow log 5/12h"},
 		{2*time.Hour - 1, "10/1m 50/1m shadow log 5/12h"},
 		{2 * time.Hour, "10/1m 50/1m  log 5/12h"},

@@ -30,7 +30,8 @@ type Source interface {
 	// an older document.
 	Settings(ctx context.Context, consistent bool) (Stored, error)
 
-	// Blocks does the same for the document of blocks, beside which there is nothing.
+	// Blocks does the same for the document of blocks. The table keeps nothing beside
+	// it.
 	Blocks(ctx context.Context, consistent bool) (Stored, error)
 }
 

@@ -97,7 +97,7 @@ func TestAnInstanceThatIsFrozenInEachReadFollows(t *testing.T) {
 
 // A connection is dead after a freeze, so a read gets no answer. The next decision waits
 // for it for 20 ms, and begins another read 5 s after the first one, not after 30 s. The
-// dead read ends after one second in which the process runs.
+// dead read ends after the process has run for one second.
 func TestAReadOnADeadConnectionIsRepeatedSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := newFrozenInstance(t, dead)

@@ -120,7 +120,7 @@ func TestALiveLimitOfAGroupThatIsRefused(t *testing.T) {
 		{"content.writes", "gold", "200/1h", "", `content.writes: tier is "gold", want a tier of an activity in the group`},
 		{"content.writes", "", "200/1d", "", `window of limit "writes"`},
 		{"content.writes", "", "sliding 200/1h", "", `did you mean "writes: 200/1h"?`},
-		{"content.writes", "", "200/1h cost 2", "", `cost of limit "writes"`}, // it would be that of the comments, too
+		{"content.writes", "", "200/1h cost 2", "", `cost of limit "writes"`}, // the comments would get this cost, too
 		{"content.writes", "", "4/1h", "", "writes: cost is 5, want at most the 4 that one action can take"},
 		{"content.writes", "", "now: 200/1h", "", "writes: now:"},
 		{"content.pace", "", "bucket 1/2h", "", "counts for longer than the item that it shares is kept"},
@@ -141,7 +141,7 @@ func TestALiveLimitOfAGroupThatIsRefused(t *testing.T) {
 }
 
 // What a deploy has changed under a live limit of a group is reported, and each
-// activity keeps its last good limit or that of the code. Other names apply.
+// activity keeps its last good limit or the code's limit. Other names apply.
 func TestALiveLimitOfAGroupAfterADeploy(t *testing.T) {
 	before := grouped(t, "posts: 10/1m, writes: 100/1h cost 5", "writes: 100/1h")
 	table := &table{}

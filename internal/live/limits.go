@@ -18,7 +18,7 @@ type Limits struct {
 	activities map[string]activity
 	grants     map[string][]Grant
 	blocks     map[string][]Block  // by user or by the key of a subject
-	overrides  map[string]Override // of which the activities are made, by name
+	overrides  map[string]Override // by name; activities is made of them
 
 	until time.Time // when something of these limits ends
 	after *Limits   // the limits from then on; nil: nothing ends
@@ -40,7 +40,7 @@ type Case struct {
 	At       time.Time
 
 	BypassRoles []string // callers with one of these roles are never limited
-	Mode        string   // with which the function is deployed; empty: enforce
+	Mode        string   // that the function is deployed with; empty: enforce
 }
 
 // Terms are what is in force for a [Case].
@@ -56,7 +56,7 @@ type Terms struct {
 	Mode     string // of the operators, or else of the function
 
 	Unlimited bool   // there is no limit, or the mode is off: nothing is counted
-	Role      string // a bypass role, granted or the caller's, with which nothing is counted; empty: none
+	Role      string // a bypass role, granted or the caller's: nothing is counted; empty: none
 	Tier      string // a granted tier that the activity has; it replaces the tier of the caller
 
 	Block Block // that keeps the user or a subject from the activity, whatever the rest says; zero: none
@@ -240,7 +240,7 @@ type Override struct {
 	Tiers map[string]string `json:"tiers,omitempty"`
 	Mode  string            `json:"mode,omitzero"` // enforce, shadow or off; empty: the function's own mode
 
-	Set     map[string]Stamp `json:"set,omitempty"` // by tier; that of Limit is Set[""]
+	Set     map[string]Stamp `json:"set,omitempty"` // by tier; Limit's stamp is Set[""]
 	ModeSet Stamp            `json:"modeSet,omitzero"`
 }
 
@@ -249,7 +249,7 @@ func (o Override) Empty() bool { return o.Limit == "" && o.Mode == "" && len(o.T
 
 // Two of the modes.
 const (
-	off    = "off"    // nobody is limited
+	off    = "off"    // no request is limited
 	shadow = "shadow" // limits are only tried
 )
 
@@ -318,7 +318,8 @@ func (c *change) part(code limits.Activity, part, was limits.Subject) limits.Sub
 	return part
 }
 
-// byTier returns the limits of a part by their tier; that of "" is the ordinary one.
+// byTier returns the limits of a part by their tier. The ordinary limit has the tier
+// "".
 func byTier(part limits.Subject) limits.Tiers {
 	tiers := limits.Tiers{}
 	maps.Copy(tiers, part.Tiers)
@@ -356,9 +357,10 @@ func (c *change) strange(name string, guards limits.Guards) error {
 }
 
 // Instead returns the policy that replaces the code's policy of a tier, for the user or
-// for a subject: text, with the options of the code's policy that text leaves out. It
-// returns an error if the two cannot share a count, or if it is too fast for Hold. All
-// policies of a part share one count, so it is enough to compare with one of the code.
+// for a subject. It is text, with the options of the code's policy that text leaves
+// out. It returns an error if the two cannot share a count, or if it is too fast for
+// Hold. All policies of a part share one count, so it is enough to compare with one of
+// the code.
 func Instead(code limits.Activity, subject, tier, text string) (policy.Policy, error) {
 	p, err := policy.Parse(text)
 	if err != nil {

@@ -32,8 +32,8 @@ func TestSet(t *testing.T) {
 		{"create_post", "premium", "30/1m", "30/1m"},
 		{"pin", "", "log 50/12h", "log 50/12h"},
 		{"ingest", "", "sliding 80/60m", "sliding 80/1h"},
-		// If the text has no keep or ahead, those of the code apply. A burst of
-		// the code never applies.
+		// If the text has no keep or ahead, the code's apply. A burst of the code
+		// never applies.
 		{"send_message", "", "bucket 1/2s", "bucket 1/2s keep 1h"},
 		{"send_message", "", "bucket 1/2s keep 2h", "bucket 1/2s keep 2h"},
 		{"send_message", "burst", "bucket 1/5s burst 9", "bucket 1/5s burst 9 keep 1h"},
@@ -71,7 +71,7 @@ func guarding(limit policy.Policy) []limits.Guard {
 }
 
 // Live limits accept exactly what limits.go accepts as a tier, for every kind
-// of policy. A live limit without a cost has that of the code.
+// of policy. A live limit without a cost has the code's cost.
 func TestLiveLimitsAndTiersAcceptTheSame(t *testing.T) {
 	var texts []string
 	for _, k := range policy.Kinds() {

@@ -28,8 +28,8 @@ type Settings struct {
 	Damaged Damaged `json:"-"`
 }
 
-// Stored is the form in which a table keeps the settings. The zero Stored means that there
-// are none.
+// Stored is the form of the settings in a table. The zero Stored means that there are
+// none.
 type Stored struct {
 	Version  int64  // at least 1
 	Document []byte // JSON
@@ -75,7 +75,7 @@ type Grant struct {
 func (g Grant) InForce(now time.Time) bool { return now.Before(g.Until) }
 
 // A Stamp tells who set a part of the settings, when and why.
-// The zero Stamp means that nobody knows, as after an edit by hand.
+// The zero Stamp means that this is unknown, as after an edit by hand.
 type Stamp struct {
 	Of    string    `json:"of,omitzero"` // the limit or mode that was set; another one beside it was written by hand
 	Since time.Time `json:"since,omitzero"`

@@ -14,7 +14,7 @@ import (
 //
 // A table keeps them beside the document, because older code refuses a document with a
 // member that it does not know. Such code changes the document alone, so each trial names
-// the limit to which it belongs.
+// the limit that it belongs to.
 type Trials map[string]map[string]Trial
 
 // A Trial is about one limit.

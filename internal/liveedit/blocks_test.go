@@ -83,8 +83,8 @@ func TestBlocksAreEdited(t *testing.T) {
 	}
 }
 
-// There is room for 1,000 blocks with short texts, and for 200 KB of long ones. Those that
-// have ended make room, and one can always be lifted.
+// There is room for 1,000 blocks with short texts, and for 200 KB of long ones. Blocks
+// that have ended give way to new ones, and a block can always be lifted.
 func TestBlocksHaveBounds(t *testing.T) {
 	for says, id := range map[string]string{"1001 blocks, want at most 1000": "u%d", "KB, want at most 200": strings.Repeat("u", 120) + "%d"} {
 		table, all, n := &table{}, live.Blocks{}, 0

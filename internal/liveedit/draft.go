@@ -50,10 +50,12 @@ func (d Draft) Set(name, tier, limit, mode string) Draft {
 	return d.endless(name, tier, limit != "", mode != "").with(name, o)
 }
 
-// AsDeployed is the mode with which a function is deployed. To set it undoes a live mode.
+// AsDeployed stands for the mode that a function is deployed with. Setting it undoes a
+// live mode.
 const AsDeployed = "deployed"
 
-// endless drops the ends of what is set anew or undone: the limit of a tier, the mode, or both.
+// endless drops the ends of what an edit sets or undoes: the limit of a tier, the mode, or
+// both.
 func (d Draft) endless(name, tier string, limit, mode bool) Draft {
 	end, ok := d.Ends[name]
 	if !ok {
@@ -202,7 +204,7 @@ func validate(before, after live.Settings, guards limits.Guards) error {
 	return nil
 }
 
-// without returns the parts of o that differ from those of was.
+// without returns the parts of o that differ from the parts of was.
 func without(o, was live.Override) live.Override {
 	if o.Limit == was.Limit {
 		o.Limit = ""

@@ -33,8 +33,8 @@ func TestAPartThatDoesNotApplyDoesNotBlockTheOthers(t *testing.T) {
 	}
 }
 
-// An edit of a tier does not change the settings that it is compared with, so a
-// limit of another kind is refused also if the tier already has a live limit.
+// An edit of a tier does not change the settings that it is compared with. So a
+// limit of another kind is refused, even if the tier already has a live limit.
 func TestAChangedTierIsChecked(t *testing.T) {
 	table := &table{}
 	table.edit(t, func(s Draft) Draft { return s.Set("create_post", "premium", "30/1m", "") })

@@ -36,7 +36,7 @@ import (
 // 43,200. If the interval becomes 5 s, that action is back at second 5. And if it was 5 s
 // and becomes 12 hours, 2/5 of the action are back at second 2, and the rest 7.2 hours later.
 type bucket struct {
-	interval int64 // milliseconds in which one action comes back
+	interval int64 // milliseconds that one action takes to come back
 	burst    int64
 	keep     time.Duration // how long an idle item is kept at least
 	shared   bool          // the item also holds other limits
@@ -109,9 +109,9 @@ func (p bucket) take(now, n int64, _ uint64, s State) (Update, bool) {
 	return u, true
 }
 
-// repace plans to record the longer interval of p. Then what is in use comes back at the
-// pace of p, and not at that of s until the bucket is full. It returns false if there is
-// nothing to record.
+// repace plans to record the longer interval of p. Then what is in use comes back at p's
+// pace, and not at the pace in s until the bucket is full. It returns false if no
+// interval has to be recorded.
 func (p bucket) repace(now int64, s State) (u Update, expires int64, ok bool) {
 	full := p.full(now, s)
 	return Update{
@@ -155,7 +155,7 @@ func (p bucket) read(at, n int64, s State) Reading {
 	return r
 }
 
-// counted returns now, or the time at which a clock ahead took from the full bucket.
+// counted returns now, or the time when a clock ahead took from the full bucket.
 func (p bucket) counted(now int64, s State) int64 {
 	if ahead := s[since] - now; 0 < ahead && ahead <= ClockSlack.Milliseconds() {
 		return s[since]

@@ -8,7 +8,7 @@ import (
 
 // A calendar divides time into days, weeks or months of a time zone. Weeks begin on
 // Monday. Each window begins where the one before it ends. For example, with day in
-// Europe/Berlin, the window of 2026-10-25, on which clocks go back, lasts from
+// Europe/Berlin, the window of 2026-10-25, when clocks go back, lasts from
 // 2026-10-24T22:00Z to 2026-10-25T23:00Z, and its key is 20,751.
 type calendar struct {
 	unit string

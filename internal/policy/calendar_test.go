@@ -56,7 +56,7 @@ func TestEachWindowBeginsWhereTheOneBeforeEnds(t *testing.T) {
 	}
 }
 
-// Days on which clocks change. The vectors have usual days, weeks and months.
+// Days when clocks change. The vectors have usual days, weeks and months.
 func TestWindowsOfACalendar(t *testing.T) {
 	for _, tt := range []struct {
 		text, at string

@@ -27,8 +27,8 @@ const (
 	// release works as long.
 	Promised = 20 * time.Second
 
-	// HeldPeriod, HeldKept and HeldPromised stand in place of Behind, IDsKept and
-	// Promised for checks that hold their receipt.
+	// HeldPeriod, HeldKept and HeldPromised replace Behind, IDsKept and Promised
+	// for checks that hold their receipt.
 	HeldPeriod   = 5 * time.Minute
 	HeldKept     = (PeriodsKept + 1) * HeldPeriod
 	HeldPromised = 15 * time.Minute

@@ -47,7 +47,8 @@ func TestWhichActionsCrossAShareOfTheLimit(t *testing.T) {
 	}
 }
 
-// Each limit has its own share, and the whole has that of the limit whose figures it shows.
+// Each limit has its own share. The whole has the share of the limit whose figures it
+// shows.
 func TestEachOfSeveralLimitsIsCrossedByItself(t *testing.T) {
 	for _, tt := range []struct {
 		text  string

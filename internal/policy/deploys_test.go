@@ -11,8 +11,8 @@ import (
 	"github.com/cric-talk/guards/internal/policy/policytest"
 )
 
-// windows are those of deploys: multiples of each other and not, as long as an
-// hour and shorter than the pauses of a user.
+// windows are the windows before and after deploys: multiples of each other and
+// not, as long as an hour and shorter than the pauses of a user.
 var windows = []string{"10s", "15s", "1m", "2m", "7m", "1h"}
 
 // deploys returns every pair of limits of one kind that differ in their windows
@@ -149,7 +149,7 @@ func (u *user) checkPlace(t *rapid.T, p Policy, rate Rate) {
 // A window beside others counts after a deploy if it began within the current
 // one. A release gives back what it counts, and nothing of an earlier window.
 func TestAWindowBesideOthersAfterADeploy(t *testing.T) {
-	const even = 1_700_000_040_000 // a minute with an even number, in which 2m windows begin
+	const even = 1_700_000_040_000 // a minute with an even number: 2m windows begin then
 	for _, tt := range []struct {
 		before, after string
 		acts          []time.Duration

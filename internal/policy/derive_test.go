@@ -22,7 +22,7 @@ func TestEachLimitIsAPolicyOfItsOwn(t *testing.T) {
 	}
 }
 
-// A live limit without an option, a zone or a cost has that of the code, and no other one.
+// A live limit without an option, a zone or a cost has the code's, and no other one.
 func TestOptionsOf(t *testing.T) {
 	for _, tt := range []struct{ p, q, want string }{
 		{"bucket 1/2s", "bucket 1/5s keep 1h", "bucket 1/2s keep 1h"},

@@ -8,8 +8,8 @@ import (
 	. "github.com/cric-talk/guards/internal/policy"
 )
 
-// Under a lowered limit, more actions count than are allowed. Somebody who asks
-// for none does not wait for them.
+// Under a lowered limit, more actions count than are allowed. A request for no
+// action does not wait for them.
 func TestNobodyWaitsForNoAction(t *testing.T) {
 	for counted, lowered := range map[string]string{
 		"3/1m": "2/1m", "a: 3/1m, b: 9/1d": "a: 2/1m, b: 9/1d", "bucket 1/5s burst 3": "bucket 1/5s", "log 3/1h": "log 2/1h",

@@ -48,9 +48,9 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// inWords returns a reading at now: used/limit and window, what remains, when it resets, the
-// window's number, the wait, when the action counts if that is not now, and the limit's
-// name. Times and numbers count from start.
+// inWords returns a reading at now: used/limit and window, what remains, when it resets and
+// the window's number. The wait, when the action counts if that is not now, and the limit's
+// name follow. Times and numbers count from start.
 func inWords(r Reading, now, counted int64) string {
 	since := func(millis int64) time.Duration { return time.Duration(millis-start) * time.Millisecond }
 	words := fmt.Sprintf("%d/%d in %v, %d left, reset %v", r.Used, r.Limit, r.Window, r.Remaining, since(r.ResetAt))

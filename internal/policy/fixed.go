@@ -162,7 +162,7 @@ func (p sharedFixed) undo(now, at, n int64, s State) (Update, bool) {
 	}, true
 }
 
-// begun returns when the window began in which actions count at now. That is the
+// begun returns the start of the window that counts actions at now. That is the
 // window in s if it began within the current one.
 func (p sharedFixed) begun(now int64, s State) int64 {
 	start, _ := unstamp(s[startAndCount])

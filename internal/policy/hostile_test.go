@@ -53,7 +53,7 @@ func TestAnyStateIsReadWithoutPanic(t *testing.T) {
 	})
 }
 
-// hostile returns a state of p in which some attributes hold what p never
+// hostile returns a state of p. Some of its attributes hold what p never
 // writes.
 func hostile(t *rapid.T, w *policytest.World, p Policy) State {
 	s := maps.Clone(w.State(p))

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A kind is one way to limit. Its methods are pure functions; those of [Policy] with
+// A kind is one way to limit. Its methods are pure functions; [Policy]'s methods with
 // the same names describe what they do. The laws in laws_test.go hold for every kind.
 type kind interface {
 	item(now int64) (window, expires int64)
@@ -100,7 +100,7 @@ const (
 	longestWindow = 366 * 24 * time.Hour
 )
 
-// Latest is the last time by which a policy decides: the end of the year 2261, in
+// Latest is the last time that a policy decides by: the end of the year 2261, in
 // Unix milliseconds. The stamps of later windows do not fit in 64 bits.
 const Latest = 9_214_646_399_999
 
@@ -117,8 +117,8 @@ func (r Rate) checkCost(k kind) error {
 	return nil
 }
 
-// checkPace returns an error if a user who uses up r at an even pace, without the burst,
-// has more than mostRequests in the time for which the item keeps an id.
+// checkPace returns an error if a user can have more than mostRequests while the item
+// keeps an id. The user uses up r at an even pace, without the burst.
 func (r Rate) checkPace(kept time.Duration) error {
 	most := mostRequests * r.Window.Milliseconds() / kept.Milliseconds()
 	switch {

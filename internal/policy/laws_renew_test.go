@@ -57,7 +57,7 @@ func (s slot) log(now int64, state State) Reading {
 }
 
 // Actions can be renewed as long as they count, and not for a millisecond more. The
-// plan holds in the state in which it was made.
+// plan holds in the state that it was made from.
 func TestLawRenewIsLive(t *testing.T) {
 	onEachSlot(t, func(t *rapid.T, _ *policytest.World, s slot) {
 		u, ok := s.p.Renew(s.now, s.at, s.n, s.taken)
@@ -135,8 +135,8 @@ func TestLawARenewedSlotCountsForOneWindow(t *testing.T) {
 	})
 }
 
-// Only the new receipt gives renewed actions back, and then the log is as if they had
-// never been counted.
+// Only the new receipt gives renewed actions back, and then the log looks as if they
+// had never been counted.
 func TestLawARenewalReplacesTheReceipt(t *testing.T) {
 	onEachRenewal(t, func(t *rapid.T, _ *policytest.World, s slot, u Update) {
 		after := u.Apply(s.taken)

@@ -13,7 +13,7 @@ import (
 func anyPolicy(Policy) bool { return true }
 
 // notFaster returns a filter for policies whose actions come back no sooner
-// than those of p. A shorter window is allowed to let actions expire.
+// than p's actions. A shorter window is allowed to let actions expire.
 func notFaster(p Policy) func(Policy) bool {
 	return func(other Policy) bool {
 		for _, r := range p.Rates() {
@@ -47,8 +47,8 @@ func TestLawAnEmptyItemTakesEveryCountUpToTheMost(t *testing.T) {
 	})
 }
 
-// Law 1: an update planned in any state is legal in every state in which its
-// guard holds, and decides there as a fresh one would.
+// Law 1: take an update planned in any state, and any state that its guard
+// holds in. There, the update is legal, and decides as a fresh one would.
 func TestLawSound(t *testing.T) {
 	policytest.Run(t, func(t *rapid.T, w *policytest.World) {
 		p := w.Any(t)
@@ -90,7 +90,7 @@ func sameFigures(a, b Reading) bool {
 	return a.Name == b.Name && a.Used == b.Used && a.Remaining == b.Remaining && a.ResetAt == b.ResetAt
 }
 
-// Law 2: an update holds in the state in which it was planned. Otherwise the
+// Law 2: an update holds in the state that it was planned from. Otherwise the
 // limiter's loop would not end.
 func TestLawLive(t *testing.T) {
 	policytest.Run(t, func(t *rapid.T, w *policytest.World) {
@@ -276,8 +276,8 @@ func TestLawUndoIsSound(t *testing.T) {
 	})
 }
 
-// Law 2 for giving back: an undo holds in the state in which it was planned, for
-// any receipt and any number of actions.
+// Law 2 for giving back: an undo holds in the state that it was planned from,
+// for any receipt and any number of actions.
 func TestLawUndoIsLive(t *testing.T) {
 	policytest.Run(t, func(t *rapid.T, w *policytest.World) {
 		p := w.Any(t)

@@ -9,8 +9,8 @@ type limit struct {
 	crosses bool // as in Kind
 }
 
-// take, undo and read do what the methods of the kind do, in actions: the kind counts
-// in units, of which an action takes as many as its cost.
+// take, undo and read do what the methods of the kind do, in actions. The kind counts
+// in units, and an action takes as many units as its cost.
 func (l *limit) take(now, n int64, seed uint64, s State) (Update, bool) {
 	return l.kind.take(now, n*l.rate.cost(), seed, s)
 }
@@ -33,11 +33,12 @@ func (l *limit) read(now, n int64, s State) Reading {
 
 // Cross sets Crossed in r, which holds the figures of s right after n actions were
 // counted at now, and in each of its limits. It is 100 if the n actions left less than one
-// action of the cheapest cost, see [Policy.Beside], otherwise 80 if they raised the count
-// to 80 % of the limit, rounded up, and otherwise 0. Only a fixed window has it. So at most
-// one request in a window crosses each share, unless actions are given back. For example,
-// with 10/1m, one action that raises Used from 7 to 8 crosses 80, and three that raise it
-// to 10 cross 100. With 100/1h cost 7, the 14th action does: 98 are used, and 2 are left.
+// action of the cheapest cost, see [Policy.Beside]. Otherwise it is 80 if they raised the
+// count to 80 % of the limit, rounded up, and else 0. Only a fixed window has it. So at
+// most one request in a window crosses each share, unless actions are given back. For
+// example, with 10/1m, one action that raises Used from 7 to 8 crosses 80, and three that
+// raise it to 10 cross 100. With 100/1h cost 7, the 14th action does: 98 are used, and 2
+// are left.
 func (p Policy) Cross(now, n int64, s State, r Reading) Reading {
 	if one, ok := p.single(); ok && one.crosses {
 		r.Crossed = one.crossed(now, n, p.cheapest(one.rate), r, s)

@@ -24,7 +24,7 @@ import (
 // top <= 3". So a concurrent request for slot 1 does not make it fail.
 //
 // If the limit was lowered, or another tier has a higher one, slots between the limit
-// and top can be used too, so the guard needs top-limit more free slots. For example,
+// and top can be used too. So the guard needs top-limit more free slots. For example,
 // 60 pins are counted under a limit of 100, and the limit becomes 50. One more pin
 // needs 1 + 50 free slots of the 100. Only 40 are free, so the pin is refused.
 type log struct {
@@ -134,7 +134,7 @@ func (p log) isFree(name string, now int64, s State, loose bool) Term {
 	return Missing(name)
 }
 
-// undo deletes n slots whose time is at; those of the same millisecond are alike. ByID
+// undo deletes n slots whose time is at. The slots of one millisecond are alike. ByID
 // stays false, because a log remembers its slots for longer than the item remembers
 // ids. When the id is forgotten, the slots alone are the receipt.
 func (p log) undo(now, at, n int64, s State) (Update, bool) {

@@ -76,9 +76,10 @@ func TestSkip(t *testing.T) {
 	}
 }
 
-// The guard of a reservoir holds exactly where a fresh plan would give the same
-// place and leave the same ticket: not where the place is wrong, and not only in the state
-// it was planned in. The same holds with places that were given elsewhere.
+// The guard of a reservoir holds in exactly the states where a fresh plan would give the
+// same place and leave the same ticket. It does not hold if the place is wrong, and it
+// holds in more states than the one it was planned from. This is also true with places
+// that were given elsewhere.
 func TestTheGuardOfAReservoirFitsItsPlace(t *testing.T) {
 	p := Must("reservoir 3/10s ahead 25s")
 	const window, million = 10_000, 1_000_000

@@ -14,10 +14,10 @@
 //	1000/month in Europe/Berlin    from midnight to midnight of a time zone; also day and week
 //
 // The state of a policy is a few integers in one item of a database.
-// [Policy.Take] reads a [State] and plans an [Update], which consists of
-// changes and a guard, a condition that must still hold when the changes are applied.
-// The database does both in one atomic step. If the guard fails, it returns the item
-// as it is, and the caller plans again from it. So a request needs no read before its
+// [Policy.Take] reads a [State] and plans an [Update]. An update consists of changes
+// and a guard: a condition that must still hold when the changes are applied. The
+// database does both in one atomic step. If the guard fails, it returns the item as
+// it is, and the caller plans again from it. So a request needs no read before its
 // update, and no lock.
 //
 // For example, the limit is 10/1m and 9 actions are counted. Take plans "add 1 to
@@ -42,8 +42,8 @@ import (
 type Policy struct {
 	limits []limit // a single limit has no name, unless it is one of a group; several limits have names
 	most   int64   // the lowest limit, because a request has to pass all of them; 1 if there is a queue
-	queue  *limit  // the limit that is a reservoir, which gives places in later windows; nil: none is
-	log    *limit  // the limit that is a log; nil: none is
+	queue  *limit  // the limit that is a reservoir, which gives places in later windows; nil: no limit is
+	log    *limit  // the limit that is a log; nil: no limit is
 	atOnce *Policy // see AtOnce; nil: the policy itself
 
 	beside []kind           // the limits of a group that are in the same item, see [Policy.Beside]
@@ -54,7 +54,7 @@ type Policy struct {
 type Reading struct {
 	Name      string        // the limit that these figures are about, if the policy has several; else empty
 	Limit     int64         // actions per window; for a bucket its burst
-	Window    time.Duration // the time in which Limit actions come back
+	Window    time.Duration // the time that Limit actions take to come back
 	Used      int64         // actions counted in the current window
 	Remaining int64         // actions left now; never below 0
 	ResetAt   int64         // when everything that counts now has expired. If nothing counts: now; for a fixed window, its end
@@ -96,8 +96,8 @@ func (p Policy) Item(now int64) (window, expires int64) {
 }
 
 // Beside returns p as a policy whose items also hold the limits of others in its group.
-// Then an item matters as long as any of them counts in it, and a limit is used up if not
-// even the cheapest action fits that counts in a limit of its name.
+// Then an item matters as long as any of them counts in it. A limit is used up if even
+// the cheapest action that counts in a limit of its name does not fit.
 func (p Policy) Beside(others ...Policy) Policy {
 	p.beside, p.costs = nil, map[string]int64{}
 	for _, o := range others {
@@ -202,8 +202,8 @@ func (p Policy) HeldUntil(at int64) int64 {
 }
 
 // Read returns the figures of s at now. Wait is how long until n more actions
-// fit; for n = 0 it is 0. With several limits, the figures are those of the
-// limit that restricts the caller most (see [Reading.Binds]).
+// fit; for n = 0 it is 0. With several limits, the figures belong to the limit
+// that restricts the caller most (see [Reading.Binds]).
 func (p Policy) Read(now, n int64, s State) Reading {
 	if one, ok := p.single(); ok {
 		return one.read(now, n, s).plausible(now)
@@ -284,8 +284,8 @@ func (p Policy) latest(now int64, parts []State) int64 {
 	return latest
 }
 
-// own returns which of two times limit i counts by: a log by that of the clock that asks,
-// and each other one by the time at which all of these count.
+// own returns the time that limit i counts by. For a log, it is clock, the time of the
+// clock that asks. For each other limit, it is all, the time when all of these count.
 func (p Policy) own(i int, clock, all int64) int64 {
 	if p.log == &p.limits[i] {
 		return clock

@@ -7,7 +7,7 @@ import (
 
 // A prepaid limit lets a busy process take many actions with one update and hand them
 // out later: a lease. So its actions may run later than they are counted, until the
-// window or the period ends in which they count.
+// end of the window or the period that counts them.
 
 // leastPrepaid is the lowest limit that can be prepaid. The ids of the actions of a lower
 // one always fit in one write unit, so leases would save nothing.
@@ -94,7 +94,7 @@ func (p lentBucket) stays() (least, most int64) {
 	return least + p.lasts, most + p.lasts
 }
 
-// take is that of the bucket without what is kept back, which it then adds again.
+// take is the bucket's take without what is kept back, which it then adds again.
 func (p lentBucket) take(now, n int64, seed uint64, s State) (Update, bool) {
 	now = p.counted(now, s)
 	held := p.held(now, s)
@@ -156,8 +156,8 @@ func (p lentBucket) without(held int64, s State) State {
 	return s
 }
 
-// checkPrepaid returns an error if leases of a limit, of which actions are left in one
-// window, would save nothing.
+// checkPrepaid returns an error if leases of a limit would save nothing, because too
+// few actions are left in one window.
 func (r Rate) checkPrepaid(k kind) error {
 	left := k.read(0, 0, nil).Limit / r.cost()
 	switch {

@@ -27,7 +27,7 @@ import (
 //	45      the 23rd   40 1   runs now: nobody waits
 //
 // If a deploy has changed the window, the places of the latest ticket count in the
-// window in which theirs began.
+// window that their own window began in.
 //
 // The guard of an update holds only while its place is in the right window. So the
 // update knows its ReadyAt before it is applied. The item keeps it with the request's
@@ -51,8 +51,8 @@ func (p reservoir) item(now int64) (window, expires int64) {
 	return 0, expiry(p.last(now+ClockSlack.Milliseconds())+p.window, ClockSlack)
 }
 
-// stays ends with the last window in which an action can get a place. That window begins up
-// to ahead later, and ends after that.
+// stays ends with the last window that can give an action a place. That window begins up to
+// ahead later, and ends after that.
 func (p reservoir) stays() (least, most int64) {
 	const slack = 2 * int64(ClockSlack/time.Millisecond)
 	return p.ahead + slack, p.ahead + p.window + slack
@@ -119,7 +119,8 @@ func (p reservoir) read(now, n int64, s State) Reading {
 	return r
 }
 
-// last returns the start of the latest window in which take gives places at now.
+// last returns the start of the latest window that take, at now, gives places
+// in.
 func (p reservoir) last(now int64) int64 { return p.start(min(now+p.ahead, max(now, Latest))) }
 
 // start returns the start of the window at a time.

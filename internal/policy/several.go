@@ -65,7 +65,7 @@ func newPolicy(rates []Rate) (Policy, error) {
 	return p, nil
 }
 
-// checkNext returns an error if a limit of the kind k can't stand beside those of p.
+// checkNext returns an error if a limit of the kind k can't stand beside p's limits.
 func (p Policy) checkNext(r Rate, k Kind) error {
 	_, taken := p.rate(r.Name)
 	switch {
@@ -92,7 +92,7 @@ func (p Policy) Rates() []Rate {
 	return rates
 }
 
-// Replace returns the text form of p with text in place of the limit with this name.
+// Replace returns the text form of p with text instead of the limit with this name.
 func (p Policy) Replace(name, text string) string {
 	texts := make([]string, len(p.limits))
 	for i, l := range p.limits {
@@ -124,9 +124,10 @@ func (p Policy) Each() []Policy {
 }
 
 // OptionsOf returns p with the options in, ahead, keep and cost of q, unless p sets them
-// itself: bucket 1/2s with those of bucket 1/5s burst 3 keep 1h is bucket 1/2s keep 1h.
-// It returns an error if the two can't share a count, see [Share], if the cost is above
-// a limit, or if p counts for longer than the items that q shares, see [Policy.Beside].
+// itself: bucket 1/2s with the options of bucket 1/5s burst 3 keep 1h is bucket 1/2s
+// keep 1h. It returns an error if the two can't share a count, see [Share], or if the
+// cost is above a limit. It also returns one if p counts for longer than the items that
+// q shares, see [Policy.Beside].
 func (p Policy) OptionsOf(q Policy) (Policy, error) {
 	rates := p.Rates()
 	meant := Policy{limits: make([]limit, len(rates))}
@@ -151,8 +152,9 @@ func (p Policy) OptionsOf(q Policy) (Policy, error) {
 	return p, err
 }
 
-// outlasts reports whether a limit of p can count for longer than an item is kept that q
-// shares with others. A limit that counts no longer than q's of its name can't.
+// outlasts reports whether a limit of p can count for longer than the items that q
+// shares with others are kept. A limit of p can't if q's limit of the same name counts
+// at least as long.
 func (p Policy) outlasts(q Policy) bool {
 	kept := int64(0)
 	for _, k := range q.beside {
@@ -179,10 +181,10 @@ func (p Policy) AtOnce() Policy {
 func (p Policy) Named() bool { return len(p.limits) > 0 && p.limits[0].rate.Name != "" }
 
 // Share returns nil if a and b can be limits of one activity that count in the same
-// items, as its tiers and live limits do, and otherwise an error that names each reason
-// why they cannot. Both must have the same limits by name, which [Meet] and have the
-// same cost. For example, 10/1m shares with 20/1m, but not with 10/1h, bucket 10/1m or
-// 10/1m cost 2: a release by another cost would give back more than its check took.
+// items, as its tiers and live limits do. Otherwise it returns an error that names each
+// reason. Both must have the same limits by name, which [Meet] and have the same cost.
+// For example, 10/1m shares with 20/1m, but not with 10/1h, bucket 10/1m or 10/1m cost
+// 2. A release by another cost would give back more than its check took.
 func Share(a, b Policy) error {
 	if len(a.limits) != len(b.limits) {
 		return fmt.Errorf("%q has %s and %q has %d, want the same limits, because they share a count", a, count(len(a.limits)), b, len(b.limits))
@@ -252,7 +254,7 @@ type pacer interface {
 
 // Repace plans to record a slower pace of p in an item with state s that refuses actions of
 // p. It counts nothing, and the item then matters until expires, in Unix seconds. It returns
-// false if there is nothing to record, as in nearly all items.
+// false if no pace has to be recorded, as in nearly all items.
 func (p Policy) Repace(now int64, s State) (u Update, expires int64, ok bool) {
 	if !slices.ContainsFunc(p.limits, func(l limit) bool { _, can := l.kind.(pacer); return can }) {
 		return u, 0, false // each refusal asks

@@ -56,7 +56,7 @@ func TestShare(t *testing.T) {
 	})
 }
 
-// An activity's tiers have the same names and costs, also if there is one limit only.
+// An activity's tiers have the same names and costs, even if there is one limit only.
 func TestShareWithNames(t *testing.T) {
 	join(t, Share, []pair{
 		{"writes: 100/1h cost 5", "writes: 200/1h cost 5", ""},

@@ -25,8 +25,9 @@ import (
 // Worst case: twice the limit within one window. The estimate takes the actions of
 // the previous period as even, but they may all have come at its end.
 //
-// Its state is one counter for each period, named c and the period's number. Those of
-// the current and the previous period are kept, and one more for a clock behind.
+// Its state is one counter for each period, named c and the period's number. The
+// counters of the current and the previous period are kept, and one more for a clock
+// behind.
 type sliding struct {
 	limit  int64
 	window int64 // milliseconds
@@ -50,7 +51,7 @@ const (
 	lookBack = int64(30 * 24 * time.Hour / time.Millisecond)
 
 	// strangers is how many counters an update leaves that it does not take for its own:
-	// those of two other windows, with up to four each.
+	// the counters of two other windows, with up to four each.
 	strangers = 8
 )
 
@@ -142,8 +143,9 @@ func zero(counter string, s State) Term {
 }
 
 // counted returns now, or the start of the last period that begins within 7 s (overlap)
-// and already has actions in s: this clock is behind another one, or this update is
-// late. For example, with sliding 1/2s at second 7, an action at second 12 makes it 12.
+// and already has actions in s. If there is such a period, this clock is behind another
+// one, or this update is late. For example, with sliding 1/2s at second 7, an action at
+// second 12 makes it 12.
 func (p sliding) counted(now int64, s State) int64 {
 	for k := p.last(now); k > p.key(now); k-- {
 		if s[period(k)] > 0 {
@@ -153,22 +155,23 @@ func (p sliding) counted(now int64, s State) int64 {
 	return now
 }
 
-// last returns the last period of which the item can have actions. Alone, it looks at
+// last returns the last period that can have actions in the item. Alone, it looks at
 // four later ones at most, which is enough for windows of 1.75 s and more; beside other
 // limits at one, enough for 7 s and more.
 func (p sliding) last(now int64) int64 { return min(p.key(now+overlap), p.key(now)+p.later) }
 
-// forget adds the removal of old counters to u. Those of the periods k, k-1 and k-2
-// stay. If s is empty, the item may only be unknown: then the 12 counters before go.
+// forget adds the removal of old counters to u. The counters of the periods k, k-1
+// and k-2 stay. If s is empty, the item may only be unknown: then the 12 counters
+// before go.
 //
 // Only the last 30 days are removed, or four windows. An older number can be a counter of
 // another window or a slot of a log: during a deploy, two versions of a limit count in one
-// item. For example, the current counter of 10/1h is c472222 on a day in 2023, when that of
-// 10/1m is c28333333. As a counter of 10/1m, c472222 would be from 1970, so it stays.
+// item. For example, the current counter of 10/1h is c472222 on a day in 2023, when 10/1m's
+// counter is c28333333. As a counter of 10/1m, c472222 would be from 1970, so it stays.
 //
 // After a longer pause of the user, old counters stay, too. If there are more than strangers
-// of all these, those with the closest numbers go: old counters of p are close to k, and the
-// counters of another window are not. So an item can't grow forever.
+// of all these, the counters with the closest numbers go. Old counters of p are close to k,
+// and the counters of another window are not. So an item can't grow forever.
 func (p sliding) forget(u Update, k int64, s State) Update {
 	oldest, first := k-2, k-max(4, lookBack/p.window)
 	if len(s) == 0 {
@@ -249,8 +252,8 @@ func (p sliding) covered(y, v int64) int64 {
 	return p.most(y, v)
 }
 
-// most returns the largest number a for which floor(a*b/window) is at most v, such as
-// the largest y whose weight is at most v if b is left of the period.
+// most returns the largest number a with floor(a*b/window) <= v, such as the largest
+// y whose weight is at most v if b is left of the period.
 func (p sliding) most(b, v int64) int64 { return ((v+1)*p.window+b-1)/b - 1 }
 
 // weight returns floor(y*z): how many of the previous period's y actions count.

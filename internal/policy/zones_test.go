@@ -13,7 +13,7 @@ import (
 )
 
 // The machine that runs a guard needs no time zones of its own, as Lambda and an empty
-// container have none. The program runs in a folder that has nothing else.
+// container have none. The program runs in a folder without any other file.
 func TestAProgramWithoutZoneFilesKnowsEachZone(t *testing.T) {
 	folder := t.TempDir()
 	copyProgram(t, lambdatest.Build(t, "./internal/policy/testdata/zones"), filepath.Join(folder, "zones"))

@@ -107,7 +107,7 @@ func TestNoClockAdmitsOverTheLimit(t *testing.T) {
 		window := p.Rates()[0].Window
 		c := newClock()
 		l := &Limiter{Store: new(memstore.Store), Now: c.now}
-		admitted := map[int64]int64{} // by the window in which they count
+		admitted := map[int64]int64{} // by the window that counts them
 		for i := range repeats(4000) {
 			c.at(time.Duration(rand.Int64N(int64(window))).Truncate(time.Millisecond))
 			if d := mustCheck(t, l, request(p, strconv.Itoa(i), 1)); d.Allowed {

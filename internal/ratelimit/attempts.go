@@ -93,7 +93,7 @@ func (t *attempts) carryOut(q *question, shown Item) (Decision, error) {
 //
 // For example, 10 of 10/1m are counted and this process knows nothing. The plan
 // for an empty item has the guard activityCount <= 9. The store refuses it and
-// returns the count of 10, in which q does not fit: limited, after one request.
+// returns the count of 10. Then q does not fit: limited, after one request.
 func (t *attempts) check(q *question, shown policy.State) (Decision, error) {
 	w, n := q.write, min(q.Count, q.Policy.Most())
 	w.Update = t.first(q, shown, n)

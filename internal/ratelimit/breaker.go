@@ -27,10 +27,10 @@ const probeEvery = 5 * time.Second
 //	6 to 9  does not ask the store
 //	10      the probe: is answered, and closes the breaker. Then it is decided as usual
 //
-// What happens to one key, and not to the whole table, opens the circuit of that key only:
-// throttling, and each failure of a decision in which the table has answered before. The
-// windows of one user and activity are one key here, because the next window of a busy user
-// is as busy.
+// What happens to one key, and not to the whole table, opens the circuit of that key only.
+// That is throttling, and each failure of a decision that has had an answer from the table
+// before. The windows of one user and activity are one key here, because the next window of
+// a busy user is as busy.
 type breaker struct {
 	mu    sync.Mutex
 	table circuit
@@ -163,15 +163,15 @@ func probeOf(k Key) *request { return &request{updates, Write{Key: k, Update: no
 
 // probe finds out whether a store that was away answers again. It sends a write
 // that the store always refuses. So it needs what a decision needs, and it counts
-// nothing, also if its answer is late or lost.
+// nothing, even if its answer is late or lost.
 //
 // A store can be slower than the decision waits, and still quick enough for a closed
 // circuit. Therefore the probe goes on without its decision, for as long as a decision may
 // take. An answer closes the circuit, however late it is.
 //
-// It returns nil if the store answers a probe while the decision waits for it,
-// and there is time left to ask the store for as long as the probe took. Otherwise
-// the answer only closes the circuit.
+// It returns nil if the store answers a probe while the decision waits for it, and
+// the time left is at least as long as the probe took. Otherwise the answer only
+// closes the circuit.
 func (t *attempts) probe(key Key) error {
 	l := t.limiter
 	t.requests++

@@ -10,8 +10,9 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 )
 
-// zones are 50 time zones of every kind: with and without summer time, in both
-// hemispheres, by hours, by half and by quarter hours, and some that changed their rules.
+// zones are 50 time zones of every kind. They have summer time or not, lie in both
+// hemispheres, and differ by hours, half hours and quarter hours. Some changed their
+// rules.
 var zones = []string{
 	"UTC", "Europe/London", "Europe/Berlin", "Europe/Dublin", "Europe/Lisbon", "Europe/Moscow", "Europe/Istanbul", "Europe/Athens",
 	"Africa/Cairo", "Africa/Casablanca", "Africa/Lagos", "Africa/Nairobi", "Africa/Johannesburg", "Asia/Kolkata", "Asia/Kathmandu",

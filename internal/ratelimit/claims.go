@@ -2,10 +2,11 @@ package ratelimit
 
 import "context"
 
-// A claim is where a check is counted, and by whom. Two attempts of one request can run at
-// the same time: the first one counts the user, and the room refuses it; the second one
-// finds the user's id, and the room admits it. If the first one now gave back what the
-// user's item counts, the second one would be admitted and not counted. So:
+// A claim tells where a check is counted, and which attempt has counted it. Two attempts
+// of one request can run at the same time. The first one counts the user, and the room
+// refuses it. The second one finds the user's id, and the room admits it. If the first one
+// now gave back what the user's item counts, the second one would be admitted and not
+// counted. So:
 //
 //   - A decision gives back only what its own write has counted, and not what it found.
 //   - A decision that is about to be admitted marks each id that it found ([ReliedOn]). The
@@ -46,9 +47,9 @@ func (l *Limiter) rely(ctx context.Context, q *question, d Decision) (Decision, 
 	return again, err
 }
 
-// rely marks the id of q where it was found. If the item does not have it there, the check
-// is counted again, unless the item has it elsewhere: then rely marks it there. It returns
-// the zero Decision if the first mark was made.
+// rely marks the id of q in the set that had it. If the item does not have it there, the
+// check is counted again, unless the item has it in another set: then rely marks it there.
+// It returns the zero Decision if the first mark was made.
 func (t *attempts) rely(q *question, shown Item) (d Decision, err error) {
 	if q.claim.alone { // the memory has it, and the store perhaps not
 		q.claim = claim{}

@@ -156,7 +156,7 @@ func TestARepeatInABusyRoom(t *testing.T) {
 }
 
 // A mark has no answer. The next one is the same. If none is answered, that part is an
-// outage: with Alone, the memory decides, and otherwise the answer is an error, and what this
+// outage. With Alone, the memory decides. Otherwise the answer is an error, and what this
 // decision has counted is given back.
 func TestAMarkWithoutAnAnswer(t *testing.T) {
 	for _, tt := range []struct {
@@ -205,7 +205,7 @@ func TestAMarkWithoutAnAnswer(t *testing.T) {
 }
 
 // A guard takes back what this decision has counted, after a refusal and after an error,
-// whoever chose the id.
+// no matter whether the app or the guard chose the id.
 func TestAnErrorGivesBackWhatWasCounted(t *testing.T) {
 	for _, fresh := range []bool{false, true} {
 		b := newBusy(t)

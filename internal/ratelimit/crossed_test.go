@@ -28,7 +28,7 @@ func shares(d Decision) map[string]int64 {
 	return all
 }
 
-// eachOf returns the figures of each limit, also if there is only one.
+// eachOf returns the figures of each limit, even if there is only one.
 func eachOf(d Decision) []policy.Reading {
 	if len(d.Each) == 0 {
 		return []policy.Reading{d.Reading}
@@ -82,7 +82,7 @@ func race(t *testing.T, store Store, c *clock, activities ...policy.Policy) cros
 // crossed twice, or never.
 func TestAShareIsCrossedOnceUnderARace(t *testing.T) {
 	for _, tt := range []struct {
-		texts []string // one activity, or those of a group
+		texts []string // of one activity, or of the activities of a group
 		limit string   // that is used up
 		both  bool     // one check can cross both shares
 	}{
@@ -121,8 +121,8 @@ func TestAShareIsCrossedOnceUnderARace(t *testing.T) {
 	}
 }
 
-// Each row is one check of 10/1m, of which 7 were counted before, and what its
-// decision says.
+// Each row is one check of 10/1m after 7 actions were counted, and its
+// decision's Crossed.
 func TestWhichDecisionsSayThatTheyCrossed(t *testing.T) {
 	ten := policy.Must("10/1m")
 	for name, tt := range map[string]struct {

@@ -175,7 +175,7 @@ func slots(v version) policy.Rate {
 	return policy.Rate{}
 }
 
-// judge fails the test if a is one too many for a limit of either version: in no time that
+// judge fails the test if a is one too many for a limit of either version. In no time that
 // begins or ends with a, its version may admit more than the limit. If both versions count
 // together in it, both may admit at most what the larger one of the two limits lets through.
 func (d *deploy) judge(a *letThrough) {

@@ -33,7 +33,7 @@ func TestAnItemOutlivesWhatItCounts(t *testing.T) {
 		for _, offset := range []time.Duration{0, time.Second, 2 * time.Second, -119 * time.Second, -time.Minute} {
 			store := &expiring{Store: new(memstore.Store)}
 			twoClocks(t, store, 2*time.Second, func(at func(time.Duration), behind, early *Limiter) {
-				end := start.Truncate(time.Hour).Add(time.Hour).Sub(start) // of the hour in which start lies
+				end := start.Truncate(time.Hour).Add(time.Hour).Sub(start) // of the hour that contains start
 				var latest int64
 				for i := range 3 {
 					at(end + offset - 2*time.Second + time.Duration(i)*time.Millisecond)

@@ -164,7 +164,7 @@ func verbs(l *Limiter) (all []func(context.Context, Request) (Decision, error)) 
 	return all
 }
 
-// failing is a store to which all access is denied.
+// failing is a store that denies all access.
 type failing struct{}
 
 func (failing) Update(context.Context, Write) (Item, bool, error) {

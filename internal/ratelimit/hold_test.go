@@ -90,8 +90,8 @@ func TestACopyOfAHeldRelease(t *testing.T) {
 	}
 }
 
-// A late copy of a release finds the id of the first one, even in the set from which
-// it would drop the id of a later check.
+// A late copy of a release finds the id of the first one, even in the set where it
+// would drop the id of a later check.
 func TestALateCopyOfAReleaseInTheSameSet(t *testing.T) {
 	const checked, released = 6 * time.Second, 8 * time.Second // the next generation
 	timeline(t, "1000/1m", []moment{
@@ -103,7 +103,7 @@ func TestALateCopyOfAReleaseInTheSameSet(t *testing.T) {
 }
 
 // The same with a renewal in between: the release drops the check's id from the next set, and
-// keeps its own in the set to which a later check comes.
+// keeps its own in the set that a later check uses.
 func TestALateCopyOfAReleaseAfterARenewalInTheSameSet(t *testing.T) {
 	const checked = 8 * time.Second // a generation lasts from second 7 to second 14
 	timeline(t, "now: log 9/10m, day: 90/1d", []moment{

@@ -12,7 +12,7 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 )
 
-// hot is a store in which one user's item changes before each update, so that no
+// hot is a store that changes one user's item before each update, so that no
 // guard ever holds. Each answer takes some time. Other users' items are as usual.
 type hot struct {
 	Store

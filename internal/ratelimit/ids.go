@@ -20,8 +20,8 @@ func NewID(requestID string) ID {
 	return ID(sum[:])
 }
 
-// A Kept is an id with its notes, and the set in which an item keeps it. The zero Kept is
-// no id.
+// A Kept is an id with its notes, and the set where an item keeps it. The zero Kept is no
+// id.
 type Kept struct {
 	Set         string // the attribute's name
 	Mark               // the id, and its largest note above 0
@@ -53,8 +53,8 @@ func (k *Kept) read(note int64) {
 //     to the set of the current generation. It looks for the id in that set, in
 //     the three previous ones, and in the next one, which a clock that is ahead
 //     may have begun. With a log it also looks in the one after that, see LookIn. It
-//     removes all other sets but the one after the next, in which a release on a clock
-//     that is ahead may have kept its id. So an item remembers an id for 21 to 28 s,
+//     removes all other sets except the one after the next: a release on a clock that
+//     is ahead may have kept its id there. So an item remembers an id for 21 to 28 s,
 //     less the difference between clocks. The package promises 20 s, less that.
 //
 // For example, a write 65 s after 1970 is in generation 9, which lasts from second
@@ -78,7 +78,7 @@ func (k *Kept) read(note int64) {
 // h36, each for a generation of 5 minutes. So the item remembers it for 15 to 20
 // minutes.
 const (
-	earlier     = policy.PeriodsKept // previous generations in which a write looks
+	earlier     = policy.PeriodsKept // previous generations that a write looks in
 	generations = 37                 // names
 )
 
@@ -93,7 +93,7 @@ var (
 	held  = span{policy.HeldPromised.Milliseconds(), setNames('h')}
 )
 
-// span returns the sets in which w keeps its id.
+// span returns the sets where w keeps its id.
 func (w *Write) span() *span {
 	if w.Hold {
 		return &held
@@ -101,7 +101,7 @@ func (w *Write) span() *span {
 	return &brief
 }
 
-// certain is how long an id is found, also if clocks differ by as much as they may.
+// certain is how long an id is found, even if clocks differ by as much as they may.
 func (s *span) certain() int64 { return s.promised - policy.ClocksApart.Milliseconds() }
 
 // wholeSet is the set of an item that keeps the ids of its checks as long as it
@@ -118,7 +118,8 @@ func setNames(letter byte) (names [2 * generations]string) {
 	return names
 }
 
-// IsSet reports whether name is that of a set of ids: ids, i00 to i99 or h00 to h99.
+// IsSet reports whether name is the name of a set of ids: ids, i00 to i99 or h00 to
+// h99.
 func IsSet(name string) bool {
 	if len(name) == 3 && (name[0] == 'i' || name[0] == 'h') && '0' <= name[1] && name[1] <= '9' {
 		return '0' <= name[2] && name[2] <= '9'
@@ -126,9 +127,9 @@ func IsSet(name string) bool {
 	return name == wholeSet
 }
 
-// generation returns the number of w's generation, counted from 1970. Index is
-// where the names have that of that generation: 37 to 73, in the second half, so that
-// the names of earlier generations lie before it.
+// generation returns the number of w's generation, counted from 1970. Index is the
+// index of that generation's name among the names: 37 to 73, in the second half, so
+// that the names of earlier generations lie before it.
 func (w *Write) generation() (number int64, index int) {
 	number = max(0, w.Now) / int64(policy.Behind/time.Millisecond)
 	if w.Hold {
@@ -163,9 +164,9 @@ func (id ID) number() uint64 {
 
 // Into returns where w keeps its id. It returns the zero Kept if w keeps none.
 //
-// An update can change each attribute only once. So a write that drops an id
-// from a set keeps its own in another set in which later writes look. For example,
-// a release in generation 9 that drops an id from i09 keeps its own id in i10.
+// An update can change each attribute only once. So a write that drops an id from
+// a set keeps its own in another set. Later writes look there, too. For example, a
+// release in generation 9 that drops an id from i09 keeps its own id in i10.
 func (w Write) Into() Kept {
 	switch {
 	case w.ID == (ID{}):
@@ -182,7 +183,7 @@ func (w Write) Into() Kept {
 }
 
 // Adds calls yield with each element that w adds to the set of Into or, if it keeps no id,
-// to that of RelyOn.
+// to the set of RelyOn.
 func (w Write) Adds(yield func(Mark) bool) {
 	into := w.Into()
 	if into.Set == "" {
@@ -208,10 +209,9 @@ func (w Write) Adds(yield func(Mark) bool) {
 	}
 }
 
-// Drops calls yield with each element that w removes from the set of Drop, of those that
-// can be there. The note ReliedOn stays: a give-back of the attempt that counted can be on its
-// way for longer than the check counts, and must not remove what a later check of the same
-// id counted.
+// Drops calls yield with each element that w removes from the set of Drop, if it can be there.
+// The note ReliedOn stays. A give-back of the attempt that counted can be on its way for
+// longer than the check counts. It must not remove what a later check of the same id counted.
 func (w Write) Drops(yield func(Mark) bool) {
 	k := w.Drop
 	notes := [...]int64{k.Note, WasRenewed, -k.First, -k.Last}
@@ -228,7 +228,7 @@ func (w Write) Drops(yield func(Mark) bool) {
 	}
 }
 
-// Unless calls yield with each note for which the store refuses w, if Drop has it.
+// Unless calls yield with each note that makes the store refuse w, if Drop has it.
 func (w Write) Unless(yield func(int64) bool) {
 	if w.Drop.Set == "" {
 		return

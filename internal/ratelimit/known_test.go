@@ -10,7 +10,7 @@ import (
 // moment is when the rows of these tables happen: the start of a minute.
 var moment = time.UnixMilli(1_700_000_040_000)
 
-// holding returns an item in which the requests with these ids are counted, one
+// holding returns an item that has counted the requests with these ids, one
 // action each, for a policy of 3 a minute.
 func holding(ids ...string) Item {
 	var item Item

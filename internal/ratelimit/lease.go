@@ -10,13 +10,14 @@ import (
 
 // A lease is what a process took of a prepaid limit with one write. The item counts all
 // of it at once, and the process hands it out action by action. So never more than the
-// limit gets through, also if the process dies. What it does not hand out is lost.
+// limit gets through, even if the process dies. What it does not hand out is lost.
 //
 // A key begins without leases: each request is counted by a write of its own, which keeps
-// its id. Once the item has so many ids that more of them would make each write dearer
-// ([Memory.Crowd]), a process visits the item about once a second, and takes what it will
-// probably use until the next visit. These writes keep no id, so they cost one unit,
-// whatever the pace. Leases end when a process would take only what the request asks for.
+// its id. At some point, the item has so many ids that more of them would make each write
+// dearer ([Memory.Crowd]). From then on, a process visits the item about once a second,
+// and takes what it will probably use until the next visit. These writes keep no id, so
+// they cost one unit, whatever the pace. Leases end when a process would take only what
+// the request asks for.
 //
 // For example, 60000/1m prepaid at 100 requests a second in one process:
 //
@@ -30,18 +31,18 @@ type lease struct {
 	left   int64         // of these, not handed out yet
 	held   int64         // of these, what visits under way will hand out
 	until  int64         // when the lease ends, in Unix milliseconds; 0: the last visit took none
-	before int64         // when the lease before it ended, of which the last visit handed out the rest; 0: there was no rest
+	before int64         // when the lease before it ended, if the last visit handed out its rest; 0: there was no rest
 	at     int64         // when the last visit was counted
 	begun  int64         // when the last visit began: after at, if it is under way or was refused
 	seen   Item          // the item after the last visit, if it took a lease
 	full   bool          // the item was crowded
 }
 
-// crowded reports whether the sets in which w looks have as many ids as a crowd.
+// crowded reports whether the sets that w looks in have as many ids as a crowd.
 func (i Item) crowded(w Write, crowd int) bool {
 	n := 0
 	for k := range w.LookIn {
-		if k.Set != wholeSet { // those of another tier, which stay
+		if k.Set != wholeSet { // another tier's ids, which stay
 			n += len(i.IDs[k.Set])
 		}
 	}
@@ -53,15 +54,15 @@ func (l *lease) hot(now int64) bool {
 	return l != nil && now-max(l.at, l.begun) <= forgotten && (l.full || l.until != 0)
 }
 
-// pause returns for how long a refusal at now is repeated from memory if its key is hot: at
-// most one visit in this time, even if actions come back in it.
+// pause returns for how long a refusal at now is repeated from memory if its key is hot. At
+// most one visit is made in this time, even if actions come back meanwhile.
 func (q *question) pause(now int64) time.Duration {
 	until, _ := q.Policy.Lease(now)
 	return min(trusted, time.Duration(until-now)*time.Millisecond)
 }
 
 // pauseOf returns how long such a refusal is repeated if l has actions left, though too few:
-// until half of the time is over in which they can be handed out.
+// at most half of the time until l ends.
 func (q *question) pauseOf(l *lease, now int64) time.Duration {
 	pause := q.pause(now)
 	if l.rest(q.write.Now) > 0 {

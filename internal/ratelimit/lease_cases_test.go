@@ -140,8 +140,8 @@ func TestAKeyStaysHotWhileItRefuses(t *testing.T) {
 }
 
 // A room is prepaid, and its users are not. Each user's limit is exact, a message costs
-// one write, and what a user's refusal or that of another subject undoes goes back into
-// the lease. The receipt is about the user's count.
+// one write, and what a refusal by a user or another subject undoes goes back into the
+// lease. The receipt is about the user's count.
 func TestAHotRoom(t *testing.T) {
 	onEachStore(t, func(t *testing.T, store Store) {
 		c := newClock()

@@ -65,7 +65,7 @@ type fleet struct {
 	tiers     [2]policy.Policy
 	ordinary  bool // the lower tier is not prepaid
 
-	active          int // instances that get requests, at this pace, of which a share is of the lower tier
+	active          int // instances that get requests, at this pace; the share low is of the lower tier
 	pace, low       float64
 	thawing         bool
 	offered, frozen int
@@ -159,7 +159,7 @@ func (f *fleet) ask() {
 	f.told = append(f.told, a)
 }
 
-// judge counts what was admitted, in the order in which the decisions began.
+// judge counts what was admitted, sorted by when the decisions began.
 func (f *fleet) judge(texts ...string) {
 	f.t.Helper()
 	slices.SortStableFunc(f.told, func(a, b admission) int { return cmp.Compare(a.at, b.at) })
@@ -181,7 +181,7 @@ func (f *fleet) judge(texts ...string) {
 	}
 }
 
-// freezing is a store in which an instance is frozen now and then, after its update was
+// freezing is a store that freezes an instance now and then, after its update was
 // performed and before it reads the answer. Meanwhile others go on, and so do other
 // callers of that instance.
 type freezing struct {

@@ -48,7 +48,7 @@ func TestPutBackAfterTheWindowTurned(t *testing.T) {
 	}
 }
 
-// slowTenant is a store in which something happens before the tenant's update.
+// slowTenant is a store that does something before the tenant's update.
 type slowTenant struct {
 	Store
 	then func()
@@ -127,7 +127,7 @@ func TestHeldIsWhatIsHandedOut(t *testing.T) {
 		if end := c.now().Add(lasts).UnixMilli(); until > end || until < end-lasts.Milliseconds() || until <= c.now().UnixMilli() {
 			t.Errorf("%s: held until %d at %d", text, until, c.now().UnixMilli())
 		}
-		heat(t, l, c, higher, 2000, 1) // its own lease, beside that of p
+		heat(t, l, c, higher, 2000, 1) // its own lease, beside p's lease
 		if both, _ := held(); both < left {
 			t.Errorf("%s: %d are held after a request of another tier, want at least the %d of the first", text, both, left)
 		}
@@ -232,7 +232,7 @@ func TestTwoLeasesEndWithTheEarlierOne(t *testing.T) {
 	}
 }
 
-// duringVisit is a store in which something happens before the answer to a visit arrives.
+// duringVisit is a store that does something before the answer to a visit arrives.
 type duringVisit struct {
 	Store
 	then func()

@@ -165,11 +165,11 @@ func (l *Limiter) alone(q *question, sent *attempts, known Known) (d Decision) {
 }
 
 // askStore asks the store for the answer to q, unless a circuit breaker is open. To give
-// back what this decision has counted, it neither asks a circuit nor changes one: the part that
-// failed may have opened it just now, and an answer to a give-back must not close it.
-// Shown is the item as the store last showed it; zero: it showed none. askStore also returns
-// what it sent, and stores the last answer in the memory. An answer of the class Unreadable or Invalid
-// brings no state, so the memory keeps what it has.
+// back what this decision has counted, it neither asks a circuit nor changes one. The part
+// that failed may have opened it just now, and an answer to a give-back must not close it.
+// Shown is the item as the store last showed it; zero: it showed none. askStore also
+// returns what it sent, and stores the last answer in the memory. An answer of the class
+// Unreadable or Invalid brings no state, so the memory keeps what it has.
 func (l *Limiter) askStore(ctx context.Context, q *question, shown Item) (Decision, *attempts, error) {
 	key := q.write.Key
 	t := &attempts{limiter: l, ctx: ctx, caller: ctx, reached: q.reached, amount: q.sent}
@@ -206,7 +206,7 @@ func (l *Limiter) askStore(ctx context.Context, q *question, shown Item) (Decisi
 	return d, t, err
 }
 
-// learn stores in the memory what the attempts of q brought, by which d was decided.
+// learn stores in the memory what the attempts of q brought. They decided d.
 func (l *Limiter) learn(q *question, d Decision, t *attempts) {
 	now := l.Clock()
 	l.Memory.Change(q.write.Key, func(k Known) Known {

@@ -125,8 +125,8 @@ func (e *entry) size() int {
 //	one request gets through        41    60     40
 //	outage: 40 are admitted alone   81    100    0
 //
-// The places of a reservoir are different: an admission leaves Seen and Alone with the same
-// latest place, and Alone also has places that writes under way have skipped to.
+// The places of a reservoir are different. An admission leaves Seen and Alone with the same
+// latest place. Alone also has places that writes under way have skipped to.
 type Known struct {
 	Seen  Item      // as the store last showed it, plus what was admitted alone since
 	Alone Item      // what was admitted alone, and nothing else but places of a reservoir
@@ -283,7 +283,7 @@ func (k Known) refusal(q *question) Decision {
 }
 
 // fits plans as many of q's actions as fit in Seen and in Alone. The plans are
-// for the Known that it returns, in which both have given the same places.
+// for the Known that it returns. There, both have given the same places.
 func (k Known) fits(q *question) (after Known, n int64, seen, alone policy.Update) {
 	k.Seen.State, _ = q.Policy.Skip(q.write.Now, k.Alone.State, k.Seen.State)
 	k.Alone.State, _ = q.Policy.Skip(q.write.Now, k.Seen.State, k.Alone.State)

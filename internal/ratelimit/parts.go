@@ -10,8 +10,8 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 )
 
-// A Part is one of several requests that together are one action: that of the user, or
-// that of another subject in whose item the action counts, too.
+// A Part is one of several requests that together are one action. It is the user's
+// request, or the request of another subject whose item counts the action, too.
 type Part struct {
 	Request
 	Subject string // the subject's name, such as room; empty: the user
@@ -44,8 +44,9 @@ type action struct {
 
 // DecideAll decides an action that several parts count: all of them count it, or none.
 // There are at most four parts, in order from the narrowest to the widest. The decision
-// has the figures of each limit of each part. Its own are those of the limit with the
-// longest wait: of the part that refuses first, or for a status and with readOn of all.
+// has the figures of each limit of each part. Its own are the figures of the limit with
+// the longest wait: of the part that refuses first, or for a status and with readOn of
+// all parts.
 //
 // It asks the memory about all parts first, so a refusal that is known costs no request.
 // Then it decides one part after the other, all at one reading of the clock. If one
@@ -99,8 +100,8 @@ func (a *action) begin(ctx context.Context) (whole context.Context, stop func())
 	return context.WithDeadline(ctx, a.end)
 }
 
-// decide decides part i. As long as nothing is counted that may have to be given back, it has
-// all of the time.
+// decide decides part i. It has all of the time, as long as no count may have to be given
+// back.
 func (a *action) decide(ctx context.Context, i int) error {
 	q := &a.questions[i]
 	if a.kept > 0 && a.reached && i > 0 {
@@ -118,7 +119,7 @@ func (a *action) decide(ctx context.Context, i int) error {
 
 // enter looks at the circuits of these parts, before anything is sent. It sends a probe for
 // the first part whose circuit is due, and for no other. Then it bars each part whose
-// circuit is open. The error is that of a part that must not be decided from memory.
+// circuit is open. The error comes from a part that must not be decided from memory.
 //
 // If each part looked at its circuit when its turn comes, each request for a room that does
 // not answer would count its user first, and wait.
@@ -316,10 +317,10 @@ func (a *action) free(ctx context.Context, parts []int) {
 	}
 }
 
-// merge returns the decision about all parts from those about each, in which a part
-// that was not asked is zero. The reason is unavailable if a part was decided from
-// memory, that of the refusal if one refused, and duplicate if all are. There is a
-// receipt if it is the same for all.
+// merge returns the decision about all parts from the decisions about each. The
+// decision of a part that was not asked is zero. The reason is unavailable if a
+// part was decided from memory, the refusal's reason if one refused, and duplicate
+// if all are. There is a receipt if it is the same for all.
 func merge(parts []Part, decisions []Decision) (all Decision) {
 	all.Allowed = true
 	binding, at := -1, int64(-1)

@@ -176,8 +176,8 @@ func TestPartsHaveOneReceipt(t *testing.T) {
 }
 
 // An instance dies between the renewals of two parts. The next attempt moves the later
-// part to the time of the earlier one, so one receipt serves for both, also when their
-// ids are forgotten.
+// part to the time of the earlier one, so one receipt serves for both, even after
+// their ids are forgotten.
 func TestARenewalEndsBetweenTwoParts(t *testing.T) {
 	for performed := range 3 {
 		store, c := new(memstore.Store), newClock()
@@ -203,8 +203,8 @@ func TestARenewalEndsBetweenTwoParts(t *testing.T) {
 }
 
 // A room's window counts what others did since a slot was taken. The release of a slot
-// that was renewed in that window does not give back theirs, also if a reset has made the
-// user's item forget the renewal.
+// that was renewed in that window does not give back the others' actions, even if a reset
+// has made the user's item forget the renewal.
 func TestAReleaseAfterARenewalLeavesTheRoomAlone(t *testing.T) {
 	onEachStore(t, func(t *testing.T, store Store) {
 		for i, room := range []string{"30/1m", "300/1h", "all: 30/1m, day: 100/1d", "bucket 30/1h", "sliding 300/1h"} {
@@ -256,9 +256,9 @@ func TestAHeldCheckOfSlotsCountsOnce(t *testing.T) {
 	})
 }
 
-// A slot is renewed and released within the 20 s in which the room knows the id, and in
-// the room's next period. The release leaves what others counted there, also if it is sent
-// again, if the slot is that of the room, and if a reset has made its item forget the
+// A slot is renewed and released within 20 s, while the room knows the id, and in the
+// room's next period. The release leaves what others counted there. This holds even if it
+// is sent again, if the slot is the room's, and if a reset has made its item forget the
 // renewal.
 func TestAReleaseSoonAfterARenewalLeavesOthersAlone(t *testing.T) {
 	onEachStore(t, func(t *testing.T, store Store) {
@@ -276,7 +276,7 @@ func TestAReleaseSoonAfterARenewalLeavesOthersAlone(t *testing.T) {
 				c.at(11 * time.Second)
 				mustDoAll(t, l, Check, theirs, 0, name)
 				d = mustDoAll(t, l, Renew, mine, d.At, name)
-				taken := int64(1) // that of b
+				taken := int64(1) // b's action
 				if resets {
 					mustDo(t, l, Reset, mine[slots].Request)
 					taken = 0
@@ -328,7 +328,7 @@ func TestAnErrorKeepsWhatARepeatReliesOn(t *testing.T) {
 	}
 }
 
-// meanwhile is a store that does something in place of an update for a room.
+// meanwhile is a store that does something instead of an update for a room.
 type meanwhile struct {
 	Store
 	then func() error

@@ -28,9 +28,9 @@ func (q *question) late(kept Kept) bool {
 	return !onTime && !early
 }
 
-// skip lets q skip the places that this process has given from memory, of which the store
-// knows nothing, for as long as they lie ahead: see [policy.Policy.TakeAfter]. Once a check has
-// skipped them in the store, those of other instances get later places, too.
+// skip lets q skip the places that this process has given from memory, for as long as they lie
+// ahead: see [policy.Policy.TakeAfter]. The store knows nothing of these places. Once a check
+// has skipped them in the store, the checks of other instances get later places, too.
 //
 // For example, with reservoir 10/10s, 60 jobs get places from memory, up to second 50. At
 // second 3 the table is back, which has given none of them. The next job gets second 60. If
@@ -42,8 +42,8 @@ func (q *question) skip(m *Memory) {
 	}
 }
 
-// A kept place is that of a write under way. The memory counts it as given from memory, so
-// that nobody else gets it there meanwhile.
+// A kept place is the place of a write under way. The memory counts it as given from
+// memory, so that nobody else gets it there meanwhile.
 type keptPlace struct{ before, after policy.State } // of Known.Alone; zero: none
 
 // take plans n of q's actions in an item with state s, as [view.take] does. As long as places

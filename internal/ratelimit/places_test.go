@@ -151,7 +151,7 @@ func TestALostMoveIsFound(t *testing.T) {
 }
 
 // Copies of earlier requests arrive up to 5 s after an id has moved. None of them counts:
-// not that of the check, and not those of earlier moves, even if the id is in the same set
+// neither the check's copy nor copies of earlier moves, even if the id is in the same set
 // again.
 func TestLateCopiesDoNotCountAfterAMove(t *testing.T) {
 	for _, window := range []string{"1s", "2500ms", "5s"} {

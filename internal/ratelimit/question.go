@@ -45,9 +45,9 @@ type question struct {
 	reached bool        // the store has answered this decision, perhaps about another part
 	sent    amount      // by earlier attempts of this decision
 
-	isOld  bool  // check: a freeze has held it up for so long that, in memory, it must forget no ids
-	claim  claim // check: where it is counted
-	relies bool  // check: it is about to be admitted because of its claim, which is to be marked
+	isOld  bool  // check: a freeze has held it up for too long, so it must not forget ids in memory
+	claim  claim // check: where the action is counted
+	relies bool  // check: it is about to be admitted because of its claim, and has to mark it
 
 	// Renew: when the parts before this one were renewed; 0: never. Release: when the check
 	// was, as the parts with slots know, or lost; 0: At.
@@ -84,8 +84,9 @@ func (r Request) ask(op Op, now int64) question {
 }
 
 // id returns the id of r, or of what is said about r. In the item of a group, the
-// same id in two activities is two requests, and in the item of a subject that of two
-// users. No caller's id contains a space, so no caller can send one of these.
+// same id in two activities means two requests. In the item of a subject, the same id
+// of two users means two requests, too. No caller's id contains a space, so no caller
+// can send one of these.
 func (r *Request) id(what string) ID {
 	id, activity := r.ID, r.Activity
 	if r.Group == "" {
@@ -99,12 +100,12 @@ func (r *Request) id(what string) ID {
 	return NewID(id)
 }
 
-// wholeLimit is the highest limit at which a window's item keeps all its ids.
-// About 140 ids fit in one write unit, beside a user id of 36 characters.
+// wholeLimit is the highest limit whose window's item keeps all its ids. About
+// 140 ids fit in one write unit, beside a user id of 36 characters.
 const wholeLimit = 100
 
 // due decides a check that presents a place, without the store. If it is on time,
-// it may run. If it is early, it gets the same place again. due returns false if
+// it may run. If it is early, it gets the same place again. It returns false if
 // there is no place, or if the place has passed and the check needs a new one.
 func (q *question) due() (Decision, bool) {
 	if q.ReadyAt == 0 {
@@ -157,9 +158,9 @@ func (v *view) fits() (int64, policy.Update) {
 	return 0, policy.Update{}
 }
 
-// decision returns the decision by which this many actions are granted, with the
-// figures of the state, which counts them. ReadyAt is the place that they were
-// given; 0: none. Only a check that is counted now has a receipt.
+// decision returns the decision that grants this many actions, with the figures
+// of the state, which counts them. ReadyAt is the place that they were given; 0:
+// none. Only a check that is counted now has a receipt.
 func (v *view) decision(granted, readyAt int64) Decision {
 	need := v.Count // how many actions the request waits for
 	switch {
@@ -252,7 +253,7 @@ func (v *view) delayed(d Decision, readyAt int64) Decision {
 	return d
 }
 
-// wouldBe returns what a check would get, of which n actions fit, with the update u.
+// wouldBe returns what a check would get if n of its actions fit, with the update u.
 func (v *view) wouldBe(n int64, u policy.Update) Decision {
 	d := v.decision(n, 0)
 	if n == 0 {

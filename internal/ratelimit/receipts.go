@@ -27,7 +27,7 @@ func (q *question) receipt(item Item) (r receipt) {
 	case !r.found:
 	case q.renewed(k):
 		r.at, r.check, r.now = k.Note, k.First, max(r.now, k.Note)
-		r.wrong = q.At < k.First || q.At > k.Note // without First, any earlier time can be that of the check
+		r.wrong = q.At < k.First || q.At > k.Note // without First, any earlier time can be the check's
 	case k.Set != wholeSet:
 		r.wrong = !q.isFrom(k)
 	}
@@ -37,7 +37,7 @@ func (q *question) receipt(item Item) (r receipt) {
 }
 
 // isFrom reports whether the item can keep the id in this set if the check came at At. A
-// check keeps its id in its own generation, and that of a late job perhaps in the next one.
+// check keeps its id in its own generation, and a late job's id perhaps in the next one.
 func (q *question) isFrom(k Kept) bool {
 	w := q.write
 	w.Now = q.At
@@ -47,7 +47,7 @@ func (q *question) isFrom(k Kept) bool {
 
 // renewed reports whether the actions whose id the item keeps were renewed. Their largest
 // note is then the time of the last renewal. A smaller note is the number of a partial
-// grant, and that of a queue is a place.
+// grant, and a queue's note is a place.
 func (q *question) renewed(kept Kept) bool { return kept.Note > MostReleased && !q.Policy.Queues() }
 
 // release gives back the actions of a check. It changes nothing if they do not count
@@ -89,16 +89,17 @@ func (t *attempts) renew(q *question, shown Item) (d Decision, err error) {
 	return d, nil
 }
 
-// change sends the update that plan makes of the item that was shown, in which the
-// actions and the id change in one step. If plan makes none of it, change reads the item
-// first. If the store refuses the update, because the item has changed, change plans
-// again from the item that came back. It ends without an update if plan returns false.
-// It returns the item after that.
+// change sends the update that plan makes of the item that was shown. The actions and
+// the id change in one step. If plan makes none of it, change reads the item first. If
+// the store refuses the update, because the item has changed, change plans again from
+// the item that came back. It ends without an update if plan returns false. It returns
+// the item after that.
 //
 // An item from memory is enough for a fixed window alone, and for what this decision has
 // counted, because nobody else has its receipt. In other items, the id can have been given
-// back and counted again at a later time, or renewed, and its notes say so. And of several
-// limits, plan leaves out each that had nothing to give back then.
+// back and counted again at a later time, or renewed, and only its notes tell that. Of
+// several limits, plan leaves out each that had nothing to give back when the item was
+// shown.
 func (t *attempts) change(q *question, shown Item, plan func(Item) (Write, bool)) (item Item, err error) {
 	w, ok := Write{}, false
 	if item = shown; q.mine || q.read != nil || q.write.Key.Window != 0 {
@@ -128,7 +129,7 @@ func (t *attempts) change(q *question, shown Item, plan func(Item) (Write, bool)
 	return item, err
 }
 
-const lost = 1 // question.to: an item with slots does not know the id, so the receipt may be that of a renewal
+const lost = 1 // question.to: an item with slots does not know the id, so the receipt may come from a renewal
 
 // undo plans to give back the request's actions in item. It returns false if they
 // do not count there, or if they were given back already.

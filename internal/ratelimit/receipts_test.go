@@ -120,8 +120,8 @@ func TestAReleaseAfterARenewal(t *testing.T) {
 	}
 }
 
-// Several parts have slots. If one is gone, the others stay where they are. If one goes
-// between the read and the update, those that were moved are freed.
+// Several parts have slots. If one is gone, the others don't move. If one goes between
+// the read and the update, those that were moved are freed.
 func TestARenewalOfSeveralPartsIsAllOrNothing(t *testing.T) {
 	for _, between := range []bool{false, true} {
 		c, store := newClock(), new(memstore.Store)
@@ -170,7 +170,7 @@ func TestARenewalLooksAtThePresent(t *testing.T) {
 func TestAReceiptOfALaterWindow(t *testing.T) {
 	timeline(t, "9/1m", []moment{
 		{at: 15 * time.Second, id: "r", want: "ok 1/9"},
-		{at: 20 * time.Second, ask: Release, id: "r", receipt: 65 * time.Second, want: "ok 0/9"},  // the figures are those of that window
+		{at: 20 * time.Second, ask: Release, id: "r", receipt: 65 * time.Second, want: "ok 0/9"},  // the figures belong to that window
 		{at: 20 * time.Second, ask: Release, id: "r", receipt: 195 * time.Second, want: "ok 1/9"}, // no clock is that far ahead
 		{at: 20 * time.Second, ask: Status, id: "s", want: "ok 1/9"},
 	})

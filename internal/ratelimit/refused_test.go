@@ -9,7 +9,7 @@ import (
 )
 
 // The last of three parts refuses three actions. All of them are given back in the parts before
-// it, also if a part has slots and the clock has moved.
+// it, even if a part has slots and the clock has moved.
 func TestTheLastPartRefusesSeveralActions(t *testing.T) {
 	for _, text := range []string{"10/1d", "log 10/1h", "now: log 10/1h, day: 10/1d"} {
 		c, store := newClock(), new(memstore.Store)

@@ -15,7 +15,7 @@ import (
 )
 
 // releasable are policies of each way to give back: by the ids of a window, by
-// those of the last 20 s, and by the slots of a log.
+// the ids of the last 20 s, and by the slots of a log.
 var releasable = []string{
 	"10/1m", "100/1h", "1000/1h", "sliding 50/1h", "bucket 10/1m", "bucket 1/5s", "log 100/12h",
 	"minute: 10/1m, day: 200/1d", "pace: bucket 1/5s, day: 200/1d", "burst: log 5/1m, hour: sliding 50/1h",
@@ -144,9 +144,9 @@ func TestAReleaseIsRememberedFor20Seconds(t *testing.T) {
 	})
 }
 
-// A release by the request's id is in time for exactly 20 s, but no longer than
-// its window. In a window with a limit of up to 100 it is in time until the window
-// ends, and in a log until the action no longer counts.
+// A release by the request's id is in time for exactly 20 s, but at most as long
+// as its window. In a window with a limit of up to 100 it is in time until the
+// window ends, and in a log until the action no longer counts.
 func TestWhenAReleaseIsTooLate(t *testing.T) {
 	onEachStore(t, func(t *testing.T, store Store) {
 		for text, last := range map[string]time.Duration{

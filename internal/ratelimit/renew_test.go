@@ -130,8 +130,8 @@ func TestAnExpiredSlotIsNotRenewed(t *testing.T) {
 	}
 }
 
-// Two slots of one millisecond are alike. Whoever has freed one of them can't renew the
-// other one, which still belongs to its own holder.
+// Two slots of one millisecond are alike. A holder that has freed its slot can't renew
+// the other one, which still belongs to its own holder.
 func TestARenewalAfterAReleaseLeavesTheNeighbourAlone(t *testing.T) {
 	timeline(t, "log 2/10m", []moment{
 		{id: "mine", want: "ok 1/2"},
@@ -188,7 +188,7 @@ func TestAReleaseAfterTwoRenewalsElsewhere(t *testing.T) {
 
 // A renewal leaves its id in the next generation, and a release on a clock ahead drops
 // it there and keeps its own in the one after that. A copy of the release on a clock
-// behind finds it, also if the same check was counted again.
+// behind finds it, even if the same check was counted again.
 func TestACopyOfAReleaseAfterARenewalOnAClockAhead(t *testing.T) {
 	const renewed = 6 * time.Second
 	timeline(t, "a: sliding 9/20s, b: log 9/20s", []moment{

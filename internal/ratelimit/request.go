@@ -9,7 +9,7 @@ import (
 type Request struct {
 	UserID   string
 	Activity string
-	Group    string // the item in which Activity counts with others, whose limits have names; empty: it counts alone
+	Group    string // the item that counts Activity with others, whose limits have names; empty: it counts alone
 	For      string // if UserID is another subject, such as a room: the user; else empty
 	Policy   policy.Policy
 	Count    int64  // how many actions: 1 to the policy's Most; with Partial any number from 1; release and renew: 1 to MostReleased
@@ -34,22 +34,23 @@ const (
 	// Status makes the decision that Check would make, and counts nothing.
 	Status = guards.Status
 
-	// Release gives back Count actions of the check whose id is ID. At is its receipt: that of
-	// the check or of a renewal. In a fixed window it works until the window ends, and for at
-	// most 20 s if the limit is above 100. In a log it works as long as the slots count, and
-	// otherwise for 20 s after the check. With Hold it works for 15 minutes instead of 20 s.
-	// Of several limits, a later release frees the slots of a log alone. A release without an
+	// Release gives back Count actions of the check whose id is ID. At is its receipt, from
+	// the check or from a renewal. In a fixed window it works until the window ends, and for
+	// at most 20 s if the limit is above 100. In a log it works as long as the slots count,
+	// and otherwise for 20 s after the check. With Hold it works for 15 minutes instead. Of
+	// several limits, a later release frees the slots of a log alone. A release without an
 	// effect is no error.
 	//
-	// A release that is sent twice within 20 s gives back once. Don't repeat it later: on a
-	// log, it could then give back another action of the same millisecond, and elsewhere a
-	// later check of the same id, if their receipts are less than 7 s apart.
+	// A release that is sent twice within 20 s gives back once. Don't repeat it later. On a
+	// log, it could then give back another action of the same millisecond. Elsewhere, it
+	// could give back a later check of the same id, if their receipts are less than 7 s
+	// apart.
 	Release = guards.Release
 
-	// Renew moves Count actions of a log to now, those of the check whose id is ID
-	// and whose receipt is At. So they count for one window from now. The decision
-	// has their new receipt. If they do not count any more, it is not Allowed, and
-	// the reason is Expired. For 20 s after a renewal, the older receipts of the check
+	// Renew moves Count actions of a log to now: the actions of the check whose id is
+	// ID and whose receipt is At. So they count for one window from now. The decision
+	// has their new receipt. If they do not count any more, it is not Allowed, and the
+	// reason is Expired. For 20 s after a renewal, the older receipts of the check
 	// still serve. The policy needs a log, see [policy.Policy.HeldUntil]; its other
 	// limits stay as they are.
 	Renew = guards.Renew
@@ -90,7 +91,8 @@ type Decision struct {
 	Outage    error  // why the store gave no answer, if Reason is Unavailable
 }
 
-// Limits returns the figures of each limit; of a single one, those of the decision.
+// Limits returns the figures of each limit. For a single limit, these are the
+// decision's own figures.
 func (d *Decision) Limits() []policy.Reading {
 	if len(d.Each) > 0 {
 		return d.Each

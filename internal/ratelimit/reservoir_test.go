@@ -50,7 +50,7 @@ func TestAPresentedPlaceIsAnotherRequest(t *testing.T) {
 }
 
 // A request that repeats its id within 20 s keeps the place that it was given,
-// also if it came too late for an earlier one. After that, it takes another.
+// even if it came too late for an earlier one. After that, it takes another.
 func TestAPlaceIsKeptFor20Seconds(t *testing.T) {
 	const begin, again = 6999 * time.Millisecond, 26999 * time.Millisecond // the last moment of a generation of ids
 	timeline(t, "reservoir 1/10s ahead 1m", []moment{

@@ -12,7 +12,7 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 )
 
-// A roomStore is a store in which the requests for some keys fail.
+// A roomStore is a store that fails the requests for some keys.
 type roomStore struct {
 	Store
 	fails map[string]*faulty // by user id; the others work
@@ -39,7 +39,7 @@ func say(id, room string, fresh, alone bool) []Part {
 	return []Part{{Request: user}, {Request: there, Subject: "room"}}
 }
 
-// If the requests of one room fail, its users keep their own limits: what the user's item
+// If the requests of one room fail, its users keep their own limits. What the user's item
 // counted is given back, and the user can act in another room at once. Only this room's
 // circuit opens, and its requests wait for it once in 5 s.
 func TestAFailingRoomCostsItsUsersNothing(t *testing.T) {
@@ -167,8 +167,8 @@ func TestALostAttemptIsRememberedUntilTheMark(t *testing.T) {
 }
 
 // A mark that fails opens the circuit of its key only, because the table has answered the
-// decision before: about the user and the room, or about the user of an activity whose
-// subjects are left out.
+// decision before. The answers are about the user and the room, or about the user of an
+// activity whose subjects are left out.
 func TestAMarkThatFailsOpensTheCircuitOfItsKey(t *testing.T) {
 	both := say("r1", "lounge", false, true)
 	single := both[0].Request

@@ -9,8 +9,8 @@ import (
 )
 
 // maxWriteAge is how long after its time a write may be sent. A write drops the ids of old
-// generations. One that a freeze holds up for half a minute would drop those of requests
-// that came meanwhile.
+// generations. A write that a freeze holds up for half a minute would drop the ids of
+// requests that came meanwhile.
 const maxWriteAge = 5 * time.Second
 
 // A request is one request to the store. An answer is what it brings.
@@ -84,8 +84,9 @@ func (t *attempts) next(failed bool, pause *retry.Pause) bool {
 	return t.ctx.Err() == nil
 }
 
-// update sends w until the store answers, or once if w has neither an id by which it could
-// be found, nor one that it marks. It returns the item after that, and whether the last attempt performed w.
+// update sends w until the store answers. It sends w only once if w has neither an id of
+// its own nor an id to mark, because it could not be found again. It returns the item after
+// that, and whether the last attempt performed w.
 func (t *attempts) update(w Write) (item Item, done bool, err error) {
 	a, failed := t.send(&request{updates, w})
 	switch {

@@ -42,7 +42,7 @@ type exchange struct {
 	timer *time.Timer        // sends the next probe
 }
 
-// minWait is the shortest time after which a request counts as slow.
+// minWait is the shortest time that makes a request count as slow.
 const minWait = 5 * time.Millisecond
 
 // exchange sends r. If there is no answer after a third of the decision's time, and again
@@ -84,7 +84,7 @@ func (x *exchange) end(a answer) answer {
 	x.t = nil
 	t.requests += x.requests
 	late := x.settled != nil && a.err != nil
-	if x.again || late { // the id in the item can be that of the other request
+	if x.again || late { // the id in the item can be the other request's
 		t.amount.unsure = t.amount.unsure || x.request.write.ID != ID{}
 	}
 	if late {

@@ -20,7 +20,7 @@ type Store interface {
 	Read(ctx context.Context, k Key) (Item, error)
 
 	// Delete removes the item under k with its ids. If there is no item, Delete
-	// does nothing and returns no error.
+	// returns no error.
 	Delete(ctx context.Context, k Key) error
 }
 
@@ -42,7 +42,7 @@ type Write struct {
 
 	// Drop is an id to remove. If the item does not have it, with its note, the store
 	// refuses the write. With Renewed, an id without a note is not one that was renewed.
-	// The zero Kept: there is nothing to remove.
+	// The zero Kept: the write removes no id.
 	Drop      Kept
 	GivesBack bool // the store refuses to remove an id that has been renewed or that another attempt relies on
 

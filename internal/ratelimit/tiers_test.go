@@ -27,7 +27,7 @@ func TestAChangedLimitActsOnWhatIsCounted(t *testing.T) {
 		"log, lowered":      {"log 20/1h", "log 10/1h", 15, "limited 15/10, wait 1h0m0s", ""},
 		"counter, raised":   {"sliding 10/1h", "sliding 20/1h", 10, "ok 11/20", "ok 12/20"},
 		"reservoir, raised": {"reservoir 2/10s ahead 1m", "reservoir 3/10s ahead 1m", 4, "delayed 3/3, wait 10s, place at 10s after 2", "delayed 3/3, wait 20s, place at 20s after 3"},
-		// The window in which three have a place gets no more.
+		// The window with three places gets no more.
 		"reservoir, lowered": {"reservoir 3/10s ahead 1m", "reservoir 2/10s ahead 1m", 6, "delayed 2/2, wait 20s, place at 20s after 2", "delayed 2/2, wait 20s, place at 20s after 3"},
 		"several, raised":    {"minute: 10/1m, bucket: bucket 10/1m", "minute: 20/1m, bucket: bucket 20/1m", 10, "ok 11/20", "ok 12/20"},
 		"several, lowered":   {"minute: 20/1m, bucket: bucket 20/1m", "minute: 10/1m, bucket: bucket 10/1m", 15, "limited 15/10, wait 1m0s for the minute", ""},
@@ -60,8 +60,8 @@ func TestAChangedLimitActsOnWhatIsCounted(t *testing.T) {
 	}
 }
 
-// waitIsKept checks that a caller who waits as told is admitted, and one
-// millisecond earlier is not.
+// waitIsKept checks that a caller is admitted after the wait that it was told,
+// and not one millisecond earlier.
 func waitIsKept(t *testing.T, l *Limiter, c *clock, p policy.Policy, wait time.Duration) {
 	t.Helper()
 	c.add(wait - time.Millisecond)
@@ -113,7 +113,7 @@ func TestALoweredLogAdmitsNoMore(t *testing.T) {
 }
 
 // A message is sent while the live limit is one in 12 hours. When the limit
-// is undone, the user waits no longer than the limit says.
+// is undone, the user waits at most as long as the limit demands.
 func TestABucketDrainsAtTheNewPace(t *testing.T) {
 	for _, between := range []time.Duration{0, time.Second} {
 		timeline(t, "bucket 1/12h", []moment{
@@ -129,7 +129,7 @@ func TestABucketDrainsAtTheNewPace(t *testing.T) {
 	})
 }
 
-// A lower pace holds from its first decision on, also if that is a refusal. Only a bucket that
+// A lower pace holds from its first decision on, even if that is a refusal. Only a bucket that
 // was full by then begins with a whole burst.
 func TestALowerPaceHoldsFromItsFirstDecision(t *testing.T) {
 	const second = time.Second

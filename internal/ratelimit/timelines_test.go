@@ -21,7 +21,7 @@ type moment struct {
 	partial bool          // grant what fits
 	limit   string        // the limit from this row on; empty: as before
 	hold    bool          // the activity holds its receipts
-	receipt time.Duration // after start, for a release and a renewal; zero: that of the id's last check or renewal
+	receipt time.Duration // after start, for a release and a renewal; zero: from the id's last check or renewal
 	readyAt time.Duration // the place to present, after start; zero: none
 	want    string        // what inWords returns for the decision
 	granted int64         // how many actions; zero: anything

@@ -13,8 +13,8 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 )
 
-// spoiled is a store in which some attributes of every item have the wrong type.
-// No condition holds on them.
+// spoiled is a store that gives some attributes of every item the wrong type. No
+// condition holds on them.
 type spoiled struct {
 	Store
 	attrs []string
@@ -74,7 +74,7 @@ func TestAnUnreadableItemEndsAfterTwoRequests(t *testing.T) {
 					r.ID = "b"
 				}
 				if verb == 2 && p.Queues() {
-					continue // a release of a place has nothing to read
+					continue // a release of a place reads no attribute
 				}
 				_, err := verbs(l)[verb](t.Context(), r)
 				e, ok := errors.AsType[*StoreError](err)

@@ -27,7 +27,7 @@ func TestItems(t *testing.T) {
 	}
 }
 
-// Whatever is asked of a table, its failure is an error that says what is wrong, and so
+// For every request to a table, a failure is an error that tells what is wrong, and so
 // is a caller who leaves.
 func TestFailuresAreReported(t *testing.T) {
 	cfg := dynamotest.Config(dynamotest.Endpoint(t))

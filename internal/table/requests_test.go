@@ -106,8 +106,8 @@ func TestTheEstimateIsTheSizeOfTheTable(t *testing.T) {
 	}
 }
 
-// DynamoDB says what each page took. The cost that Items returns is their sum, over all
-// pages of all segments.
+// DynamoDB reports what each page took. The cost that Items returns is their sum, over
+// all pages of all segments.
 func TestItemsSumsWhatEachPageTook(t *testing.T) {
 	d := over(func(_ string, scan map[string]any) string {
 		if scan["ReturnConsumedCapacity"] != "TOTAL" || scan["TotalSegments"] != 4.0 {

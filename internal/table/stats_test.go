@@ -43,7 +43,7 @@ func TestStats(t *testing.T) {
 	}
 }
 
-// Stats counts a real table exactly in which the items of some users fill more
+// Stats counts a real table exactly, although the items of some users fill more
 // than a page.
 func TestStatsCountsAUserOfManyPagesOnce(t *testing.T) {
 	y := newYard(t)

@@ -135,8 +135,8 @@ func (d *DynamoDB) Erase(ctx context.Context, user string, o Sweep) (swept Swept
 // batchSize is the greatest number of statements in one request to DynamoDB.
 const batchSize = 25
 
-// deleteAll deletes stale items, of which it needs only the keys, and adds them
-// to swept. In a dry run it only counts them. If o.Now is set, it deletes an
+// deleteAll deletes stale items and adds them to swept. It needs only the
+// items' keys. In a dry run it only counts them. If o.Now is set, it deletes an
 // item only if the item is still expired when the delete arrives. After a pause
 // it sends throttled items again. It reports whether it finished in time.
 func (d *DynamoDB) deleteAll(ctx context.Context, items []attributes, o Sweep, swept *Swept) (done bool, err error) {
@@ -229,8 +229,8 @@ func (m Memory) Erase(_ context.Context, user string, o Sweep) (Swept, error) {
 	return m.sweep(o, func(k ratelimit.Key, _ int64) (read, stale bool) { return k.UserID == user, true }), nil
 }
 
-// sweep calls look for each item. It counts the items for which look returns
-// read, and deletes those for which look also returns stale.
+// sweep calls look for each item. It counts an item if look returns read, and
+// deletes it if look also returns stale.
 func (m Memory) sweep(o Sweep, look func(k ratelimit.Key, expires int64) (read, stale bool)) Swept {
 	owners := make(map[string]bool)
 	swept := Swept{Finished: true}

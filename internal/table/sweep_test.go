@@ -169,7 +169,7 @@ func TestSweepStopsInTimeAndLaterSweepsContinue(t *testing.T) {
 }
 
 // Subjects are counted by their names, and not as users. The key of a subject begins with
-// that of another one here, and with a space as that of the live limits does.
+// the key of another one here, and with a space as the live limits' key does.
 func TestSubjectsAreNoUsers(t *testing.T) {
 	y := newYard(t)
 	y.fill(t, "u", 3, 2, now)

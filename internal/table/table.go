@@ -38,8 +38,8 @@ type DynamoDB struct {
 func New(client *dynamodb.Client, name string) *DynamoDB { return &DynamoDB{client, name} }
 
 // Create creates the table as template.yaml describes it, with TTL, and waits
-// until it can be used. If the table exists already, Create changes nothing but
-// TTL: an earlier run may have stopped before it turned TTL on.
+// until it can be used. If the table exists already, Create changes only TTL:
+// an earlier run may have stopped before it turned TTL on.
 func (d *DynamoDB) Create(ctx context.Context) error {
 	_, err := d.client.CreateTable(ctx, &dynamodb.CreateTableInput{
 		TableName:   &d.table,
@@ -89,8 +89,8 @@ func Patient(o *dynamodb.Options) {
 	})
 }
 
-// Parts is the number of segments in which a sweep and [DynamoDB.Stats] scan the
-// table. Each costs a request, even if it is empty. With many users they are about equal.
+// Parts is how many segments of the table a sweep and [DynamoDB.Stats] scan. Each costs a
+// request, even if it is empty. With many users they are about equal.
 const Parts = 64
 
 const (
@@ -183,7 +183,7 @@ func (last *lastOwner) next(item attributes) (key string, another bool) {
 // Subjects are numbers of subjects by their names, such as room. Nil: none.
 type Subjects map[string]int64
 
-// count adds one to users or, if the key is that of a subject, to its name in s.
+// count adds one to users or, if the key is a subject's, to its name in s.
 func (s *Subjects) count(key string, users *int64) {
 	if name, _, ok := limits.SubjectOf(key); ok {
 		s.add(name, 1)
@@ -234,9 +234,9 @@ type Stats struct {
 }
 
 // Stats counts the users, subjects and items of the whole table. now is in Unix seconds.
-// The memory it needs does not grow with the table. After each page it calls
-// progress with the figures so far and the number of parts they cover, never
-// twice at once. progress must not keep the maps of soFar. If each is set, Stats calls it as
+// The memory it needs does not grow with the table. After each page it calls progress with
+// the figures so far and the number of parts they cover, never twice at once. The func
+// progress must not keep the maps of soFar. If each is set, Stats calls it as
 // [DynamoDB.Items] does.
 func (d *DynamoDB) Stats(ctx context.Context, now int64, each func(ratelimit.Key, ratelimit.Item), progress func(soFar Stats, parts int)) (Stats, error) {
 	var mu sync.Mutex
@@ -270,7 +270,8 @@ func (d *DynamoDB) Stats(ctx context.Context, now int64, each func(ratelimit.Key
 	return total, err
 }
 
-// add adds an item of a user, of whom some activities are counted already, or of a subject.
+// add adds an item of a subject, or of a user with some activities that are counted
+// already.
 func (s *Stats) add(item attributes, now int64, counted map[string]bool) {
 	key := keyOf(item)
 	if ours(key) {
@@ -295,8 +296,8 @@ type Cost struct {
 	Units float64 // read units
 }
 
-// segments is the number of segments in which Items scans the table. They are
-// few, because each costs at least half a read unit.
+// segments is how many segments of the table Items scans. They are few, because
+// each costs at least half a read unit.
 const segments = 4
 
 // Estimate returns about what Items will read, by figures up to six hours old.

@@ -12,12 +12,12 @@ import (
 // Tries is how often Retry runs a test at most.
 const Tries = 5
 
-// Retry runs test until it passes, at most five times. It is for a test whose
-// time limits are those of the product, such as an answer 100 ms before a
-// deadline. A busy machine can exceed them now and then, but a bug fails every
-// try. Each try must start from nothing, with tables and instances of its own.
-// What it passes to Cleanup runs when the try ends, and can fail it. The last
-// try is an ordinary test.
+// Retry runs test until it passes, at most five times. It is for a test with
+// the product's own time limits, such as an answer 100 ms before a deadline. A
+// busy machine can exceed them now and then, but a bug fails every try. Each
+// try must start from nothing, with tables and instances of its own. What it
+// passes to Cleanup runs when the try ends, and can fail it. The last try is an
+// ordinary test.
 func Retry(t testing.TB, test func(t testing.TB)) {
 	t.Helper()
 	for n := range Tries - 1 {
@@ -85,7 +85,7 @@ func (a *attempt) fail(problem string) {
 	}
 }
 
-// These methods implement [testing.TB] for the try in place of the test.
+// These methods implement [testing.TB] for the try instead of the test.
 
 func (a *attempt) Context() context.Context { return a.ctx }
 

@@ -24,7 +24,7 @@ func main() {
 	}
 }
 
-// openapi.tmpl is the document with $event, $answer, $limit and $problem in place of
+// openapi.tmpl is the document with $event, $answer, $limit and $problem instead of
 // their schemas.
 //
 //go:embed openapi.tmpl

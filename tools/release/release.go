@@ -124,7 +124,7 @@ func (r *Release) program(ctx context.Context, t Target) error {
 }
 
 // setOrigin sets what the go command stored about the commit. A checkout with
-// changes is an error, because the archives would not be those of the commit.
+// changes is an error, because the archives would not match the commit.
 func (r *Release) setOrigin(info *debug.BuildInfo) error {
 	settings := make(map[string]string)
 	for _, s := range info.Settings {

@@ -43,7 +43,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    """A server at which boto3 finds Lambda."""
+    """A server that boto3 takes for Lambda."""
     with Server() as s:
         threading.Thread(target=s.serve_forever, args=(0.01,), daemon=True).start()
         monkeypatch.setenv("AWS_ENDPOINT_URL_LAMBDA", s.url)

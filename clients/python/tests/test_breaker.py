@@ -321,6 +321,6 @@ def test_a_call_that_began_before_an_outage_and_is_lost_after_a_probe_began(call
     early(LOST)
     probe(asyncio.CancelledError())
     clock.now += 0.5
-    assert calls.fails_at_once()  # the last finding is that of the early call
+    assert calls.fails_at_once()  # the last finding is the early call's
     clock.now += 0.5
     assert not calls.fails_at_once()

@@ -1,4 +1,4 @@
-"""Credentials that come late, fail or can't be renewed. Those of these tests end in a minute, so each call renews them."""
+"""Credentials that come late, fail or can't be renewed. In these tests, they end in a minute, so each call renews them."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def async_guards() -> Iterator[AsyncGuards[Any]]:
 
 
 def flask_app(code: str, guards: Guards[Any]) -> Callable[[], Answer]:
-    """Return what posts to an app of Flask, in which u1 has logged in."""
+    """Return what posts to an app of Flask with u1 logged in."""
     app = flask.Flask("test")
     names = run(code, app=app, guards=guards, session={"user": "u1"}, request=flask.request, save=lambda _: ("created", 201))
     if "/posts" not in code:

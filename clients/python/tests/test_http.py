@@ -24,7 +24,7 @@ from tests.conftest import PATIENT
 from tests.server import Server, answer, function_error, lambda_error, refuse
 
 POLICY = '"create_post";q=10;w=60'
-BROKEN = "broken"  # the user for whom each app fails after the check
+BROKEN = "broken"  # for this user, each app fails after the check
 
 
 @pytest.fixture

@@ -126,7 +126,7 @@ def client_of(middleware: Middleware, on_outage: Any = "allow") -> Any:
     return (Guards if middleware is by_flask else AsyncGuards)(**PATIENT, on_outage=on_outage, warn=lambda _: None)
 
 
-# What each option may return by its documentation, so that it is no mistake. A coroutine of Thing is none of them.
+# What each option may return by its documentation, and is not a mistake. A coroutine of Thing is not among them.
 RIGHT = {
     "user_id": {"string"},
     "skip": {"True"},
@@ -188,7 +188,7 @@ def test_flask_answers_a_body_without_a_status_with_429(server: Server, value: A
     client.close()
 
 
-# For each argument, the kinds that are right. None is as if it were left out.
+# For each argument, the kinds that are right. None counts as left out.
 ARGUMENTS = {
     "user_id": {"string"},
     "count": {"None", "number"},

@@ -11,7 +11,7 @@ export function answeredAt(decision: Decision, date: string | undefined): Decisi
 }
 
 /**
- * Returns when a decision was made by the guard's clock, in Unix milliseconds: its `at`, or else the second in which the
+ * Returns when a decision was made by the guard's clock, in Unix milliseconds: its `at`, or else the second when the
  * response was sent. It is undefined for a copy without `at`. This machine's clock can be wrong, so it never counts.
  */
 export function madeAt(decision: Decision): number | undefined {

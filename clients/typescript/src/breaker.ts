@@ -28,7 +28,7 @@ export class Breaker {
   /** Whether this client has ever had a response, from any function or from AWS. */
   reached = false;
 
-  /** Throws an OutageError if the function is to be left alone. */
+  /** Throws an OutageError if the function must not be called now. */
   enter(name: string): Caller {
     let state = this.#states.get(name);
     if (!state) {
@@ -72,7 +72,7 @@ export class Caller {
     this.#began = true;
   }
 
-  /** Notes that the call waits in this process. If the function is to be left alone, the call is ended. */
+  /** Notes that the call waits in this process. If the function must not be called now, the call is ended. */
   wait(end: (outage: OutageError) => void): () => void {
     const { name, pausedUntil, probe, waiting } = this.#state;
     const giveUp = () => end(leftAlone(name));

@@ -26,7 +26,7 @@ export interface Call {
   signal: AbortSignal | undefined;
   /** How long the call may take, in milliseconds. */
   timeout: number;
-  /** How long it has taken, without the time in which a request waited for a socket. */
+  /** How long it has taken, without the time that a request waited for a socket. */
   time: Stopwatch;
   caller: Caller;
 }

@@ -1,4 +1,4 @@
-/** What says how long to wait: a 429 response, its parsed body, or seconds. */
+/** The source of the time to wait: a 429 response, its parsed body, or seconds. */
 export type CooldownSource = number | { waitTime?: number | undefined } | Response;
 
 /**

@@ -30,7 +30,7 @@ export interface Figures {
   /**
    * 80 or 100 if this check raised the count of a fixed window to 80 % or to 100 % of the limit; 100 if it crossed both.
    * At most one check in a window has each number, so an app that sends a mail when it is there sends at most two. With
-   * several limits, that of a decision is about the limit whose figures the decision has.
+   * several limits, a decision's number is about the limit whose figures the decision has.
    */
   crossed?: 80 | 100;
 }

@@ -6,7 +6,7 @@ import { inTurn } from "./turn.js";
 /** How much of an answer is read, in bytes. A guard's answers are far shorter. */
 const maxAnswer = 64 * 1024;
 
-/** The addresses of which this process has had an HTTP response. */
+/** The addresses that have sent this process an HTTP response. */
 const spoken = new Set<string>();
 
 /** Codes of Node for bytes that are no HTTP or no TLS, and for a proxy that opens no tunnel. */

@@ -25,8 +25,8 @@ class Unavailable extends OutageError {
  *
  * - The app holds a `limit` and `windowMs`, and the guard has its own. The guard decides: what it refuses is refused.
  *   A lower `limit` of the app refuses too, but such requests are already counted. Set both to the guard's own limit.
- * - express-rate-limit gives back with `decrement(key)`, which does not say which request it means. The store gives
- *   back the last one of that key: at most 100 for each of 10,000 keys, and only those of this process. For a request
+ * - express-rate-limit gives back with `decrement(key)`, which does not name the request. The store gives
+ *   back the last one of that key: at most 100 for each of 10,000 keys, and only this process's checks. For a request
  *   that was not counted, it gives nothing back. A release that fails goes to the option `warn` of the guards.
  *
  * It knows only a key, so an activity that needs subjects is a ValidationError. In an outage with `onOutage: "deny"`, it
@@ -106,8 +106,8 @@ export class GuardsStore<A extends Activities = Activities> implements Store {
 }
 
 /**
- * Returns when the count is back at 0, on the clock of this machine, from which express-rate-limit counts. Without a
- * count, that is now, because express-rate-limit wants a time.
+ * Returns when the count is back at 0, on the clock of this machine, because express-rate-limit uses that clock.
+ * Without a count, that is now, because express-rate-limit wants a time.
  */
 function resetTime(decision: Decision): Date {
   const { resetAt } = decision;

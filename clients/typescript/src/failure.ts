@@ -1,7 +1,7 @@
 import type { Call } from "./call.js";
 import { AnswerError, ConfigurationError, GuardsError, OutageError } from "./errors.js";
 
-/** Codes with which AWS refuses credentials. Some services append "Exception". */
+/** Error codes that AWS returns if it refuses credentials. Some services append "Exception". */
 const badCredentials =
   /^(UnrecognizedClient|InvalidClientTokenId|InvalidSignature|SignatureDoesNotMatch|ExpiredToken|IncompleteSignature|MissingAuthenticationToken)(Exception)?$/;
 

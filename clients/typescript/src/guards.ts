@@ -213,9 +213,9 @@ export class Guards<out A extends Activities = {}> {
   }
 
   /**
-   * Asks each guard once, to find mistakes when the app starts: all guards of the option `activities`, or those of the
-   * named activities. It counts nothing: the user is "ready", and so is each subject that the list has. It throws the first
-   * guard's error, also an OutageError. With neither a list nor names, it throws a ConfigurationError.
+   * Asks each guard once, to find mistakes when the app starts: all guards of the option `activities`, or only the
+   * named activities' guards. It counts nothing: the user is "ready", and so is each subject that the list has. It
+   * throws the first guard's error, even an OutageError. With neither a list nor names, it throws a ConfigurationError.
    */
   async ready(...only: Activity<A>[]): Promise<void> {
     const { known } = this.#settings;
@@ -331,7 +331,7 @@ function own(error: unknown, message: string, guard: string): GuardsError {
   return error instanceof GuardsError ? error : new GuardsError(message, { guard, cause: error });
 }
 
-/** Returns the fields with which a request gives back or renews all that a check counted. */
+/** Returns the fields that a request needs to give back or renew all that a check counted. */
 function receipt({ userId, subjects, at, requestId, granted }: Decision): UserArgs & Partial<ReleaseArgs> {
   return { userId, ...(subjects && { subjects }), at, requestId, count: granted };
 }

@@ -41,12 +41,12 @@ export interface LambdaResult {
   isBase64Encoded: false;
 }
 
-/** What `tooManyForLambda` needs of an event. Those of API Gateway, Function URLs and load balancers have it. */
+/** What `tooManyForLambda` needs of an event. The events of API Gateway, Function URLs and load balancers have it. */
 export interface LambdaEvent {
   requestContext: object;
 }
 
-/** What `sendTooMany` needs of a response. That of Express and of node:http has it. */
+/** What `sendTooMany` needs of a response. The responses of Express and of node:http have it. */
 export interface NodeResponse {
   writeHead(status: number, headers: Record<string, string>): { end(body: string): unknown };
 }

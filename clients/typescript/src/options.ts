@@ -24,7 +24,7 @@ export interface Options<A extends Activities = Activities> {
   onOutage?: "allow" | "deny" | undefined;
   /**
    * How long a whole call may take, in milliseconds; at most 2,147,483,647. The wait for a socket of the client does not
-   * count, nor does time in which the app blocks its event loop. Default: 3000.
+   * count, nor does time that the app blocks its event loop. Default: 3000.
    */
   timeout?: number | undefined;
   /** How often a request is sent at most, 1 or more. Default: 3. */
@@ -32,9 +32,10 @@ export interface Options<A extends Activities = Activities> {
   /** The guards' DECISION_TIMEOUT, in milliseconds. Default: 1000. */
   decisionTimeout?: number | undefined;
   /**
-   * Called with the outage of a check that `onOutage` decided and with the error of a renewal that failed, at most once a
-   * second, and with the error of each release that `guarded`, a slot or a GuardsStore could not make. What it throws is
-   * ignored, and so is a promise that it returns. Default: writes the message to the console as a warning.
+   * Called with the outage of a check that `onOutage` decided and with the error of a renewal that failed, at most once
+   * a second. It is also called with the error of each release that `guarded`, a slot or a GuardsStore could not make.
+   * What it throws is ignored, and so is a promise that it returns. Default: writes the message to the console as a
+   * warning.
    */
   warn?: ((error: GuardsError) => unknown) | undefined;
 }

@@ -17,8 +17,8 @@ export interface Budget {
 const firstPause = 50;
 
 /**
- * Sends a request until it has an answer or an error that a repeat would not mend. An attempt after which no other
- * one could follow gets all the remaining time.
+ * Sends a request until it has an answer or an error that a repeat would not mend. An attempt gets all the remaining
+ * time if no other one could follow it.
  */
 export async function repeat<T>(
   call: Timed & Pick<Call, "timeout">,

@@ -19,7 +19,7 @@ interface Calls {
   failed: (error: unknown) => void;
   /** Is called with the error of the second release. */
   stuck: (error: unknown) => void;
-  /** The reason with which the signal aborts. */
+  /** The reason that the signal aborts with. */
   loss: Error;
 }
 

@@ -1,4 +1,4 @@
-// The app's list of activities: what calls find in it, and what a client without a list can do.
+// The app's list of activities: how calls use it, and how much a client without a list can do.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Guards, ValidationError } from "@cric-talk/guards";

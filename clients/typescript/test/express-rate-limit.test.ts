@@ -10,7 +10,7 @@ import express from "express";
 import { type Options, rateLimit } from "express-rate-limit";
 import { Lambda, limited, ok, type Reply, until } from "./lambda.js";
 
-/** Starts an app in which /fail fails and everything else works. Errors of the package fail the test. */
+/** Starts an app. Its path /fail fails, and everything else works. Errors of the package fail the test. */
 async function start(t: TestContext, options: Partial<Options> & { onOutage?: "deny" }, ...replies: Reply[]) {
   const { onOutage, ...rest } = options;
   const lambda = await Lambda.start(t, ...replies);

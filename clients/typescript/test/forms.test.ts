@@ -114,7 +114,7 @@ for (const [name, framework] of Object.entries(frameworks)) {
   });
 }
 
-/** Each runs a line with an app, in which u1 has logged in, and posts to the app. */
+/** Each runs a line with an app, logs in u1 there, and posts to the app. */
 const middleware: Record<string, (t: TestContext, run: (app: unknown, limit: unknown, handler: unknown) => void) => Promise<Response>> = {
   express(t, run) {
     const app = express().use((request, _, next) => void next(Object.assign(request, { user: { id: "u1" } }) && undefined));

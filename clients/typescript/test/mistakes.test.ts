@@ -1,5 +1,5 @@
 // Each argument, option and callback with each value that an app can pass by mistake. The guard is gone, and onOutage is
-// "allow", so whoever is not refused as a mistake would pass.
+// "allow", so a value that is not refused as a mistake would pass.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ConfigurationError, type Decision, Guards, ValidationError } from "@cric-talk/guards";
@@ -100,7 +100,7 @@ for (const [verb, call, needed, right] of verbs) {
   });
 }
 
-// With a controller in place of its signal, the check would look like an outage.
+// With a controller instead of its signal, the check would look like an outage.
 test("an AbortController is no signal", async (t) => {
   const lambda = await Lambda.start(t, { answer: ok });
   const guards = lambda.guards();

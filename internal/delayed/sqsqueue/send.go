@@ -105,8 +105,8 @@ func temporary(err error) bool {
 	return !answered || !readable || answer.HTTPStatusCode() >= 500 || throttled(err)
 }
 
-// notTaken reports whether it is certain that the queue does not have the message after a
-// temporary failure: it was throttled, or there was no connection to send it on.
+// notTaken reports whether, after a temporary failure, the queue certainly does not have
+// the message: it was throttled, or there was no connection to send it on.
 func notTaken(err error) bool {
 	network, ok := errors.AsType[*net.OpError](err)
 	return throttled(err) || ok && network.Op == "dial"

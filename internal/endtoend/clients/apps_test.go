@@ -93,8 +93,9 @@ func TestAppsLimitPosts(t *testing.T) {
 	})
 }
 
-// retry calls try with a new user until it passes. A minute of the clock can end
-// meanwhile, in which the guard counts, and a busy machine can look like an outage.
+// retry calls try with a new user until it passes. The guard counts in minutes of
+// the clock, and a minute can end meanwhile. A busy machine can look like an
+// outage.
 func (p *process) retry(t *testing.T, try func(t testing.TB, user string)) {
 	t.Helper()
 	testkit.Retry(t, func(t testing.TB) {

@@ -14,13 +14,13 @@ import (
 	"github.com/cric-talk/guards/internal/testkit"
 )
 
-// A trial is one situation in which an example runs.
+// A trial is one situation that an example runs in.
 type trial struct {
 	name   string
 	before string   // fields of an event that is sent first, in addition to userId and activity
 	user   string   // empty means a new user
 	fault  fault    // what happens to requests on their way to the guard; nil: nothing
-	at     string   // the address that the example asks; empty: that of the guards
+	at     string   // the address that the example asks; empty: the guards' address
 	unset  []string // variables that the example's environment does not have
 	times  int      // how often the example runs with the same requestId; 0 means once
 	bare   bool     // whether only samples without a client run it: scenarios show it of the clients
@@ -49,7 +49,7 @@ var trials = []trial{
 	{name: "a guard that timed out", bare: true, fault: failing("Sandbox.Timedout", "Task timed out"), stdout: created, stderr: "timed out"},
 	{name: "an error of Lambda", bare: true, fault: refusing(http.StatusInternalServerError, "ServiceException", "An internal error occurred"), stdout: created, stderr: "An internal error|ServiceException"},
 
-	// A mistake lets nobody through. The status of a key that is disabled is that of an outage.
+	// A mistake lets nobody through. A disabled key has the same status as an outage.
 	{name: "a mistake in the event", user: strings.Repeat("u", 129), status: 1, stderr: "userId"},
 	{name: "an id that is JSON", user: `u1", "roles": ["admin"], "op": "check`, status: failed, stderr: "userId|needs JSON escapes"},
 	{name: "no region", bare: true, unset: []string{"AWS_REGION", "AWS_DEFAULT_REGION"}, status: failed, stderr: "region"},
@@ -101,8 +101,8 @@ func samples(t *testing.T) map[string]string {
 	return sources
 }
 
-// Each sample is run exactly as it is shown. Its timeouts are those of an app. A
-// busy machine can exceed them, and a minute of the clock can end meanwhile.
+// Each sample is run exactly as it is shown. Its timeouts are an app's timeouts.
+// A busy machine can exceed them, and a minute of the clock can end meanwhile.
 func TestSamplesInCallingDoWhatTheDocumentPromises(t *testing.T) {
 	sources := samples(t)
 	endpoint := serve(t)

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// A fault answers the nth request, from 1, in place of the guards. serve is the
+// A fault answers the nth request, from 1, instead of the guards. serve is the
 // guards.
 type fault func(w http.ResponseWriter, r *http.Request, n int64, serve http.Handler)
 
@@ -46,7 +46,7 @@ func (p *proxy) set(f fault) {
 	p.fault.Store(&f)
 }
 
-// endpoint returns the variable with which an app asks the proxy.
+// endpoint returns the variable that makes an app ask the proxy.
 func (p *proxy) endpoint() string { return "AWS_ENDPOINT_URL_LAMBDA=" + p.url }
 
 // between returns the URL of a proxy with the fault in front of the guards.
@@ -77,18 +77,19 @@ func losesAnAnswer(w http.ResponseWriter, r *http.Request, n int64, serve http.H
 // breaks closes each connection without an answer.
 func breaks(http.ResponseWriter, *http.Request, int64, http.Handler) { panic(http.ErrAbortHandler) }
 
-// knowsAnotherName is as if the app asked a function that does not exist.
+// knowsAnotherName turns the request into one for a function that does not
+// exist.
 func knowsAnotherName(w http.ResponseWriter, r *http.Request, _ int64, serve http.Handler) {
 	r.URL.Path = "/2015-03-31/functions/pots-guard/invocations"
 	serve.ServeHTTP(w, r)
 }
 
-// answering returns a fault with which the function answers this.
+// answering returns a fault that makes the function answer this.
 func answering(body string) fault {
 	return func(w http.ResponseWriter, _ *http.Request, _ int64, _ http.Handler) { _, _ = io.WriteString(w, body) }
 }
 
-// failing returns a fault in which the function fails with an error.
+// failing returns a fault that makes the function fail with an error.
 func failing(kind, message string) fault {
 	return func(w http.ResponseWriter, _ *http.Request, _ int64, _ http.Handler) {
 		w.Header().Set("X-Amz-Function-Error", "Unhandled")
@@ -96,7 +97,8 @@ func failing(kind, message string) fault {
 	}
 }
 
-// refusing returns a fault in which Lambda invokes nothing.
+// refusing returns a fault that makes Lambda refuse without invoking the
+// function.
 func refusing(status int, code, message string) fault {
 	return func(w http.ResponseWriter, _ *http.Request, _ int64, _ http.Handler) {
 		w.Header().Set("Content-Type", "application/json")

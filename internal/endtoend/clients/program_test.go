@@ -100,8 +100,8 @@ func node(t testing.TB, dir, modules string) string {
 // compile builds a Go program and returns the path of its binary. The program is
 // in a module of its own, example.com/app, which has this repository's list of
 // activities. A workspace gives the module this repository and its dependencies.
-// The flags are those of lambdatest.Build, so most packages are already in Go's
-// cache.
+// The flags are the same as lambdatest.Build's, so most packages are already in
+// Go's cache.
 func compile(t testing.TB, path string) string {
 	t.Helper()
 	checkout, err := filepath.Abs(root)

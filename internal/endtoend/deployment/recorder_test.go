@@ -31,7 +31,7 @@ type recorder struct {
 	asked map[string]map[string]bool // by access key and action, such as "dynamodb:UpdateItem on arn:..."
 }
 
-// record starts a recorder at the address to which the functions send requests.
+// record starts a recorder at the address that the functions send requests to.
 func record(t *testing.T) *recorder {
 	t.Helper()
 	emulator, err := url.Parse(os.Getenv("AWS_ENDPOINT_URL"))

@@ -202,9 +202,9 @@ func TestTheTemplateAndTheDocumentListTheSameActions(t *testing.T) {
 	}
 }
 
-// Each role that may write counts can't write the live settings, whatever else it may do: those of
-// the guards, of delayed-jobs, and of an app that decides in its own process. The emulators ignore
-// the condition, so this reads what SAM makes of the template.
+// No role that may write counts can write the live settings, whatever else it may do. These roles
+// are the guards' roles, delayed-jobs' role, and the role of an app that decides in its own
+// process. The emulators ignore the condition, so this reads what SAM makes of the template.
 func TestNoRoleThatDecidesWritesTheSettings(t *testing.T) {
 	const want = `{"Action":["dynamodb:UpdateItem","dynamodb:DeleteItem"],"Condition":{"ForAnyValue:StringEquals":{"dynamodb:LeadingKeys":[" config"]}},` +
 		`"Effect":"Deny","Resource":{"Fn::GetAtt":["Table","Arn"]}}`
@@ -231,8 +231,9 @@ func TestNoRoleThatDecidesWritesTheSettings(t *testing.T) {
 	}
 }
 
-// These scanners read this repository's template, that of a new project, and that of one
-// with a template.extra.yaml. A template may skip a check only with a reason.
+// These scanners read this repository's template, a new project's template, and the
+// template of a project with a template.extra.yaml. A template may skip a check only
+// with a reason.
 func TestTemplatesPassTheScanners(t *testing.T) {
 	for _, file := range []string{"template.yaml", newProject(t, ""), newProject(t, extra)} {
 		whole := transform(t, file)

@@ -79,7 +79,7 @@ func TestTheWorkflowOfAPublishedVersionChecksOutTheProject(t *testing.T) {
 	}
 }
 
-// steps returns the steps of a workflow's only job, of which one runs make test.
+// steps returns the steps of a workflow's only job. One of them runs make test.
 func steps(t *testing.T, text string) []step {
 	t.Helper()
 	var w workflow

@@ -100,7 +100,7 @@ func TestAProjectFindsItsMistakes(t *testing.T) {
 	p.wants(t, 0, `^$`, "gofmt -l .")
 	p.wants(t, 0, `guards devel`, "go run ./cmd/guards version") // a checkout, so it has no version
 
-	// A program that was built before a limit changed says so.
+	// A program that was built before a limit changed reports that.
 	page := p.read(t, "limits/limits.go")
 	p.wants(t, 0, `^FUNCTION`, "go build -o ../guards ./cmd/guards && ../guards limits")
 	p.write(t, "limits/limits.go", strings.Replace(page, `"5/1m"`, `"50/1m"`, 1))
@@ -134,8 +134,8 @@ func TestAProjectFindsItsMistakes(t *testing.T) {
 	p.wants(t, 1, both, "TABLE_NAME=t AWS_REGION=us-east-1 go run ./functions/photos-guard")
 }
 
-// A project of the version before, whose limits are calls and whose test repeats them, works
-// as it is. generate adds a test that the limits are valid, and names what can go.
+// A project of the version before works as it is. Its limits are calls, and its test repeats
+// them. generate adds a test that the limits are valid, and names what can go.
 func TestAProjectOfTheVersionBeforeWorks(t *testing.T) {
 	t.Parallel()
 	p := project{filepath.Join(t.TempDir(), "my")}
@@ -232,7 +232,8 @@ func TestTheStepsOfTheDocumentWork(t *testing.T) {
 	}
 }
 
-// With the same limits, a project's functions are those of this repository.
+// With the same limits, a project's functions are the same as this
+// repository's.
 func TestTheSameLimitsGiveTheSameFunctions(t *testing.T) {
 	t.Parallel()
 	p := newProject(t)
@@ -284,7 +285,8 @@ func (p project) packages(t *testing.T, function string) []string {
 	return list
 }
 
-// build compiles a function of the project as package lambdatest compiles those of this repository.
+// build compiles a function of the project as package lambdatest compiles this repository's
+// functions.
 func (p project) build(t *testing.T, function string) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), function)

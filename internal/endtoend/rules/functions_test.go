@@ -61,7 +61,8 @@ func TestFunctionsAcceptTheirSampleEvents(t *testing.T) {
 	}
 	jobs := &guard.Handler{Guard: cricket.Jobs, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}}
 	handlers["delayed-jobs"] = &delayed.Worker{Guard: jobs, Delayed: anyQueue{}, Ready: anyQueue{}}
-	// People try the sample events first, so that of cleanup must not delete anything.
+	// People try the sample events first, so cleanup's sample must not delete
+	// anything.
 	if event := read(t, "functions/cleanup/event.json"); !strings.Contains(event, `"dryRun": true`) {
 		t.Errorf("functions/cleanup/event.json is %s, want a dry run", event)
 	}

@@ -53,7 +53,7 @@ func TestEachGuardCanBeCalled(t *testing.T) {
 			return `{"Condition":"OpensUrls","Properties":{"Action":"` + action + `","FunctionName":"` + id + `Function",` +
 				by + `},"Type":"AWS::Lambda::Permission"}`
 		}
-		environment := "null" // of its own; the other variables are those of Globals
+		environment := "null" // of its own; the other variables are in Globals
 		if g.DelayedQueue {
 			environment = `{"Variables":{"DELAYED_QUEUE_URL":"DelayedQueue"}}`
 		}

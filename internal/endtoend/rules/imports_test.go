@@ -19,8 +19,8 @@ import (
 const module = "github.com/cric-talk/guards/"
 
 // order lists the packages from top to bottom. A package may import only packages below its own line. A name that ends in
-// "/..." stands for all packages under that folder. Those of a wing may import each other; those of any other such line
-// must not. The first line that fits a package is its own.
+// "/..." stands for all packages under that folder. The packages of a wing may import each other; the packages of any
+// other such line must not. The first line that fits a package is its own.
 var order = []string{
 	"tools/...",
 	"internal/endtoend/...",
@@ -203,7 +203,7 @@ func TestEachPackageHasOnePackageComment(t *testing.T) {
 // goPackage is the part of go list's output that the rules use.
 type goPackage struct {
 	Dir, ImportPath                    string
-	Imports, Deps                      []string // of the package itself, without those of its tests
+	Imports, Deps                      []string // of the package itself, without its tests' imports
 	GoFiles, TestGoFiles, XTestGoFiles []string
 }
 

@@ -14,7 +14,8 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 )
 
-// operating.md lists the messages of the log with their levels. The packages that log are those of the functions.
+// operating.md lists the messages of the log with their levels. The packages that log are the functions'
+// packages.
 func TestTheDocumentListsEachMessageOfTheLog(t *testing.T) {
 	rows := map[string]string{"lambdafn": "all", "guard": "guards", "live": "guards", "delayed": "`delayed-jobs`", "cleanup": "`cleanup`"}
 	written := regexp.MustCompile(`slog\.Level(\w+), "([^"]+)"|logger\.(Info|Warn|Error)\("([^"]+)"`)
@@ -58,8 +59,8 @@ func TestTheDocumentListsEachMessageOfTheLog(t *testing.T) {
 	}
 }
 
-// The prices follow from how many alarms and metrics there are for each function and activity. The document counts those of
-// the project as it comes, and stays true when a guard is added.
+// The prices follow from how many alarms and metrics there are for each function and activity. The document counts the
+// alarms and metrics of the project as it comes, and stays true when a guard is added.
 func TestTheDocumentCountsWhatCosts(t *testing.T) {
 	document := read(t, "docs/operating.md")
 	_, table, _ := strings.Cut(document, "\n| metric | what it counts |\n")

@@ -50,7 +50,7 @@ func TestTheTemplateKeepsPromises(t *testing.T) {
 
 		{operating, "10 ms of 256 MB each", "Globals.Function.MemorySize", "256"},
 		{operating, "8,640 runs of a second, 512 MB", "Resources.CleanupFunction.Properties.MemorySize", "512"},
-		{operating, "or took more than 10 s", "Resources.DelayedJobsFunction.Properties.Timeout", "null"}, // that of Globals, below
+		{operating, "or took more than 10 s", "Resources.DelayedJobsFunction.Properties.Timeout", "null"}, // the timeout of Globals, below
 		{operating, "(START, END and REPORT, about 600 bytes for each invocation) are off", "Parameters.SystemLogLevel.Default", "WARN"},
 		{operating, "the names are `dev-posts-guard` and `/aws/lambda/dev-guards`", "Resources.LogGroup.Properties.LogGroupName", "/aws/lambda/${NamePrefix}guards"},
 		{operating, "deploy with a new `TableName`. The stack creates that table", "Resources.Table.Properties.TableName", "TableName"},

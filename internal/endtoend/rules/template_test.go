@@ -16,7 +16,7 @@ import (
 	"github.com/cric-talk/guards/internal/workbench/scaffold"
 )
 
-// allowedActions lists all that the role of a function that is no guard may do, and on which resource of the template.
+// allowedActions lists all that the role of a function that is no guard may do, with the resource of the template.
 var allowedActions = map[string][]string{
 	"delayed-jobs": slices.Concat(on("Table", "dynamodb:UpdateItem", "dynamodb:GetItem"), []string{"no settings"},
 		on("DelayedQueue", "sqs:SendMessage"), on("ReadyQueue", "sqs:SendMessage")),

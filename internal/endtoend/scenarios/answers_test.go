@@ -114,6 +114,5 @@ func httpError(status int) fault {
 // hasty options let a hanging request end soon.
 var hasty = map[string]any{"timeout": 2_000, "decisionTimeout": 500}
 
-// inHaste is the time after which a hasty call must have ended, on a busy
-// machine.
+// inHaste is how long a hasty call may take at most, on a busy machine.
 const inHaste = 4 * time.Second

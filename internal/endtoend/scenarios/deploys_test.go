@@ -15,7 +15,7 @@ import (
 	"github.com/cric-talk/guards/internal/testkit/lambdatest"
 )
 
-// deploys is the way in which a subject is added to the activities of forum-guard.
+// deploys lists the steps that add a subject to the activities of forum-guard.
 var deploys = []struct {
 	when  string
 	serve []string // the versions of the guard that serve in turn, by what they have in ROOM
@@ -30,7 +30,7 @@ var deploys = []struct {
 	{"with lists of the guard that requires the room", []string{"required"}, []string{"room", "tenant?"}},
 }
 
-// A subject is added to an activity without an outage: first the guard is deployed with
+// A subject is added to an activity without an outage. First the guard is deployed with
 // the optional subject, then the backends that send it, and then the guard that requires
 // it. Backends with each client check, give back, settle and hold slots meanwhile. No
 // call fails, and each action is counted.

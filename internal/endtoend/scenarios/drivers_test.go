@@ -50,7 +50,7 @@ func byScript(language string, args ...string) func(t *testing.T) []string {
 type driver struct {
 	in      io.WriteCloser
 	out     *bufio.Scanner
-	log     string // the file to which it logs
+	log     string // the file that it logs to
 	process *os.Process
 	killed  bool // by the test
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// A fault answers a request in place of the function. forward lets the function
+// A fault answers a request instead of the function. forward lets the function
 // have the request, and drops its answer.
 type fault func(w http.ResponseWriter, r *http.Request, forward func())
 

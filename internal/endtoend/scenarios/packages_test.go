@@ -47,7 +47,7 @@ func app(t testing.TB, language string, source []byte) (command []string) {
 }
 
 // build builds the Go program in a folder. Its module gets the list of activities, and is
-// then prepared by a command, in which CHECKOUT is this repository.
+// then prepared by a command. CHECKOUT in the command is this repository.
 func build(t testing.TB, dir, module, prepare string) {
 	t.Helper()
 	here, err := filepath.Abs(root)
@@ -111,8 +111,8 @@ func TestTheReadmesExampleRuns(t *testing.T) {
 	}
 }
 
-// docs/calling.md has a command for each language. Those of npm and pip name the
-// file that make packages built from the client. That of Go runs.
+// docs/calling.md has a command for each language. The commands of npm and pip
+// name the file that make packages built from the client. Go's command runs.
 func TestTheCommandsThatInstallAClient(t *testing.T) {
 	document := string(fileOf(t, filepath.Join(root, "docs", "calling.md")))
 	for language, pattern := range map[string]string{

@@ -41,7 +41,7 @@ import (
 	"github.com/cric-talk/guards/internal/testkit"
 )
 
-// A scenario is a situation in which an app calls a client.
+// A scenario is a situation when an app calls a client.
 type scenario struct {
 	name     string
 	invoke   bool              // whether it runs with Lambda's Invoke API
@@ -103,9 +103,9 @@ type trial struct {
 	last   map[string]any // the last answer
 }
 
-// run runs the scenario within one minute of the clock, in which posts-guard
-// counts. On a busy machine, it tries again if the result depends on the time
-// that an answer takes.
+// run runs the scenario within one minute of the clock, because posts-guard
+// counts in minutes. On a busy machine, it tries again if the result depends on
+// the time that an answer takes.
 func (s scenario) run(t *testing.T, c client, d *driver, cloud *cloud, byURL bool) {
 	if s.resolver && !testkit.KnowsAbsent(t.Context(), absentHost) {
 		t.Skipf("the resolver does not know that %s does not exist", absentHost)
@@ -265,7 +265,7 @@ func differences(t testing.TB, wanted string, answer map[string]any) (problems [
 	return problems
 }
 
-// matches reports whether a text has the form of a pattern, in which * is any
+// matches reports whether a text has the form of a pattern. * stands for any
 // text.
 func matches(pattern, text string) bool {
 	return regexp.MustCompile("(?s)^" + strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".*") + "$").MatchString(text)

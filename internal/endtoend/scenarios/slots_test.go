@@ -10,7 +10,7 @@ import (
 	"github.com/cric-talk/guards/internal/testkit"
 )
 
-// A place is a situation in which an app uses a slot, or settles. All places of a
+// A place is a situation when an app uses a slot, or settles. All places of a
 // client happen at the same time, each with a guard of its own.
 type place struct {
 	post   post

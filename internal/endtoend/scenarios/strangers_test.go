@@ -13,14 +13,15 @@ import (
 	"time"
 )
 
-// A stranger is a server that is no Lambda, at the address that the app asks. never and
-// afterwards are the classes of a check's error: if this process has never had an HTTP
-// answer from there, and if it has had one. An OutageError lets the user pass.
+// A stranger is a server that is no Lambda, at the address that the app asks. The field
+// never is the class of a check's error if this process has never had an HTTP answer
+// from there. The field afterwards is the class if it has had one. An OutageError lets
+// the user pass.
 type stranger struct {
 	speaks            func(c net.Conn)
 	never, afterwards string
 	https             bool // the address begins with https://; then only never is tried
-	redirects         int  // the status of a redirect to another address, in place of speaks
+	redirects         int  // the status of a redirect to another address, instead of speaks
 }
 
 const (

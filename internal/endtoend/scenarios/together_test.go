@@ -209,8 +209,8 @@ func busy(t *testing.T, c client) time.Duration {
 	return tallyOf(d.do(t, checks(500, "busy")).Results).longest
 }
 
-// deafAddress returns a URL at which no connection can be made, and none is
-// refused: the queue of its listener is full.
+// deafAddress returns a URL that neither accepts nor refuses a connection: the
+// queue of its listener is full.
 func deafAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -31,8 +31,8 @@ type crew struct {
 	kills  int
 }
 
-// A shift is the time in which a worker works and was told that it has a slot, in Unix
-// milliseconds.
+// A shift is a time, in Unix milliseconds, when a worker works and was told that it
+// has a slot.
 type shift struct{ began, ended int64 }
 
 // Workers want three slots. Answers are lost, workers are killed, and the guard

@@ -45,7 +45,7 @@ const (
 	nothing loss = iota
 	reply        // the guard decides, and the connection breaks before its answer
 	all          // the connection breaks before the guard has the request
-	slots        // those of u1: the guard forgets them before it decides
+	slots        // u1's slots: the guard forgets them before it decides
 )
 
 func openYard(t testing.TB) *yard {

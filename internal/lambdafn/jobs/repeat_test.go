@@ -10,7 +10,7 @@ import (
 
 // A group asks 20 times near the end of a window: 10 checks are ok, and 10 have a place in
 // the next window. 19 s later, the window of these places is over. The ten are repeated
-// beside ten new checks, and no more than 10 of the 20 are allowed.
+// beside ten new checks, and at most 10 of the 20 are allowed.
 func TestARepeatAfterTheWindowOfItsPlace(t *testing.T) {
 	t.Parallel()
 	testkit.Retry(t, func(t testing.TB) { // 20 requests must fit into the end of a window

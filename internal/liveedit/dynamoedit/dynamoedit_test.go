@@ -153,7 +153,7 @@ func TestADeletedDocument(t *testing.T) {
 	}
 }
 
-// Older code wrote a sentence in place of the fields.
+// Older code wrote a sentence instead of the fields.
 func TestAChangeOfOlderCodeIsRead(t *testing.T) {
 	client, name := dynamotest.Client(t, dynamotest.Endpoint(t)), dynamotest.Table(t)
 	text, number := dynamostore.Text, dynamostore.Number

@@ -195,8 +195,8 @@ func (w *World) Take(p policy.Policy, n int64, seed uint64) bool {
 	return ok
 }
 
-// Later returns a copy of w in which some more actions were counted at the same
-// moment, by those policies for which may returns true.
+// Later returns a copy of w after some more actions were counted at the same
+// moment, by policies that make may return true.
 func (w *World) Later(t *rapid.T, may func(policy.Policy) bool) *World {
 	l := &World{Policies: w.Policies, Now: w.Now, Latest: w.Latest, Items: maps.Clone(w.Items), Expires: maps.Clone(w.Expires)}
 	for i := range rapid.IntRange(0, 5).Draw(t, "meanwhile") {

@@ -82,7 +82,7 @@ func test(ctx context.Context, root, to string, parts []Part, out io.Writer) err
 }
 
 // Save prints r and saves it in the folder that the variable BENCH names. It fails
-// the test if a goal is missed. Without the variable it does nothing.
+// the test if a goal is missed. Without the variable, it does neither.
 func Save(t testing.TB, part string, r findings.Result) {
 	t.Helper()
 	if folder := os.Getenv("BENCH"); folder != "" {

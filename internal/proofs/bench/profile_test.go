@@ -50,8 +50,8 @@ var shares = []struct{ function, share string }{
 	{"github.com/cric-talk/guards/internal/guard.", "guard: rules and answer"},
 }
 
-// shareOf returns what a sample belongs to. Functions are those of its stack, the
-// innermost first.
+// shareOf returns what a sample belongs to. Functions are the functions of its
+// stack, the innermost first.
 func shareOf(functions []string) string {
 	for _, function := range functions {
 		for _, s := range shares {
@@ -101,7 +101,7 @@ func TestProfile(t *testing.T) {
 func writeAllocs(t *testing.T) func(*os.File) {
 	return func(file *os.File) {
 		t.Helper()
-		runtime.GC() // the profile is that of the last collection
+		runtime.GC() // the profile shows the last collection
 		if err := pprof.Lookup("allocs").WriteTo(file, 0); err != nil {
 			t.Fatal(err)
 		}

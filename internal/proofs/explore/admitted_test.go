@@ -8,11 +8,11 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// What was admitted must be counted in the items of the user and of the room, and not only
-// when the answer comes: a give-back of another attempt of the same request can arrive later.
-// So the ledger remembers what was admitted, until the app releases it, and judges each
-// give-back. A run can end in each of its states, because nothing that is on its way has to
-// arrive, so each end of a run is judged.
+// What was admitted must be counted in the items of the user and of the room. That must hold
+// after the answer has come, too: a give-back of another attempt of the same request can
+// arrive later. So the ledger remembers what was admitted, until the app releases it, and
+// judges each give-back. A run can end in each of its states, because nothing that is on its
+// way has to arrive. So each end of a run is judged.
 
 // An admission is an id that was admitted, and the number of an item that has to count it.
 type admission struct {

@@ -12,9 +12,9 @@ import (
 const probeEvery = 5000
 
 // decidedAlone judges a decision from memory. The table must have given it no
-// answer that decides: all attempts are used up, or the last decision of this
-// instance that asked got none, less than 5 s ago. What it admits counts against
-// the limit of the instance alone.
+// answer that decides. Either all attempts are used up, or this instance's last
+// decision that asked got no such answer, less than 5 s ago. What it admits
+// counts against the limit of the instance alone.
 func (x *explorer) decidedAlone(e *ending) error {
 	d, by, l := e.result, e.proc.by, e.ledger
 	switch {

@@ -7,7 +7,7 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 )
 
-// live returns limits that follow one another. Text has the number of each in place of %d.
+// live returns limits that follow one another. In text, %d stands for the number of each.
 func live(text string, numbers ...int) (all []string) {
 	for _, n := range numbers {
 		all = append(all, strings.ReplaceAll(text, "%d", strconv.Itoa(n)))
@@ -60,7 +60,7 @@ func prepaidInRooms() (subjects []subject) {
 	return subjects
 }
 
-// prepaidGroups returns prepaid groups, in which an action of the other activity costs two.
+// prepaidGroups returns prepaid groups. In each, an action of the other activity costs two.
 func prepaidGroups() (subjects []subject) {
 	for _, k := range priced() {
 		k = "a: " + strings.Replace(k, "20s", "30s", 1)

@@ -144,7 +144,7 @@ func (r *run) run(c call) {
 	r.want = ask{what: ended, attempts: r.want.attempts, probed: r.want.probed, decision: r.x.results.number(result{err != nil, d.Outage != nil, d.Allowed, d.Leased, d.Visit, d.Reason, d.Granted, d.At, d.ReadyAt})}
 }
 
-// ops are those of the verbs that do not check.
+// ops has the operation of each verb that does not check.
 var ops = map[verb]ratelimit.Op{release: ratelimit.Release, renew: ratelimit.Renew, reset: ratelimit.Reset, status: ratelimit.Status}
 
 // budget is a budget of so many attempts.

@@ -31,7 +31,7 @@ type explorer struct {
 	effects map[effect]performed
 
 	states, transitions int
-	leased              int // hand-outs of a lease, of which each leads to a state
+	leased              int // hand-outs of a lease; each leads to a state
 	excuses             map[exception]int
 }
 

@@ -23,8 +23,8 @@ func (x *explorer) alone(moves []move, k ask, slot uint8) []move {
 }
 
 // failsAlone judges a decision while the room fails. It admits nothing, and leaves nothing in
-// the item of its user. The circuit of the table stays closed, and while that of the room is
-// open, nothing is sent.
+// the item of its user. The circuit of the table stays closed, and while the room's circuit
+// is open, nothing is sent.
 func (x *explorer) failsAlone(e *ending) error {
 	if e.result.Allowed && !e.result.failed {
 		return fmt.Errorf("it is admitted, and the room fails")

@@ -40,9 +40,9 @@ func (r *run) load(number uint32) {
 	}
 }
 
-// circuits opens and closes the limiter's circuits by decisions: first an answered
-// one, which closes that of the table and its own, then one that is throttled, and one of
-// another user without an answer.
+// circuits opens and closes the limiter's circuits by decisions. The first one is
+// answered, and closes the table's circuit and its own. Then one is throttled, and one of
+// another user gets no answer.
 func (r *run) circuits(in instance) {
 	same := true
 	var late time.Time

@@ -48,7 +48,7 @@ func (x *explorer) judge(w *world, l *ledger, s int, before uint32) error {
 	return nil
 }
 
-// itemOf returns the number of the item in which r counts at now.
+// itemOf returns the number of the item that counts r at now.
 func (x *explorer) itemOf(r ratelimit.Request, now int64) int64 {
 	k := ratelimit.Key{UserID: r.UserID, Activity: "act"}
 	k.Window, _ = r.Policy.Item(now)
@@ -280,11 +280,10 @@ func (x *explorer) released(e *ending) error {
 }
 
 // toldRenewed requires that the answer to a renewal names slots that the store renewed. If another
-// renewal came between those of a user and of a room, there is no receipt for both. A holder
-// is told expired for three reasons only. Its slots may have expired by the clock that is
-// ahead. Its receipt is so much older than the last renewal that the id is forgotten. Or the
-// check was repeated after that: then the id belongs to another slot, and the first one ends
-// by itself.
+// renewal came between the user's renewal and the room's, there is no receipt for both. A holder
+// is told expired for three reasons only. Its slots may have expired by the clock that is ahead.
+// Its receipt is so much older than the last renewal that the id is forgotten. Or the check was
+// repeated after that: then the id belongs to another slot, and the first one ends by itself.
 func (x *explorer) toldRenewed(e *ending) error {
 	d := e.result
 	switch {

@@ -41,7 +41,7 @@ type entry struct {
 	writer  uint8             // the slot that counted it
 	item    int64             // the number of the item
 	n       int64             // the actions, and how many of them each limit still counts
-	left    [mostLimits]int64 // in units, of which an action takes as many as it costs
+	left    [mostLimits]int64 // in units: an action takes as many as it costs
 	at      int64             // the receipt, and the time of its slots in a log
 	counted int64             // when it counts in other limits: later, if a clock that is ahead has begun something
 	moved   [slots - 1]int64  // log: when its slots were renewed, and that is a receipt too; the last one first, 0: none

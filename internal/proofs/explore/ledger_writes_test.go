@@ -18,7 +18,7 @@ type written struct {
 	before, after policy.State
 	ms            int64 // the true time, in ms after the edge
 	inFlight      uint8 // the slots whose decisions are in flight
-	replied       uint8 // those of them whose answer is on its way
+	replied       uint8 // the ones among them whose answer is on its way
 }
 
 // counts returns how many units a read shows of each limit.

@@ -22,10 +22,10 @@ type plan struct {
 	faults    int           // in a run; 0: any number
 	live      bool          // the limit is lowered and then raised
 	set       func(*system) // the other bounds
-	list      []*system     // the systems themselves, in place of subjects and scenarios
+	list      []*system     // the systems themselves, instead of subjects and scenarios
 }
 
-// wrongOnce returns systems in which a run was wrong once, or shows an exception that the
+// wrongOnce returns systems that had a wrong run once, or that show an exception that the
 // contract does not state.
 func wrongOnce() (all []*system) {
 	add := func(limits string, y system, requests ...request) {
@@ -50,8 +50,8 @@ func wrongOnce() (all []*system) {
 	return all
 }
 
-// The instants at which something can happen, in ms after the end of a window, of
-// a period and of a generation of ids.
+// The instants when something can happen, in ms after the end of a window, of a
+// period and of a generation of ids.
 var (
 	border   = []int64{-1, 0}
 	whole    = []int64{0} // with all of a window to come
@@ -63,7 +63,7 @@ var (
 	twice20  = []int64{0, 15_000, 29_500}                      // a renewal, and one that needs the id that it kept
 	minutes  = []int64{0, 29_000, 890_000}                     // as long as receipts are held
 	late     = []int64{-1, 3000, 4999}                         // as long as an attempt can be late
-	cycle    = []int64{-1, 258_999}                            // after which a generation of ids has the same set again
+	cycle    = []int64{-1, 258_999}                            // until a generation of ids has the same set again
 	expiry   = []int64{-1, 120_999, 121_000, 121_001}          // of a window's item
 	expiries = []int64{-1, 130_999, 141_001, 151_001, 281_001} // of other items
 )
@@ -252,8 +252,8 @@ func (p plan) systems() (all []*system) {
 	return all
 }
 
-// policies returns those of the texts that are in force one after the other: all of them, or
-// only the first.
+// policies returns the policies of the texts that are in force one after the other: all
+// texts, or only the first.
 func (p plan) policies(texts []string) (all []policy.Policy) {
 	if !p.live {
 		texts = texts[:min(1, len(texts))]

@@ -9,9 +9,10 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// A prepaid limit is above 100, and so is the crowd from which on its key is hot. Here a
-// crowd is two, and all but three actions are counted before: by one write, so the first
-// request makes the key hot, the second one can take a lease, and the third one get it.
+// A prepaid limit is above 100, and so is the crowd that makes its key hot. Here a crowd
+// is two, and all but three actions are counted before, by one write. So the first
+// request makes the key hot, the second one can take a lease, and the third one can get
+// it.
 const crowd = 2
 
 // held returns how many actions the leases of an instance have left at now.
@@ -30,8 +31,8 @@ func copied(k ratelimit.Known) ratelimit.Known {
 	return m.Recall(ratelimit.Key{})
 }
 
-// prepaid is what a ledger has of prepaid limits. Each number is that of an instance, and
-// that of the limit which it followed.
+// prepaid is what a ledger has of prepaid limits. Each number belongs to an instance and
+// to the limit that the instance followed.
 type prepaid struct {
 	crowded       bool             // the item of a user has had a crowd of ids
 	taken, handed [2][limits]int64 // by visits that were answered, and to callers
@@ -126,8 +127,8 @@ func (x *explorer) most(e *ending, limit uint8) int64 {
 }
 
 // handsOut notes that a visit takes a lease, or that n actions come from one. What an instance
-// has left and has handed out is what its visits took for this limit. An action that the room
-// has refused, or to which it gave no answer, goes back to its lease.
+// has left and has handed out is what its visits took for this limit. An action goes back to
+// its lease if the room has refused it or gave no answer to it.
 func (x *explorer) handsOut(e *ending, n int64) error {
 	d, l, by, lender := e.result, e.ledger, e.proc.by, int(e.proc.limit)
 	if x.isOther(e.slot) && len(x.dear) > 0 {
@@ -158,8 +159,8 @@ func (x *explorer) handsOut(e *ending, n int64) error {
 	return nil
 }
 
-// leaseEnded reports whether a lease that was taken at a time has ended at now: with its window
-// or period, and that of a bucket after a second.
+// leaseEnded reports whether a lease that was taken at a time has ended at now. It ends with
+// its window or period, or after a second if it is a bucket's lease.
 func leaseEnded(p policy.Policy, taken, now int64) bool {
 	return slices.ContainsFunc(p.Rates(), func(r policy.Rate) bool {
 		if r.Kind == "bucket" {

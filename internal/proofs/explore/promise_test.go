@@ -65,7 +65,8 @@ func sum(entries []entry, limit int, which func(entry) bool) (n int64) {
 
 var berlin, _ = time.LoadLocation("Europe/Berlin")
 
-// windowOf returns the number of the window at a time, or that of the day since 1970.
+// windowOf returns the number of the window at a time, or the number of the day since
+// 1970.
 func windowOf(r policy.Rate, at int64) int64 {
 	if r.Unit == "" {
 		return at / r.Window.Milliseconds()

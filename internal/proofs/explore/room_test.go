@@ -8,9 +8,9 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// Two users act in a room, one of them in every other request. Each action counts in the
-// item of its user and in that of the room. Both users use the same request ids. In a group,
-// the first two requests are one user's, in two activities, and all have the same id. A user
+// Two users act in a room, one of them in every other request. Each action counts in its
+// user's item and in the room's item. Both users use the same request ids. In a group, the
+// first two requests are one user's, in two activities, and all have the same id. A user
 // with a prepaid limit acts alone in the room, so that the user's key becomes hot.
 var users = [2]string{"u", "v"}
 
@@ -46,9 +46,9 @@ func (x *explorer) each(e *ending, judge func(*ending) error) error {
 	return nil
 }
 
-// toldInRoom judges the answer to a request of a user in a room. What the store has
-// counted and given back is judged when it does so: no item has more than its limit, each
-// id counts once in each item, and is given back once.
+// toldInRoom judges the answer to a request of a user in a room. The store's counting and
+// giving back is judged when it happens. No item has more than its limit. Each id counts
+// once in each item, and is given back once.
 func (x *explorer) toldInRoom(e *ending) error {
 	d, verb := e.result, x.requests[e.slot].verb
 	switch {
@@ -95,9 +95,10 @@ func (x *explorer) countedIn(e *ending) error {
 }
 
 // refusedIn requires that a refusal has a reason, and that nothing is left of what it
-// took before. Something can be left for five reasons: an attempt had no answer; no attempt
-// was left; the same id was counted and given back in the same millisecond before; another
-// attempt of the request relies on it; its window is over. For an item with several windows, the latest time that it has met decides that.
+// took before. Something can be left for five reasons. An attempt had no answer. No attempt
+// was left. The same id was counted and given back in the same millisecond before. Another
+// attempt of the request relies on it. Its window is over. For an item with several
+// windows, the latest time that it has met decides that.
 func (x *explorer) refusedIn(e *ending) error {
 	d := e.result
 	if d.Allowed || d.Granted != 0 || d.At != 0 {

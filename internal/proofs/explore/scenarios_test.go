@@ -37,8 +37,7 @@ var checks = []scenario{
 	{requests: []request{some, both}},
 }
 
-// later are scenarios in which time passes between a check and the requests after
-// it.
+// later are scenarios with time between a check and the requests after it.
 var later = []scenario{
 	{requests: []request{one, both}},
 	{requests: []request{one, again}},
@@ -101,8 +100,8 @@ var (
 	}
 )
 
-// mixed are scenarios of a group of which every other request is of the activity whose
-// actions cost more.
+// mixed are scenarios of a group. Every other request is of the activity whose actions
+// cost more.
 var mixed = []scenario{
 	{[]request{one, one, one}, 0},
 	{[]request{one, one, {verb: release, of: 1, count: 1}}, 0},
@@ -113,7 +112,7 @@ var mixed = []scenario{
 // mixedHeld are scenarios of such a group that renews what costs more.
 var mixedHeld = []scenario{{[]request{one, one, {verb: renew, of: 1, count: 1}}, 0}}
 
-// rooms are scenarios of two users in a room, in which there is place for one or two.
+// rooms are scenarios of two users in a room that has place for one or two.
 var (
 	rooms = []scenario{
 		{[]request{one, one, one}, 0},
@@ -130,8 +129,8 @@ var (
 	}
 )
 
-// mixedInRooms are scenarios of a group in a room, in which there is place for less than two
-// of the dearer actions. The first two requests have one id, and are of one user.
+// mixedInRooms are scenarios of a group in a room that has place for less than two of the
+// dearer actions. The first two requests have one id, and are of one user.
 var mixedInRooms = []scenario{
 	{[]request{one, one, one}, 2},
 	{[]request{one, one, {verb: release, of: 1, count: 1}}, 2},
@@ -139,7 +138,7 @@ var mixedInRooms = []scenario{
 	{[]request{one, one, undo}, 2},
 }
 
-// mixedPairs are two requests, of which the second one is of the other tier or activity.
+// mixedPairs are two requests. The second one is of the other tier or activity.
 var mixedPairs = []scenario{{[]request{one, one}, 1}}
 
 // held15 are scenarios of receipts and slots that are held.
@@ -169,7 +168,7 @@ var hot = []scenario{
 	{[]request{both, some, one}, 1},
 }
 
-// hotter is a scenario in which there are two leases or more.
+// hotter is a scenario with two leases or more.
 var hotter = []scenario{{requests: []request{one, one, one, one}}}
 
 // core are the scenarios with the widest bounds.

@@ -25,8 +25,8 @@ type fate struct{ lands, answers time.Duration }
 
 const ms = time.Millisecond
 
-// fates are those of a table that is quick, slow, or too slow for the decision of a second,
-// and of requests and answers that are lost. A request can land after the decision has ended.
+// fates has a table that is quick, slow, or too slow for the decision of a second, and
+// requests and answers that are lost. A request can land after the decision has ended.
 var fates = []fate{
 	{ms, 2 * ms}, {ms, 500 * ms}, {400 * ms, 800 * ms}, {500 * ms, 1200 * ms}, {1300 * ms, 1400 * ms}, {ms, 0}, {450 * ms, 0}, {0, 0},
 }

@@ -13,16 +13,16 @@ type subject struct {
 	kinds    string   // of its limits
 	text     []string // the policy in force, and those that replace it; the others likewise
 	prefill  int64    // so that two actions more fit
-	room     []string // that of a room in which users act
-	dear     []string // that of the other tier, or of the other activity of a group if actions cost more there
-	dearRoom []string // that of the room for these
+	room     []string // the policy of a room that users act in
+	dear     []string // the policy of the other tier, or of the other activity of a group if actions cost more there
+	dearRoom []string // the room's policy for these
 	hold     bool     // receipts are held
 }
 
 const two = 2 // the limit of most subjects
 
 // subjects returns each kind with a limit of two, each kind with the highest
-// limit that it takes of which two are left, and each pair of kinds. They come
+// limit that it takes and two actions left, and each pair of kinds. They come
 // from the list of kinds, so a new kind takes part.
 func subjects(t *testing.T) (single, large, several []subject) {
 	t.Helper()

@@ -8,8 +8,8 @@ import (
 	"github.com/cric-talk/guards/internal/proofs/findings"
 )
 
-// reductions are the ways in which the explorer visits fewer states, and why
-// each one loses nothing.
+// reductions tell how the explorer visits fewer states, and why each way loses
+// nothing.
 var reductions = [][2]string{
 	{"a lost request and a lost answer are one fault", "an attempt that gets no answer stays on its way: it arrives at once (a lost answer), later, or never (a lost request)"},
 	{"an outage is not a state of its own", "it is a time in which no attempt gets through, and the explorer tries that for every attempt"},

@@ -17,13 +17,13 @@ const edge = 1_700_000_400_000
 const slots = 4
 
 // A system is what the explorer explores: two instances, up to three requests,
-// and the moments at which something can happen.
+// and the moments when something can happen.
 type system struct {
 	kinds    string          // of the limits, for the table of figures
 	policies []policy.Policy // the limit in force, and the live limits that replace it, in order
-	dear     []policy.Policy // those of the other requests, which are of another tier, or of an activity of the group whose actions cost more; empty: the same
-	room     []policy.Policy // those of a room in which users act; empty: one user acts alone
-	dearRoom []policy.Policy // those of the room for the other requests; empty: the same
+	dear     []policy.Policy // for the other requests, which are of another tier, or of an activity of the group whose actions cost more; empty: the same
+	room     []policy.Policy // for a room that users act in; empty: one user acts alone
+	dearRoom []policy.Policy // for the room and the other requests; empty: the same
 	hold     bool            // receipts and ids are held
 	prefill  int64           // actions that are counted at the first instant, in the room if there is one and the users are not prepaid
 	skew     time.Duration   // how far instance B's clock is ahead
@@ -114,8 +114,8 @@ func (y *system) isOther(s int) bool {
 	return s != old && y.first(s)%2 == 1 && (y.first(s) == 1 || !y.lends())
 }
 
-// terms returns the policy for the request in slot s that an instance follows, and that of
-// the room, which is zero without a room. Limit is the number of the live limit.
+// terms returns the policy for the request in slot s that an instance follows, and the
+// room's policy, which is zero without a room. Limit is the number of the live limit.
 func (y *system) terms(s int, limit uint8) (user, inRoom policy.Policy) {
 	user, inRoom = follow(y.policies, limit), follow(y.room, limit)
 	if y.isOther(s) && len(y.dear) > 0 {
@@ -206,8 +206,8 @@ func (y *system) keys() (all []ratelimit.Key) {
 	return all
 }
 
-// String writes the system, with the limits that follow one another, that of the other
-// tier or activity, and those of the room.
+// String writes the system, with the limits that follow one another, the limits of the
+// other tier or activity, and the room's limits.
 func (y *system) String() string {
 	return fmt.Sprintf("%v, %v, %v, %v; %v; clocks %v apart; at %v", y.policies, y.dear, y.room, y.dearRoom, y.requests, y.skew, y.instants)
 }

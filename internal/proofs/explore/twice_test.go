@@ -23,7 +23,7 @@ var (
 	}
 )
 
-// fillingRooms returns users in a room that is a bucket, in which a place comes back after 5 s.
+// fillingRooms returns users in a room that is a bucket. A place in it comes back after 5 s.
 func fillingRooms() (subjects []subject) {
 	for _, k := range policy.Kinds() {
 		if s := text(k, two, 10); !policy.Must(s).Queues() {

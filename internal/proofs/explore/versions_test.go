@@ -20,8 +20,8 @@ func (y *system) isApart(e entry, s int) bool {
 	return y.versions && y.isOther(int(e.writer)) != y.isOther(s)
 }
 
-// entriesOf returns the entries of l. Those of another version than the request in slot s are in
-// no item.
+// entriesOf returns the entries of l. Entries of another version than the request in slot s are
+// in no item.
 func (y *system) entriesOf(l *ledger, s int) []entry {
 	if !y.versions {
 		return l.entries

@@ -44,7 +44,7 @@ func (w *world) draw() call {
 
 // renews reports whether slots are renewed: of a log alone, because a release after a
 // renewal leaves other limits as they are. An instance that times its attempts can lose
-// any answer, and then nobody knows which receipts serve.
+// any answer, and then it is unknown which receipts serve.
 func (w *world) renews(instance int) bool {
 	return len(w.limits) == 1 && w.policy.HeldUntil(0) != 0 && w.limiters[instance].Timeout == 0
 }

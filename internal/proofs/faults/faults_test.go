@@ -18,9 +18,10 @@ import (
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
 
-// policies returns policies whose windows outlast every test: each kind, each pair of kinds, all kinds at once, and some
-// whose state or ids are kept in another way. No key is
-// busy, so a prepaid limit keeps each promise. Half of the worlds with named limits have two activities of a group.
+// policies returns policies whose windows outlast every test. They are each kind, each pair
+// of kinds, all kinds at once, and some whose state or ids are kept in another way. No key
+// is busy, so a prepaid limit keeps each promise. Half of the worlds with named limits have
+// two activities of a group.
 func policies() []string {
 	return append(policytest.Combined("4/100d", "5/50d"),
 		"101/100d", "log 60/100d", "sliding 120/100d", "reservoir 2/10d ahead 30d", "bucket 1/5d", "a: reservoir 2/10d ahead 50d, b: 5/100d",

@@ -7,7 +7,7 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// A word is one way in which an answer and the table can disagree.
+// A word is one way for an answer and the table to disagree.
 type word string
 
 // The words. None of them may ever occur.

@@ -16,8 +16,8 @@ import (
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
 
-// The work of operators. Their answers say how many items were deleted. For them
-// the words of the ledger mean:
+// The work of operators. Their answers contain how many items were deleted. For
+// them the words of the ledger mean:
 //
 //	phantom  an item is said to be deleted, and is still there
 //	lost     the work is said to be finished, and an item is left

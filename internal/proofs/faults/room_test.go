@@ -39,7 +39,7 @@ func TestWhatARefusalGivesBackArrivesOnce(t *testing.T) {
 				t.Fatalf("%+v, %v", d, err)
 			}
 			mine := ratelimit.Request{UserID: user, Activity: "act", Policy: p, Count: 1}
-			l := limiter(0) // it knows the user's item and not that of the room
+			l := limiter(0) // it knows the user's item and not the room's
 			for n := range before {
 				mine.ID = fmt.Sprint("r", n)
 				if d, err := l.Check(healthy, mine); err != nil || !d.Allowed {

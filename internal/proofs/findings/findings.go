@@ -1,7 +1,7 @@
-// Package findings is the report of proofs and measurements: results with figures,
-// goals, tables and charts, the files that they are saved in, and the two pages that
-// show them. Package prove has the parts of docs/reliability.md, and package bench
-// those of docs/performance.md.
+// Package findings is the report of proofs and measurements. It has results with
+// figures, goals, tables and charts, the files that they are saved in, and the two
+// pages that show them. Package prove has the parts of docs/reliability.md, and
+// package bench the parts of docs/performance.md.
 package findings
 
 import (
@@ -39,7 +39,7 @@ type Table struct {
 	Rows  [][]string `json:"rows"`
 }
 
-// A Saved result also says when and how it was found.
+// A Saved result also tells when and how it was found.
 type Saved struct {
 	Result
 

@@ -20,7 +20,7 @@ import (
 type Page struct {
 	File    string // from the root of the project, as each name here
 	Figures string // the folder of the saved results
-	Text    string // a template, in which {{figures "NAME"}} stands for the result of the part NAME
+	Text    string // a template: {{figures "NAME"}} stands for the result of the part NAME
 	Parts   []Part
 
 	// Also returns other files that show figures. It gets the root, and the folder of

@@ -24,8 +24,8 @@ var rooms = cricket.Link(guards.Guard{Name: "rooms", Message: "m", Activities: [
 }})[0]
 
 // An event that names a room is decided, or refused without a request to the table. The
-// room's id is in no log line, no metric, no error and no answer: not while the table is
-// away, not over HTTP, and not at level DEBUG.
+// room's id is in no log line, no metric, no error and no answer. This also holds while
+// the table is away, over HTTP, and at level DEBUG.
 func FuzzSubject(f *testing.F) {
 	for _, seed := range []struct{ id, rest string }{
 		{"canary-room-4711", `}, "activity": "write"}`},

@@ -3,10 +3,11 @@
 // what a refused attempt gives back, although another attempt may rely on it.
 //
 //   - An attempt asks all parts, one after the other. Once the last one has admitted, it
-//     marks each part in which it found the request, from the last part to the first.
-//   - A part that refuses the mark, because the request is not there any more, is counted anew.
+//     marks each part that already had the request, from the last part to the first.
+//   - If a part refuses the mark, because the request is not there any more, the attempt counts
+//     it there again.
 //   - A refused attempt gives back what its own writes have counted, except for a part with a mark.
-//   - Only an attempt that has counted all parts itself has a receipt, by which the app can release
+//   - Only an attempt that has counted all parts itself has a receipt. With it, the app can release
 //     the request. So no give-back is on its way that could remove what is counted afterwards.
 //
 // Then each part counts what was admitted. The model shows that for every rule that differs in
@@ -89,10 +90,10 @@ func TestTheUserIsMarkedLast(t *testing.T) {
 // A report is what a search found.
 type report struct {
 	states, ends int
-	wrong        int      // ends in which an admitted attempt is not counted
+	wrong        int      // ends with an admitted attempt that is not counted
 	example      []string // the events that lead to the first of these
-	refused      int      // ends in which all attempts were refused
-	left, user   int      // of these, ends in which a part still counts the request, and in which the user's does
+	refused      int      // ends with all attempts refused
+	left, user   int      // of these, ends with a count left in any part, and in the user's part
 }
 
 func (r report) String() string {

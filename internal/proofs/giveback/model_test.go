@@ -62,8 +62,8 @@ type rule struct {
 	marks bool // who is admitted marks what it found
 
 	blind  bool // a give-back ignores marks
-	trusts bool // a part that was counted anew by somebody else is not marked again
-	skips  bool // a refused mark does not count anew
+	trusts bool // a part that another attempt has counted again is not marked again
+	skips  bool // a refused mark does not count again
 	claims bool // a repeat of an attempt's own write counts as its own
 	all    bool // a refused attempt also gives back what it found
 	dates  bool // who found a part has a receipt, too, and can be released

@@ -26,8 +26,8 @@ func (t tier) each(s *state, c *call, d *ratelimit.Decision, n int64) bool {
 		})
 }
 
-// crosses reports whether d has the right Crossed for a check that changed s to after:
-// that of each limit, and for the whole that of the limit whose figures d has.
+// crosses reports whether d has the right Crossed for a check that changed s to after.
+// Each limit has its own. The whole has the Crossed of the limit whose figures d has.
 func (t tier) crosses(s, after *state, c *call, d *ratelimit.Decision) bool {
 	each := d.Each
 	if len(t.limits) == 1 {
@@ -64,7 +64,8 @@ func binds(other, r policy.Reading) bool {
 	return other.ResetAt > r.ResetAt
 }
 
-// readings returns what an answer says of each limit, with the wait for n more actions.
+// readings returns what an answer tells about each limit, with the wait for n more
+// actions.
 func (t tier) readings(s *state, c *call, n int64) []policy.Reading {
 	list := make([]policy.Reading, len(t.limits))
 	for i, f := range s.account.Figures(t.numbers, c.now) {

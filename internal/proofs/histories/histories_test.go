@@ -2,9 +2,9 @@
 // came one after the other, whatever is lost on the way.
 //
 // A history is what some clients ask several instances about one item, and what
-// they are told. Porcupine looks for an order of the operations in which each
-// answer is the one that the contract demands. The models of the limits are those
-// of package oracle; model_test.go and step_test.go add ids, receipts and answers.
+// they are told. Porcupine looks for an order of the operations that makes each
+// answer the one that the contract demands. The models of the limits come from
+// package oracle; model_test.go and step_test.go add ids, receipts and answers.
 package histories_test
 
 import (
@@ -25,7 +25,7 @@ import (
 // systems returns the policies to test: each kind, each pair of kinds, all kinds
 // at once, and some whose state or ids are kept in another way. Several policies
 // are tiers that share a count. Half of the histories of limits with names are of two
-// activities of a group. If their costs differ, the policies are those of the activities.
+// activities of a group. If their costs differ, the policies belong to the activities.
 func systems() (all [][]string) {
 	for _, text := range policytest.Combined("3/9s", "4/18s") {
 		all = append(all, []string{text})

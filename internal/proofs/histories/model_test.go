@@ -50,8 +50,8 @@ func newSystem(texts ...string) (sys system) {
 	return sys
 }
 
-// mixed reports whether the policies are those of two activities, whose actions cost
-// differently.
+// mixed reports whether the policies belong to two activities whose actions have
+// different costs.
 func (sys system) mixed() bool {
 	last := len(sys) - 1
 	return !slices.EqualFunc(sys[0].Rates(), sys[last].Rates(), func(a, b policy.Rate) bool { return a.Cost == b.Cost })
@@ -110,8 +110,8 @@ func (s *state) copied() *state {
 	return c
 }
 
-// known returns what c was counted as, and false if it was not counted, or if the window of
-// its place is over: then c is a late job, which takes a new place.
+// known returns what c was counted as, and false if it was not counted. It also returns
+// false if the window of its place is over: then c is a late job, which takes a new place.
 func (t tier) known(s *state, c *call) (kept counted, ok bool) {
 	kept, ok = s.ids[t.name(c)]
 	for _, r := range t.numbers.Rates {

@@ -71,7 +71,7 @@ func (sys system) text() string {
 	return strings.Join(texts, "; ")
 }
 
-// A tally counts what the histories had: what of which table.
+// A tally counts what the histories had, for each table of the report.
 type tally struct {
 	mu     sync.Mutex
 	counts map[string]map[string]int

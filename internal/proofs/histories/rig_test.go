@@ -144,7 +144,7 @@ func (in *instance) send(ctx context.Context, h *history, c *call) (ratelimit.De
 		UserID: h.user, Activity: "act", Policy: h.system[c.tier].Policy, Count: c.n, Partial: c.partial,
 		ID: c.id, Fresh: c.partial, At: c.at, Alone: c.now%3 == 0,
 	}
-	if h.group() { // the id tells of which one the request is
+	if h.group() { // the id tells which activity the request is for
 		r.Group, r.Activity = "act", []string{"post", "comment"}[len(c.id)%2]
 	}
 	return in.limiter.Decide(ctx, c.op, r)

@@ -28,7 +28,7 @@ type rush struct {
 
 func standsStill() time.Time { return time.UnixMilli(start) }
 
-// calm returns a context in which each attempt passes.
+// calm returns a context that lets each attempt pass.
 func calm(t *testing.T) context.Context {
 	t.Helper()
 	return (&dynamotest.Plan{Attempts: 1, Patience: time.Minute}).In(t.Context())

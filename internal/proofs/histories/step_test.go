@@ -18,7 +18,7 @@ type call struct {
 // A part is what of an operation happens at one moment.
 //
 // An answer that follows a lost attempt has two moments: the lost attempt may
-// have taken effect at one, and the figures are those of another. So such an
+// have taken effect at one, and the figures show the other. So such an
 // operation is in the history twice, as an effect and as figures.
 type part string
 
@@ -26,7 +26,7 @@ const (
 	whole   part = ""        // it takes effect, and the answer shows the state right after that
 	effect  part = "effect"  // it takes effect as the answer says
 	figures part = "figures" // the answer shows the state
-	maybe   part = "maybe"   // nobody knows whether it takes effect
+	maybe   part = "maybe"   // it is unknown whether it takes effect
 )
 
 // step returns the states that can follow s. There is none if the answer d
@@ -107,7 +107,7 @@ func (t tier) check(s *state, c *call, d *ratelimit.Decision) []*state {
 	return only(after, d.At == c.now && t.crosses(s, after, c, d) && t.told(after, c, d, after.ids[t.name(c)]))
 }
 
-// every returns the states in which some attempt of c was performed.
+// every returns the states after some attempt of c was performed.
 func (t tier) every(s *state, c *call, known bool) (states []*state) {
 	for n := c.n; n > 0 && !known && (n == c.n || c.partial); n-- {
 		if after, ok := t.take(s, c, n); ok {

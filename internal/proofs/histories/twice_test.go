@@ -45,8 +45,8 @@ func (b *busy) leave(ctx context.Context, l *ratelimit.Limiter, n int) {
 	_, _ = l.DecideAll(ctx, ratelimit.Release, parts, false) // if it fails, the visitor stays
 }
 
-// Two attempts of each request run side by side in a full room, in which places come
-// free. At the end, the user and the room count what was admitted, and no more than the limit.
+// Two attempts of each request run side by side in a full room whose places come free. At the
+// end, the user and the room count what was admitted, and at most the limit.
 func TestAttemptsSideBySideInABusyRoom(t *testing.T) {
 	proxy, table := dynamotest.NewProxy(t), dynamotest.Table(t)
 	rig := newRig(t, proxy, table)

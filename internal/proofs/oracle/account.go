@@ -9,13 +9,13 @@ import (
 )
 
 // An Account is what the models hold of one user: one model for each limit. In a
-// group it has those of all activities.
+// group, it has the models of all activities.
 type Account struct {
 	Names  []string
 	Models []Model
 }
 
-// NewAccount returns an account in which nothing counts. It panics if a limit has no model.
+// NewAccount returns an account without any counts. It panics if a limit has no model.
 func NewAccount(limits []*Terms) *Account {
 	a := &Account{}
 	for _, t := range limits {
@@ -37,7 +37,7 @@ func NewAccount(limits []*Terms) *Account {
 func (a *Account) Named() bool { return a.Names[0] != "" }
 
 // Own returns the model of each limit of t, with that limit, in the order of t. The limits
-// of a tier or a live limit can be in another order than those of a.
+// of a tier or a live limit can be in another order than a's limits.
 func (a *Account) Own(t *Terms) iter.Seq2[Model, policy.Rate] {
 	return func(yield func(Model, policy.Rate) bool) {
 		for _, r := range t.Rates {
@@ -117,11 +117,11 @@ func (a *Account) Holds(t *Terms, now int64, w Moment, n int64, strict bool) boo
 	return false
 }
 
-// Back gives back n actions in each limit in which they still count. A log may
-// have used their slots for others already, if a clock ahead says that they are
-// over; then the item shows whether it gave them back. So it does if an action of
-// another pace has filled a bucket again, from which nothing could be given back before,
-// and if the item has changed since the release began (raced).
+// Back gives back n actions in each limit that still counts them. In three cases, the
+// item shows whether it gave them back. A log may have used their slots for others
+// already, if they are over on a clock ahead. An action of another pace may have filled
+// a bucket again that could give nothing back before. Or the item has changed since the
+// release began (raced).
 func (a *Account) Back(t *Terms, now int64, w Moment, n int64, before, after map[string]int64, raced bool) {
 	now = max(now, w.Counts)
 	for m, r := range a.Own(t) {
@@ -138,7 +138,7 @@ func (a *Account) Back(t *Terms, now int64, w Moment, n int64, before, after map
 	}
 }
 
-// Undo gives back n actions of the moment w in each limit in which they still count, if
+// Undo gives back n actions of the moment w in each limit that still counts them, if
 // nobody else changes them meanwhile.
 func (a *Account) Undo(t *Terms, now int64, w Moment, n int64) {
 	for m, r := range a.Own(t) {
@@ -299,8 +299,8 @@ func (a *Account) GiveAll(s map[string]int64) {
 	}
 }
 
-// Give counts n actions that come at now, those of a reservoir in the window of place. It
-// returns when they count, and whether they fit.
+// Give counts n actions that come at now. A reservoir counts them in the window of place.
+// It returns when they count, and whether they fit.
 func (a *Account) Give(t *Terms, now, n, place int64) (w Moment, fits bool) {
 	w, fits = a.Moment(t, now), true
 	for m, r := range a.Own(t) {

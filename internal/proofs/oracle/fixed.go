@@ -14,7 +14,7 @@ type fixed struct {
 	prefix  string
 	windows Windows
 	counts  counts
-	begun   int64 // the latest window in which an action was counted
+	begun   int64 // the latest window that an action was counted in
 	from    int64 // when that window began; another window before a deploy may have begun within it
 	shown   int64 // 0: all windows; else later windows read as empty
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 )
 
-// A Model says what one limit promises. Models count in units, and get actions in the
-// order in which the store performed them. Times are Unix milliseconds.
+// A Model knows what one limit promises. Models count in units, and get actions in
+// the order of the store's updates. Times are Unix milliseconds.
 //
 // Clocks differ, so an action can be over for one clock and count for another.
 // Strict figures count everything that counts for the clock at hand. The others

@@ -6,7 +6,7 @@ import "slices"
 // are at most burst + t/interval actions. Clocks that differ by 2 s stretch t by 2 s,
 // and what is given back can be taken again.
 //
-// The promise is about one interval and one burst. So the pace starts anew if
+// The promise is about one interval and one burst. So the pace starts again if
 // either changes, or if the bucket is reset.
 type pace struct {
 	interval, burst int64

@@ -14,7 +14,7 @@ type sliding struct {
 	prefix string
 	window int64
 	counts counts
-	latest int64 // the latest period in which an action was counted
+	latest int64 // the latest period that an action was counted in
 }
 
 // early is how long before its end a period is over, if a clock ahead has begun

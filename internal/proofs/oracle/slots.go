@@ -12,7 +12,7 @@ type slots struct {
 	names  []string // of the attributes
 	window int64
 	times  []int64
-	latest int64 // the latest time at which an action was counted
+	latest int64 // the latest time when an action was counted
 }
 
 func slotNames(prefix string) (names []string) {

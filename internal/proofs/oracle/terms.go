@@ -14,8 +14,8 @@ type Terms struct {
 	Most  int64         // the most actions that one request can take
 }
 
-// NewTerms returns the terms of a policy's rates, of which there is at least one. A prepaid
-// bucket keeps back what refills in a second, or in a quarter of the time in which it fills.
+// NewTerms returns the terms of a policy's rates: one rate or more. A prepaid bucket keeps
+// back what refills in a second, or in a quarter of the time that it takes to fill.
 func NewTerms(rates []policy.Rate) *Terms {
 	t := &Terms{Rates: slices.Clone(rates), Most: 1_000_000}
 	for i := range t.Rates {
@@ -46,7 +46,7 @@ func (t *Terms) Rate(name string) (policy.Rate, bool) {
 	return t.Rates[i], true
 }
 
-// Longest returns the longest time in which a full limit is empty again, in milliseconds.
+// Longest returns the longest time until a full limit is empty again, in milliseconds.
 func (t *Terms) Longest() (window int64) {
 	for _, r := range t.Rates {
 		window = max(window, r.Window.Milliseconds(), r.Window.Milliseconds()/r.Limit*r.Burst)

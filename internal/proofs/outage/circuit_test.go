@@ -42,8 +42,8 @@ type circuit struct {
 	waited          time.Duration // in probes
 }
 
-// follow takes the decisions of one circuit breaker in the order in which they
-// began. Of two that began at once, the one that asked the table comes first.
+// follow takes the decisions of one circuit breaker, sorted by when they began.
+// Of two that began at once, the one that asked the table comes first.
 func (c *circuit) follow(records []record) {
 	records = slices.Clone(records)
 	slices.SortStableFunc(records, func(a, b record) int {

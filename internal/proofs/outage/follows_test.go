@@ -23,8 +23,8 @@ type frozenGuard struct {
 	activity string
 }
 
-// freeze freezes the instance for a time in which a read of the live limits would end by
-// the clock, and a transport with a timeout of 10 s would, too.
+// freeze freezes the instance for so much time that a read of the live limits would end
+// by the clock. A transport with a timeout of 10 s would end, too.
 func (g *frozenGuard) freeze() error {
 	if err := syscall.Kill(g.PID(), syscall.SIGSTOP); err != nil {
 		return err
@@ -53,8 +53,8 @@ func (g *frozenGuard) decide(t *testing.T) (string, error) {
 
 // Instances are frozen after each decision, for more than 10 s, while they read the live
 // limits: the table takes 300 ms for that, and far less for a decision. Each uses a change
-// from its second decision on: the one after a decision for which a read was due. So it is
-// with a limit and with the kill switch.
+// from its second decision on: a read was due for the decision before it. This holds for a
+// limit and for the kill switch.
 func TestInstancesThatAreFrozenInEachReadFollow(t *testing.T) {
 	t.Parallel()
 	endpoint := dynamotest.Endpoint(t)

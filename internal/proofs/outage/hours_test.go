@@ -12,7 +12,7 @@ import (
 	"github.com/cric-talk/guards/internal/proofs/prove"
 )
 
-// A failure is one way in which the table can fail.
+// A failure is one way for the table to fail.
 type failure struct {
 	name    string
 	way     way
@@ -71,7 +71,7 @@ func hours(t *testing.T, figures *figures) {
 type summary struct {
 	decisions, requests  int
 	byTable              int           // decisions that the table made
-	waited, worst, later time.Duration // later: the worst wait but those of the decisions that opened a circuit
+	waited, worst, later time.Duration // later: the worst wait, without the decisions that opened a circuit
 	back                 time.Duration // from the table's return to its first decision, the worst case
 	openers, probes      int
 	probing              float64 // the largest part of the outage that one circuit spent on probes

@@ -97,8 +97,8 @@ func (n *network) useFor(route func(ratelimit.Key) way) {
 	n.route = route
 }
 
-// oneIn returns a route on which one request in every gets through, always two in
-// a row, as a probe and its decision need. The others go by w.
+// oneIn returns a route that lets one request in every through, always two in a
+// row, as a probe and its decision need. The others go by w.
 func oneIn(every int, w way) func(ratelimit.Key) way {
 	sent := 0
 	return func(ratelimit.Key) way { // the network's lock guards sent

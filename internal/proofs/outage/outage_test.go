@@ -2,8 +2,8 @@
 // shipped code to what docs/outages.md promises.
 //
 //   - In virtual time, the limiter is configured as in production. It spends three
-//     hours without the table, and an hour in which few requests get through. One
-//     key is throttled beside others.
+//     hours without the table, and an hour when few requests get through. One key
+//     is throttled beside others.
 //   - In real time, the guard's binary loses its table and gets it back,
 //     or has one that answers late.
 //

@@ -13,7 +13,7 @@ import (
 // An action is one that was counted. Its other times are Unix milliseconds.
 type action struct {
 	told  int64 // when it was admitted, in Unix nanoseconds: a millisecond can have two of one caller
-	at    int64 // when it came, from which on it counts
+	at    int64 // when it came; it counts from then on
 	place int64 // when it may run: at, or the later window that a reservoir gave
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
 
-// A loss is one way in which a real guard loses its table. Its begin starts the
+// A loss is one way for a real guard to lose its table. Its begin starts the
 // loss and returns the func that ends it.
 type loss struct {
 	name  string

@@ -11,11 +11,11 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// Two users act in a room, and one item of the two gives no answer: that of the user or
-// that of the room. It is decided from memory, or the action is an error. A throttled key
-// has a circuit of its own, so the other item counts exactly what was admitted, and nothing
-// of an error or a refusal is left there. Other failures open the circuit of the table, so
-// the other item is decided from memory, too, and gives nothing back.
+// Two users act in a room, and one item of the two gives no answer: the user's item or the
+// room's. It is decided from memory, or the action is an error. A throttled key has a
+// circuit of its own, so the other item counts exactly what was admitted, and nothing of an
+// error or a refusal is left there. Other failures open the circuit of the table, so the
+// other item is decided from memory, too, and gives nothing back.
 func TestAnOutageOfOneItemOfTwo(t *testing.T) {
 	const userLimit, roomLimit = 4, 6
 	for _, f := range failures {

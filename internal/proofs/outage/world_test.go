@@ -234,7 +234,7 @@ func (w *world) highest(of func(*instance) map[string]peakOf) map[string]peakOf 
 	return highest
 }
 
-// raise replaces each peak for which others has a higher one.
+// raise replaces each peak if others has a higher one.
 func raise(peaks, others map[string]peakOf) {
 	for limit, p := range others {
 		if old, ok := peaks[limit]; !ok || p.got > old.got {

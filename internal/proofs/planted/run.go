@@ -25,7 +25,7 @@ type Runner struct {
 	flags  map[string][]string // by folder, see quick
 }
 
-// An Outcome is what the tests say about a bug.
+// An Outcome is what the tests show about a bug.
 type Outcome struct {
 	Test string // the first test that failed, with its folder; empty: all tests passed
 	Took time.Duration
@@ -37,7 +37,7 @@ const timeout, longTimeout = 4 * time.Minute, time.Hour
 
 // Run runs the tests in the folders, in this order, until one fails. The sources
 // have the mistake of b; with the zero Bug they are as they are. An error means
-// that the tests say nothing, for example because the sources do not compile.
+// that the tests show nothing, for example because the sources do not compile.
 func (r *Runner) Run(ctx context.Context, b Bug, folders []string) (o Outcome, err error) {
 	began := time.Now()
 	defer func() { o.Took = time.Since(began) }()
@@ -128,10 +128,10 @@ func (r *Runner) test(ctx context.Context, b Bug, overlay, folder, only string) 
 	return failed(out.String(), err == nil)
 }
 
-// environment is that of this process, with three differences. GOFLAGS has the
-// overlay, so that the tests' own builds have the mistake too. PLANTED names the
-// mistake, so that a proof does not save its figures. PROVE is set if a proof
-// shall use its long bounds.
+// environment is this process's environment, with three differences. GOFLAGS has
+// the overlay, so that the tests' own builds have the mistake too. PLANTED names
+// the mistake, so that a proof does not save its figures. PROVE is set if a
+// proof shall use its long bounds.
 func (r *Runner) environment(b Bug, overlay string) []string {
 	var env []string
 	for _, v := range os.Environ() {

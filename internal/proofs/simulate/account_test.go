@@ -17,7 +17,7 @@ func newTerms(p policy.Policy) *terms {
 	return &terms{Policy: p, text: p.String(), numbers: oracle.NewTerms(p.Rates())}
 }
 
-// newAccount returns an account of the limits in which nothing counts.
+// newAccount returns an account of the limits without any counts.
 func newAccount(limits []*terms) *oracle.Account {
 	var list []*oracle.Terms
 	for _, t := range limits {

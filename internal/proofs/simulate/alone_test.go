@@ -58,7 +58,7 @@ func (l *ledger) admittedAlone(o *op, d ratelimit.Decision) {
 	}
 	a := o.in.aloneOf(o.owner())
 	n := max(1, d.Granted)
-	if s := o.in.seen[o.in.knows(o)]; s != nil { // each place is after those of both
+	if s := o.in.seen[o.in.knows(o)]; s != nil { // each place is after the places of both
 		a.Skip(o.terms.numbers, o.now, s.Ticket(o.terms.numbers))
 		s.Skip(o.terms.numbers, o.now, a.Ticket(o.terms.numbers))
 	}
@@ -105,7 +105,7 @@ func (o *op) giveBackAlone(next *op) {
 // not what was given back.
 func (l *ledger) sameAlone(o *op) {
 	a := o.in.alone[o.owner()]
-	if a == nil || a.loose || a.busy > 0 || o.in.dead || l.sim.prepaid() { // what comes from a lease can look the same
+	if a == nil || a.loose || a.busy > 0 || o.in.dead || l.sim.prepaid() { // an action from a lease can look the same
 		return
 	}
 	window, _ := o.terms.Item(o.now)
@@ -222,7 +222,7 @@ func (l *ledger) judgeRepeat(o *op, d ratelimit.Decision) {
 	switch {
 	case d.Reason != ratelimit.Limited || o.kind != ratelimit.Check:
 		s.wrong("%s is told %s without a request, want limited", o.name, d.Reason)
-	case o.terms.Prepaid(): // a hot key refuses for up to a second what it saw no room for, also if actions come back
+	case o.terms.Prepaid(): // a hot key refuses for up to a second what it saw no room for, even if actions come back
 	case u.Fits(o.terms.numbers, o.now, need, true) && u.FitsAt(o.terms.numbers, oracle.Moment{Came: o.now, Counts: o.now}, need, true) && (own || u.freedFor(o.terms) < s.now-trusted):
 		s.wrong("%s is refused from memory, and it fits; this instance made the room: %v", o.name, own)
 	case u.changed < s.now-trusted-1000: // what the instance knows is what the store has

@@ -18,7 +18,7 @@ type call struct {
 }
 
 // plan fills a run with traffic: bursts, steady calls, calls around the end of a
-// window, and silence in which items expire. Bursts are longer and more frequent where
+// window, and silence while items expire. Bursts are longer and more frequent where
 // keys have to become hot.
 func (s *sim) plan(clients int) {
 	most, patterns := 25, 4

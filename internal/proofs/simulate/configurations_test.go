@@ -16,9 +16,9 @@ import (
 	"github.com/cric-talk/guards/internal/proofs/prove"
 )
 
-// configurations are runs whose whole page of limits is drawn: one or two activities,
-// perhaps in a group, each with one to three limits of any kinds, and with or without
-// costs, calendars, tiers, subjects, Hold and prepaid limits.
+// configurations are runs whose whole page of limits is drawn. A page has one or two
+// activities, perhaps in a group. Each has one to three limits of any kinds, with or
+// without costs, calendars, tiers, subjects, Hold and prepaid limits.
 var configurations = subject{name: "random configurations", draw: draw}
 
 // zones are places whose clocks change at night, at midnight, by half an hour, never, or
@@ -77,7 +77,7 @@ func (s *sim) page() []limits.Activity {
 	return []limits.Activity{a, b}
 }
 
-// part draws the limits of a user or of another subject, and those of a tier. In a group,
+// part draws the limits of a user or of another subject, and a tier's limits. In a group,
 // it takes over some limits of another activity, with another number and another cost.
 func (s *sim) part(a limits.Activity, other policy.Policy, times int64) (policy.Policy, limits.Tiers) {
 	var list []string

@@ -30,7 +30,7 @@ type landing struct {
 	skips   bool     // the instance has given later places from memory, so figures and waits can't be known
 	must    bool     // a release has to give something back, and a renewal to find its slots
 	check   int64    // release: when its check came, as an item with slots knows; 0: perhaps it does not know
-	bare    bool     // a write without an id, such as one that records a slower pace
+	bare    bool     // a write without an id: for example, it records a slower pace
 	learned bool     // the instance knows what it shows
 }
 
@@ -53,7 +53,7 @@ func (l *ledger) expect(u *user, a *landing, k ratelimit.Key, now int64) {
 	_, a.skips = o.skipped(u.Account, now)
 	switch r := u.records[counter{o.id, k.Window}]; o.kind {
 	case ratelimit.Renew:
-		if o.whole != nil { // its slots move to where a clock ahead has moved those of the part before
+		if o.whole != nil { // its slots move to where a clock ahead has moved the slots of the part before
 			for _, p := range o.whole.parts {
 				if p.last != nil {
 					now = max(now, p.last.at)
@@ -89,8 +89,8 @@ func (l *ledger) expect(u *user, a *landing, k ratelimit.Key, now int64) {
 	}
 }
 
-// releasedAt returns the time by which an instance plans a release: its own, or
-// that of the receipt if a clock ahead gave it.
+// releasedAt returns the time that an instance plans a release with: its own
+// time, or the receipt's if a clock ahead gave the receipt.
 func (o *op) releasedAt() int64 {
 	x, _ := o.presents()
 	if ahead := x - o.now; 0 < ahead && ahead <= 120_000 {

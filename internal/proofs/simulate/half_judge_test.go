@@ -22,7 +22,7 @@ var sides = []string{
 	"a: 10/1m, b: 30/1h", "a: 10/5m, b: 20/1h", "a: sliding 10/1m, b: log 10/5m", "a: sliding 10/1h, b: log 10/1m", "a: bucket 10/1m, b: 10/10s",
 }
 
-// wide are limits that a run does not use up, and of which nothing comes back meanwhile.
+// wide are limits that a run does not use up, and that get nothing back meanwhile.
 var wide = []string{"300/1d", "300/1d", "bucket 200/2d burst 300", "log 100/1d", "sliding 300/1d", "a: 300/1d, b: log 100/1d"}
 
 // aSideOf draws a limit that replaces another one: often one of the same kind.
@@ -55,8 +55,8 @@ type letThrough struct {
 	runs    int64 // when, in Unix milliseconds: at once, or at its place
 }
 
-// A tally is what a user or a room has to count in the end: at least what callers were told
-// that it counts, and at most as much and what they do not know.
+// A tally is what a user or a room has to count in the end: at least certain, and at most
+// unknown more. Callers were told that certain counts, and don't know whether unknown does.
 type tally struct{ certain, unknown, released int64 }
 
 // drawAction draws what a client does. First the old version is at work, then both, then the
@@ -130,7 +130,7 @@ func (h *half) act(a action) {
 		return
 	}
 	l := &letThrough{a.user, a.version, max(d.At, d.ReadyAt)}
-	if l.runs == 0 { // an earlier attempt has counted, and nobody knows when
+	if l.runs == 0 { // an earlier attempt has counted, at an unknown time
 		l = nil
 	}
 	h.admit(l, a)
@@ -149,7 +149,7 @@ func (h *half) act(a action) {
 	}
 }
 
-// tallies returns those of the items in which an action counts. The caller must hold the lock.
+// tallies returns the tallies of an action's items. The caller must hold the lock.
 func (h *half) tallies(a action) (list []*tally) {
 	for _, name := range []string{a.user, a.room} {
 		if name != "" {

@@ -19,8 +19,8 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 )
 
-// A half is a run in which something works by halves. The table answers late or not at all,
-// one key fails, a process stands still, or two versions of the page are at work.
+// A half is a run with something that only half works. The table answers late or not at
+// all, one key fails, a process stands still, or two versions of the page are at work.
 //
 // Unlike a sim, a half lets decisions run as they do in production, with their own time, and
 // with what they send beside a slow request. Everything is drawn before the run begins, and
@@ -57,7 +57,7 @@ type process struct {
 	probes  map[ratelimit.Key]probed // the last probe of each item that was answered
 }
 
-// A spell is a time in which something does not work.
+// A spell is a time when something does not work.
 type spell struct {
 	what        trouble
 	from, until time.Duration // since the start
@@ -136,7 +136,7 @@ func (h *half) has(kinds ...trouble) bool {
 	return slices.ContainsFunc(h.spells, func(s spell) bool { return slices.Contains(kinds, s.what) })
 }
 
-// during returns a spell of this kind that lasts now, or has ended less than so long ago. The
+// during returns a spell of this kind that lasts now, or has ended less than after ago. The
 // condition also selects one.
 func (h *half) during(what trouble, after time.Duration, condition func(spell) bool) (spell, bool) {
 	now := time.Since(h.start)
@@ -163,7 +163,7 @@ func (p *process) thaw() {
 // A way is what happens to one request.
 type way struct {
 	fault  fault
-	answer time.Duration // after so long; the table performs the request after a part of it
+	answer time.Duration // after this time; the table performs the request after a part of it
 	lands  time.Duration
 }
 

@@ -26,7 +26,7 @@ type instance struct {
 	downUntil int64 // until then the store is out of reach for it
 	dead      bool  // it was killed
 
-	frozenUntil int64              // until then it does nothing
+	frozenUntil int64              // it stands still until then
 	stoodStill  int64              // for how long in freezes the clock stood still that measures decisions, in all
 	balances    map[owner]*balance // of prepaid limits
 
@@ -110,7 +110,7 @@ type op struct {
 	decided bool          // of a part: it was admitted or refused
 	lost    bool          // of a part: its last attempt got no answer
 	gives   *op           // the part of a check or a renewal that this one gives back
-	refusal *landing      // that of the last mark, if nothing was answered since
+	refusal *landing      // the last mark's refusal, if nothing was answered since
 	marked  *record       // what it relies on by its mark; nil: its own count, or nothing
 	alone   bool          // of a part: it was admitted from memory
 	earlier bool          // of a part: that was before others of the instance, which the models have noted already
@@ -179,8 +179,8 @@ func (in *instance) send(v ratelimit.Op, c call, leaves int64, done func(*op, ra
 	})
 }
 
-// newOp returns the decision of a call by the terms t, with one part for each item in which
-// it counts, if there are several. The id is what the ledger knows a part by.
+// newOp returns the decision of a call by the terms t, with one part for each item that
+// counts it, if there are several. The id is what the ledger knows a part by.
 func (in *instance) newOp(v ratelimit.Op, c call, t live.Terms) *op {
 	s := in.sim
 	made := func(r ratelimit.Request, p policy.Policy) *op {

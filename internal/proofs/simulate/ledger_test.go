@@ -74,7 +74,7 @@ type record struct {
 	again  bool  // an earlier count of the request was given back, or forgotten
 	gone   bool  // its item was deleted when nothing counted any more, and knows no ids
 	order  int   // the number of the write that counted it
-	kept   int   // the number of the write by which the item last kept its id
+	kept   int   // the number of the last write that kept its id in the item
 
 	renewed bool    // its slots were moved to at
 	mover   *op     // the renewal that did so last
@@ -114,7 +114,7 @@ func (o *op) holds() bool {
 }
 
 // remembered is how long an item certainly knows an id: as long as is promised, less
-// the 2 s by which clocks differ.
+// the 2 s that clocks differ.
 func (o *op) remembered() int64 { return o.promised() - 2000 }
 
 // remembers reports whether an item certainly knows the record for a decision at
@@ -205,7 +205,7 @@ func (l *ledger) counted(u *user, a *landing, w ratelimit.Write, before ratelimi
 	if err := u.CountAt(o.terms.numbers, when, n); err != nil {
 		s.wrong("%s: %v", o.name, err)
 	}
-	if repaces || u.At(o.terms.numbers, s.now) > s.now { // a clock ahead has begun a window, in which less counts
+	if repaces || u.At(o.terms.numbers, s.now) > s.now { // a clock ahead has begun a window that counts less
 		u.freed, u.freer = s.now, nil
 	}
 	u.paced[o.terms] = s.now
@@ -251,7 +251,7 @@ func (r *record) sameSet(earlier *record) bool {
 }
 
 // freedFor returns when something last made room for requests of t. A bucket also
-// drains at the pace of the last action, which can be that of another tier.
+// drains at the pace of the last action, which can be another tier's pace.
 func (u *user) freedFor(t *terms) int64 {
 	freed := u.freed
 	for _, mine := range t.numbers.Rates {
@@ -300,8 +300,8 @@ func (l *ledger) forget(u *user, k ratelimit.Key, item ratelimit.Item) {
 	}
 }
 
-// forgetReleases notes that an item was deleted, with the ids of releases. Those of other
-// windows serve no more either, because their checks are over.
+// forgetReleases notes that an item was deleted, with the ids of releases. The ids of
+// other windows serve no more either, because their checks are over.
 func (u *user) forgetReleases() {
 	for _, back := range u.given {
 		back.gone = true

@@ -98,7 +98,7 @@ func (l *ledger) told(o *op, d ratelimit.Decision) {
 	b, at := o.in.balanceOf(o.owner()), max(o.now, d.At)
 	counted, _ := o.terms.Item(o.now)
 	switch {
-	case d.Visit: // a clock ahead can have begun the window in which it counts
+	case d.Visit: // a clock ahead can have begun the window that counts it
 		at = max(at, o.last.at)
 		b.at[counted] = at
 	case d.Leased:

@@ -32,22 +32,22 @@ func (o *op) generation() int64 {
 	return 7000
 }
 
-// moment returns when the actions count of which x is a receipt.
+// moment returns when the actions of the receipt x count.
 func (r *record) moment(x int64) oracle.Moment {
 	if r.renewed {
 		return oracle.Moment{Came: r.at, Counts: r.counts}
 	}
 	w := oracle.Moment{Came: x, Counts: x}
-	if r.counts > r.check { // a note says so
+	if r.counts > r.check { // a note tells it
 		w.Counts = max(x, r.counts)
 	}
 	return w
 }
 
-// presents returns the receipt by which o, a release, asks its item. A part without slots is
-// asked with the time of the check, if a part with slots knows that time. Not sure: a part
-// with slots may have forgotten the check, and then nobody knows whether this receipt is that
-// of a renewal.
+// presents returns the receipt that o, a release, presents to its item. A part without slots
+// is asked with the time of the check, if a part with slots knows that time. Not sure: a part
+// with slots may have forgotten the check, and then it is unknown whether this receipt comes
+// from a renewal.
 func (o *op) presents() (x int64, sure bool) {
 	x, sure = o.request.At, true
 	if o.whole == nil || o.gives != nil || o.kind != ratelimit.Release || o.terms.HeldUntil(0) != 0 {

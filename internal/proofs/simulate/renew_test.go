@@ -67,7 +67,7 @@ func (l *ledger) renewed(u *user, a *landing, w ratelimit.Write, before ratelimi
 		}
 	}
 	u.Move(o.terms.numbers, at, w.Note, o.request.Count)
-	if !named { // it is known by its id again, and nobody knows when its check came
+	if !named { // it is known by its id again, and the time of its check is unknown
 		next := &record{by: o, n: o.request.Count, order: s.stats[writes]}
 		if r != nil {
 			next.lives = r.lives + 1

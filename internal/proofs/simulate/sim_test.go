@@ -28,7 +28,7 @@ type sim struct {
 	odd    bool  // callers and operators do what they should not do
 
 	now    int64
-	events []event // in the order in which they happen
+	events []event // in the order of their times
 	op     *op     // the decision that runs
 	begun  []*op   // all decisions of the run
 

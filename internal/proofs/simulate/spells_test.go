@@ -38,8 +38,8 @@ func (s *sim) slowDown() {
 	s.line("until %.3f, the table answers %d ms later", float64(s.slowUntil-begin)/1000, s.slow)
 }
 
-// freeze stops an instance, and everything that it does. In a long freeze, the clock by which
-// a decision measures its time sometimes stands still, and the other clock goes on.
+// freeze stops an instance, and everything that it does. In a long freeze, the clock that
+// measures a decision's time sometimes stands still, and the other clock goes on.
 func (in *instance) freeze() {
 	s := in.sim
 	lasts := s.upTo(8000)
@@ -66,8 +66,8 @@ func (s *sim) anOwner() (owner, bool) {
 	return all[s.random.IntN(len(all))], true
 }
 
-// Circuits are when those of the table, and of each item of a decision, were last probed or
-// opened. The zero time stands for a closed one.
+// Circuits are when the circuit of the table, and of each item of a decision, was last
+// probed or opened. The zero time stands for a closed one.
 type circuits struct {
 	table time.Time
 	keys  []time.Time

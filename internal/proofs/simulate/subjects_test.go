@@ -39,7 +39,7 @@ func subjects() (list []subject) {
 }
 
 // sizes returns the text forms of a kind: its examples with a window of at least
-// a second, and small ones of which a run fills many windows. Clocks here differ by
+// a second, and small ones, so that a run fills many windows. Clocks here differ by
 // seconds, so a window of milliseconds shows nothing.
 func sizes(k policy.Kind) (texts []string) {
 	for _, text := range k.Examples {

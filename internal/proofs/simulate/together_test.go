@@ -137,7 +137,7 @@ func (o *op) answered(a *landing) {
 // the one of before. The instance knows what both have shown.
 func (o *op) marks(a *landing) {
 	o.lost = false
-	if !a.done { // o is decided anew, and what got lost before stays unknown
+	if !a.done { // o is decided again, and what got lost before stays unknown
 		o.in.sim.stats[lateMarks]++
 		o.refusal = a
 		return
@@ -244,8 +244,8 @@ func (o *op) partNamed(limit string) *op {
 	return o.parts[0]
 }
 
-// share returns what a decision of several parts says about p, in which limits have the
-// names that they have there. Its Each is empty if p was not asked.
+// share returns what a decision of several parts tells about p. Limits have the names
+// that they have in p. Its Each is empty if p was not asked.
 func (o *op) share(d ratelimit.Decision, p *op) ratelimit.Decision {
 	mine, each := d, []policy.Reading(nil)
 	for _, r := range d.Each {
@@ -301,9 +301,10 @@ func (o *op) duplicate() bool {
 	return o.last != nil && o.last.took == 0 && o.last.rec != nil && o.last.rec.by != o && !o.unsure
 }
 
-// judgeGivenBack requires that a part of a check that was refused, or failed, counts no more,
-// unless another attempt relies on it, a request for it got no answer, or the instance was
-// frozen and had no time left. A renewal in vain leaves no slot where it has moved it.
+// judgeGivenBack requires that a part of a check that was refused, or failed, counts no more.
+// Three cases are exceptions: another attempt relies on it, a request for it got no answer,
+// or the instance was frozen and had no time left. If a renewal was in vain, no slot stays at
+// its new time.
 func (l *ledger) judgeGivenBack(p *op, d ratelimit.Decision, err error) {
 	u := l.user(p.owner())
 	window, _ := p.terms.Item(p.now)

@@ -139,7 +139,7 @@ func (d *draw) item(p policy.Policy) map[string]any {
 			names = slices.AppendSeq(names, u.Attributes)
 		}
 	}
-	for g := range int64(3) { // the sets in which a request looks for its id
+	for g := range int64(3) { // the sets that a request looks in for its id
 		names = append(names, "i"+twoDigits(int(itemTime/20_000+g-1)%31))
 	}
 	item := map[string]any{}

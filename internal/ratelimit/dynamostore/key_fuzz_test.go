@@ -44,8 +44,8 @@ func FuzzKey(f *testing.F) {
 	})
 }
 
-// keyOf returns the key in which a user's activity counts at now. It makes an id
-// that guards accept of any text.
+// keyOf returns the key of the item that counts a user's activity at now. It
+// makes an id that guards accept of any text.
 func keyOf(user string, a limits.Activity, now int64) ratelimit.Key {
 	id := []byte(user)
 	for i, c := range id {

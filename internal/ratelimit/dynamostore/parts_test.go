@@ -11,9 +11,9 @@ import (
 )
 
 // A decision about a user and a room takes exactly twice the requests and units of one
-// about the user alone, by each kind of limit: a check by an instance that knows nothing,
-// later checks, a status and a release. Nothing is read first. A check that the user's own
-// limit refuses costs what it does without a room.
+// about the user alone, by each kind of limit. This holds for a check by an instance that
+// knows nothing, later checks, a status and a release. Nothing is read first. A check that
+// the user's own limit refuses costs the same as without a room.
 func TestASubjectCostsExactlyTwice(t *testing.T) {
 	for _, text := range []string{"3/1m", "bucket 3/3s keep 1h", "sliding 3/1h", "log 3/12h", "3/day in Europe/Berlin", "minute: 3/1m, day: 200/1d"} {
 		t.Run(text, func(t *testing.T) {

@@ -51,8 +51,8 @@ func request(id string) ratelimit.Request {
 	return ratelimit.Request{UserID: "u1", Activity: "act", Count: 1, ID: id, Policy: tenAMinute}
 }
 
-// Operators and the cleanup function rely on these attributes. The time of creation is that
-// of the first write.
+// Operators and the cleanup function rely on these attributes. The time of creation is the
+// time of the first write.
 func TestAWindowsItemHasTheDocumentedAttributes(t *testing.T) {
 	table := dynamotest.Table(t)
 	endpoint := dynamotest.Endpoint(t)

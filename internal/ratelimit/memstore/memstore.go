@@ -18,7 +18,7 @@ import (
 type Store struct {
 	mu    sync.Mutex
 	items map[ratelimit.Key]stored
-	full  int // number of items at which expired ones are dropped
+	full  int // with this number of items, expired ones are dropped
 }
 
 type stored struct {
@@ -26,7 +26,8 @@ type stored struct {
 	expires int64 // Unix seconds
 }
 
-// leastSweep is the number of items from which a Store looks for expired ones.
+// leastSweep is the lowest number of items that makes a Store look for expired
+// ones.
 const leastSweep = 1024
 
 // Update implements [ratelimit.Store].
@@ -60,7 +61,7 @@ func (s *Store) Delete(_ context.Context, k ratelimit.Key) error {
 	return nil
 }
 
-// DeleteFunc deletes each item for which del returns true. It calls del with
+// DeleteFunc deletes each item if del returns true for it. It calls del with
 // the item's key and expiry (Unix seconds). del must not use the store.
 func (s *Store) DeleteFunc(del func(k ratelimit.Key, expires int64) bool) {
 	s.mu.Lock()

@@ -240,7 +240,7 @@ func renewsElsewhere(t *testing.T, s ratelimit.Store) {
 		}
 		if renewed {
 			renew(0)
-			w.Now += 7_000 // the set that has it is now that of the current generation
+			w.Now += 7_000 // the set that has it is now the current generation's
 		}
 		planned := renew(100)
 		renew(-50)

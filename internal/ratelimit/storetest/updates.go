@@ -104,7 +104,7 @@ func deletes(t *testing.T, s ratelimit.Store) {
 	other := write("u", "a", 5)
 	other.Key.Window++
 	kept := update(t, s, other, true)
-	for range 2 { // the second time there is nothing to delete
+	for range 2 { // the second time, the item is gone already
 		if err := s.Delete(t.Context(), key("u")); err != nil {
 			t.Fatal(err)
 		}

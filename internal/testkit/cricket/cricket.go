@@ -1,5 +1,5 @@
-// Package cricket has the guards of this repository's own page, those of a cricket app, as
-// they decide. A test of something that takes a page uses the page itself.
+// Package cricket has the guards of this repository's own page, the page of a cricket app,
+// as they decide. A test of something that takes a page uses the page itself.
 package cricket
 
 import (

@@ -53,7 +53,7 @@ type Attempt struct {
 
 type planKey struct{}
 
-// In returns a context in which requests follow the plan.
+// In returns a context that makes requests follow the plan.
 func (p *Plan) In(ctx context.Context) context.Context { return context.WithValue(ctx, planKey{}, p) }
 
 // Sent returns the requests that were sent so far.
@@ -104,7 +104,8 @@ func (a *Attempt) Deliver() error {
 	return a.deliver()
 }
 
-// seal says that the fate of the request is certain. A nil Attempt has no plan.
+// seal notes that the fate of the request is certain. A nil Attempt has no
+// plan.
 func (a *Attempt) seal() {
 	if a != nil {
 		a.once.Do(func() { close(a.sealed) })

@@ -31,8 +31,8 @@ func (p *Proxy) forwardSome(r *http.Request, body []byte) (answer, error) {
 	return interleave(got, len(statements)), nil
 }
 
-// interleave returns the response for a batch of n statements, of which the
-// table answered n/2 in got. If got is something else, such as an error,
+// interleave returns the response for a batch of n statements if the table
+// answered n/2 of them in got. If got is something else, such as an error,
 // interleave returns it unchanged.
 func interleave(got answer, n int) answer {
 	var reply map[string]strictjson.Value

@@ -9,10 +9,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// A Wire answers requests in place of a table. DynamoDB Local is always
-// consistent and keeps its own time, so some tests cannot use it. Op is the
-// operation, such as GetItem, and body is the request. An answer that begins with
-// {"__type" is an error, with status 400.
+// A Wire answers requests instead of a table. DynamoDB Local is always consistent
+// and keeps its own time, so some tests cannot use it. Op is the operation, such
+// as GetItem, and body is the request. An answer that begins with {"__type" is an
+// error, with status 400.
 type Wire func(op string, body map[string]any) (answer string)
 
 // Do implements the SDK's HTTP client.

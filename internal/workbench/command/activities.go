@@ -64,7 +64,7 @@ func (c session) findInGroup(group, subject, name string) (all []limits.Activity
 	return all, err
 }
 
-// groupNames returns the names of the groups, or those of their limits.
+// groupNames returns the names of the groups, or the names of their limits.
 func groupNames(guards limits.Guards, groups bool) (names []string) {
 	for _, a := range guards.Grouped() {
 		if groups {
@@ -80,12 +80,12 @@ func groupNames(guards limits.Guards, groups bool) (names []string) {
 	return slices.Compact(slices.Sorted(slices.Values(names)))
 }
 
-// itemOf returns the name under which items count an activity: that of its group, or
+// itemOf returns the name that items count an activity under: the group's name, or
 // else its own.
 func itemOf(a limits.Activity) string { return cmp.Or(a.Group, a.Name) }
 
-// keyOf returns the key of the item in which the actions of the user or the subject with
-// this key count at now, in Unix milliseconds. The activity must have such a subject.
+// keyOf returns the key of the item that counts the actions of the user or the subject
+// with this key at now, in Unix milliseconds. The activity must have such a subject.
 func keyOf(whose string, a limits.Activity, now int64) ratelimit.Key {
 	window, _ := a.Part(subjectOf(whose)).Limit.Item(now)
 	return ratelimit.Key{UserID: whose, Activity: itemOf(a), Window: window}

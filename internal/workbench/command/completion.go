@@ -105,8 +105,8 @@ func (p *place) pass(word string) {
 	}
 }
 
-// flags returns the flags that can follow. They include those of the default
-// subcommand, which runs if no subcommand is named.
+// flags returns the flags that can follow. They include the flags of the
+// default subcommand, which runs if no subcommand is named.
 func (p *place) flags() []*kong.Flag {
 	all := slices.Concat(p.node.AllFlags(true)...)
 	if p.node.DefaultCmd != nil {

@@ -52,7 +52,7 @@ func TestComplete(t *testing.T) {
 			"check write --subject=te":    "--subject=tenant=",
 			"erase --subject r":           "room=",
 			"check write --tier ":         "pro",
-			"check export --tier=":        "--tier=pro", // it has none, so those of all
+			"check export --tier=":        "--tier=pro", // it has none, so the tiers of all
 			"grant --user u1 --tier p":    "pro",
 			"limits set write --mode ":    "enforce shadow off",
 			"limits set write --mode=s":   "--mode=shadow",

@@ -31,7 +31,7 @@ const (
 	rightGrants = `{"userId":"u1","tier":"premium","until":"2030-01-01T00:00:00Z","reason":"trial"},{"userId":"u2","role":"admin","until":"2030-01-01T00:00:00Z","reason":"ops"}`
 )
 
-// What a person can do to the documents by hand. Each command that reads goes on, and says
+// What a person can do to the documents by hand. Each command that reads goes on, and tells
 // what it can't read. The repair keeps each entry that is right, and the old item in a file
 // that nobody else can read.
 func TestADamagedDocumentIsRepaired(t *testing.T) {
@@ -151,7 +151,7 @@ func TestADamagedEntryOutlivesAnEdit(t *testing.T) {
 	p.contains("limits repair --dry-run", "nothing to repair in the table")
 }
 
-// A damaged entry can't be attributed, so an erasure leaves it, and says so if it has the id.
+// A damaged entry can't be attributed, so an erasure leaves it, and warns if it has the id.
 func TestAnErasureTellsOfADamagedEntry(t *testing.T) {
 	p := ofApp(t)
 	p.byHand("limits", map[string]types.AttributeValue{"version": dynamostore.Number(3), "document": dynamostore.Text(strings.Replace(rightLimits, `"tier"`, `"tear"`, 1))})

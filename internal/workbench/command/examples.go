@@ -15,7 +15,7 @@ import (
 )
 
 // fillExamples puts names of the project's own limits into the help of each command,
-// in place of words such as {activity}. An example about something that the project
+// instead of words such as {activity}. An example about something that the project
 // does not have, such as a {tier}, is left out.
 func fillExamples(node *kong.Node, names map[string]string) {
 	var lines []string
@@ -34,10 +34,11 @@ func fillExamples(node *kong.Node, names map[string]string) {
 	}
 }
 
-// examples returns what stands for each word in a help text. {activity} is the first one that
-// is counted, with its {guard} and twice its {limit}. {tiered} and {slotted} are the first
-// ones that have tiers and a log. {group} is the first one, with twice a {namedlimit}. The
-// words of subjectExamples are among them. An activity without subjects comes before others.
+// examples returns what stands for each word in a help text. The {activity} is the first one
+// that is counted, with its {guard} and twice its {limit}. The words {tiered} and {slotted}
+// are the first ones that have tiers and a log. The {group} is the first one, with twice a
+// {namedlimit}. The words of subjectExamples are among them. An activity without subjects
+// comes before others.
 func examples(guards limits.Guards) map[string]string {
 	names := subjectExamples(guards)
 	for _, word := range []string{"{activity}", "{guard}", "{limit}", "{tiered}", "{tier}", "{tierlimit}", "{slotted}"} {
@@ -64,10 +65,11 @@ func examples(guards limits.Guards) map[string]string {
 	return names
 }
 
-// subjectExamples returns what stands for the words about subjects. {counted} is the first
-// activity that counts for {subjects} too, with the first {subject} and twice its
-// {subjectlimit}. {tieredsubject} is the first subject with tiers, and {subjecttier} one of
-// them. {slotsubject} is the first one with a log, of the activity {subjectslotted}.
+// subjectExamples returns what stands for the words about subjects. The word {counted} is
+// the first activity that counts for {subjects} too, with the first {subject} and twice its
+// {subjectlimit}. The {tieredsubject} is the first subject with tiers, and {subjecttier}
+// one of them. The {slotsubject} is the first one with a log, of the activity
+// {subjectslotted}.
 func subjectExamples(guards limits.Guards) map[string]string {
 	names := make(map[string]string)
 	for _, word := range []string{"{counted}", "{subjects}", "{subject}", "{subjectlimit}", "{tieredsubject}", "{subjecttier}", "{slotsubject}", "{subjectslotted}"} {

@@ -9,7 +9,8 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 )
 
-// Figures are those of one limit. Its name is empty if the activity has only one.
+// Figures are the figures of one limit. Its name is empty if the activity has
+// only one.
 type figures = guards.Figures
 
 // A slot is what a log counts since one moment. Actions of the same millisecond are
@@ -41,8 +42,8 @@ func logOf(p policy.Policy) (policy.Policy, bool) {
 }
 
 // slotsOf returns the open slots of the log of p, the oldest first. Figures tell only
-// until when the newest slot is held. So slotsOf takes the newest away, until none is
-// left.
+// until when the newest slot is held. So slotsOf takes the newest slot away, again
+// and again, until no slot is left.
 func slotsOf(p policy.Policy, now int64, s policy.State) (slots []slot) {
 	log, ok := logOf(p)
 	if !ok {

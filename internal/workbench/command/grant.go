@@ -90,7 +90,7 @@ func grantedWhat(g live.Grant) string {
 }
 
 // knownTier returns an error if neither the code nor the live limits have an activity
-// with the tier or, if subject is not empty, one whose subject has it.
+// with the tier. If subject is not empty, the activity's subject must have the tier.
 func (c *grantCommand) knownTier(guards limits.Guards, s live.Settings, subject string) error {
 	if c.Tier == "" || c.Force {
 		return nil

@@ -9,9 +9,9 @@ import (
 	"github.com/cric-talk/guards/internal/live"
 )
 
-// leases reports whether the item in which a counts for this key can be prepaid in part: whether
-// the limit in force is prepaid, or that of another activity of the group. The item then counts
-// what instances hold and have not handed out, and does not tell how much that is.
+// leases reports whether the item that counts a for this key can be prepaid in part. It is if
+// the limit in force is prepaid, or the limit of another activity of the group. The item then
+// counts what instances hold and have not handed out, and does not tell how much that is.
 func leases(guards limits.Guards, changed *live.Limits, a limits.Activity, key, tier string, at time.Time) bool {
 	return slices.ContainsFunc(countedIn(guards, itemOf(a)), func(other limits.Activity) bool {
 		return other.Has(subjectOf(key)) && termsOf(changed, other, key, tier, at).Limit.Prepaid()

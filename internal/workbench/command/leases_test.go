@@ -8,7 +8,7 @@ import (
 )
 
 // busy are the guards of a project with prepaid limits: of calls, and of the room of a message.
-// Reads and writes share an item, of which only the reads are prepaid.
+// Reads and writes share an item, and only the reads are prepaid.
 var busy = []guards.Guard{{Name: "api-guard", Message: "Too many.", Activities: []guards.Activity{
 	{Name: "call", Limit: "200/1m prepaid", Tiers: guards.Tiers{"free": "150/1m"}},
 	{Name: "say", Limit: "9/1m", Tiers: guards.Tiers{"pro": "900/1m"}, Subjects: []guards.Subject{{Name: "room", Limit: "300/1m prepaid"}}},
@@ -17,7 +17,7 @@ var busy = []guards.Guard{{Name: "api-guard", Message: "Too many.", Activities: 
 	{Name: "plain", Limit: "9/1m"},
 }}}
 
-// Commands that read the table say which counts can be leases.
+// Commands that read the table show which counts can be leases.
 func TestCommandsNameWhatIsPrepaid(t *testing.T) {
 	p := ofContent(t)
 	p.page = busy

@@ -127,7 +127,7 @@ type listedLive struct {
 	Code     string `json:"code"`          // empty: the code does not have the tier
 	Limit    string `json:"limit"`         // in force
 	Set      stamp  `json:"set,omitzero"`  // of a limit that operators set
-	Mode     string `json:"mode,omitzero"` // empty: the mode with which the function is deployed
+	Mode     string `json:"mode,omitzero"` // empty: the mode that the function is deployed with
 	ModeSet  stamp  `json:"modeSet,omitzero"`
 
 	Until     time.Time `json:"until,omitzero"`     // when the limit ends by itself
@@ -191,7 +191,7 @@ func (v view) listed(g limits.Guard, code limits.Activity, subject, tier string)
 }
 
 // setBy returns who set the limit of a part of an activity for a tier. A limit of its own
-// wins over those of its group. If several of these were set, it is the last one.
+// wins over limits of its group. If several of these were set, it is the last one.
 func (v view) setBy(code limits.Activity, subject, tier string) (last stamp) {
 	names := []string{live.Target{Activity: code.Name, Subject: subject}.String()}
 	if v.Activities[names[0]].Text(tier) == "" && code.Group != "" {

@@ -194,8 +194,8 @@ func (c *setCommand) many(guards limits.Guards) (of, what string, activities []s
 	return of, what, activities, nil
 }
 
-// noteKept tells which limits of the activities a new limit leaves alone, because it is that of
-// callers without a tier, or of one tier or subject.
+// noteKept tells which limits of the activities a new limit leaves alone, because it is for
+// callers without a tier, or for one tier or subject.
 func (c *setCommand) noteKept(con session, r report, all []limits.Activity) {
 	if c.Limit == "" || c.JSON {
 		return
@@ -237,8 +237,8 @@ func (c *setCommand) noteGone(con session, r report, until time.Time, names ...s
 	}
 }
 
-// find returns the activities whose limit is to change: one, or those of the group that
-// have the limit.
+// find returns the activities whose limit is to change: one, or the activities of the
+// group that have the limit.
 func (c *setCommand) find(con session) ([]limits.Activity, error) {
 	switch {
 	case c.Group == "":
@@ -307,7 +307,7 @@ func targetOf(group, subject, argument string) live.Target {
 	return live.Target{Group: group, Subject: subject, Limit: argument}
 }
 
-// Run undoes what was changed, also if the code no longer has the activity or the group.
+// Run undoes what was changed, even if the code no longer has the activity or the group.
 func (c *unsetCommand) Run(ctx context.Context, con session) error {
 	store, err := c.open(ctx)
 	if err != nil {

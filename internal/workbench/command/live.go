@@ -17,9 +17,8 @@ import (
 )
 
 // termsOf returns what is in force for the user or the subject with this key, if the
-// caller names a tier. The limit and the tier are those of the user or the subject. A
-// guard with the BYPASS_ROLES of this environment, in which no MODE is set, decides by
-// it.
+// caller names a tier. The limit and the tier belong to the user or the subject. A
+// guard with the BYPASS_ROLES of this environment, and without a MODE, decides by it.
 func termsOf(changed *live.Limits, a limits.Activity, key, tier string, at time.Time) live.Terms {
 	one := whoseOf(key)
 	t := changed.Terms(live.Case{Activity: a, UserID: one.UserID, Subjects: one.Subject, Tier: tier, At: at, BypassRoles: wiring.Function.BypassRoles()})
@@ -142,9 +141,9 @@ func (v view) partOf(name string) (a limits.Activity, subject string, ok bool) {
 	return a, t.Subject, ok && a.Has(t.Subject)
 }
 
-// codeOf returns the code's limit of what has this name: that of an activity or of its
-// subject, or that of a group's limit in each of its activities, such as "40/1h cost 2 or
-// 40/1h". It is empty if the code has no such name.
+// codeOf returns the code's limit of what has this name. That is an activity or its
+// subject, or a group's limit in each of its activities, such as "40/1h cost 2 or 40/1h".
+// It is empty if the code has no such name.
 func (v view) codeOf(name, tier string) string {
 	a, subject, ok := v.partOf(name)
 	switch {

@@ -131,7 +131,7 @@ func (c *newCommand) next(con session, r scaffold.Request, a limits.Activity) {
 	}
 }
 
-// counted tells with which activities a new activity of a group counts.
+// counted tells which activities a new activity of a group counts with.
 func counted(guards limits.Guards, group string) string {
 	var names []string
 	for _, a := range guards.Grouped() {

@@ -34,7 +34,8 @@ func changedPage(t *testing.T, limit string) string {
 	return dir
 }
 
-// Commands that go by the program's limits say so, once, and do what they do anyway.
+// Commands that go by the program's limits tell that, once, and do what they do
+// anyway.
 func TestAProgramSaysThatItsFolderHasOtherLimits(t *testing.T) {
 	mine := &debug.BuildInfo{Path: "example.com/mine/cmd/guards", Main: debug.Module{Path: "example.com/mine"}}
 	other := &debug.BuildInfo{Path: "github.com/cric-talk/guards/cmd/guards", Main: debug.Module{Path: "github.com/cric-talk/guards"}}

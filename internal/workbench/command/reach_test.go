@@ -92,8 +92,8 @@ func TestAServerThatIsNotDynamoDBIsReported(t *testing.T) {
 	}
 }
 
-// A table that fails until the command's time is over is told with its cause, and so are
-// credentials that have expired and an address in the environment that is none.
+// If a table fails until the command's time is over, the command tells the cause. It
+// also tells it for expired credentials and for an invalid address in the environment.
 func TestAFailingTableIsToldWithItsCause(t *testing.T) {
 	credentials(t)
 	for name, tt := range map[string]struct {

@@ -143,7 +143,7 @@ func (c *releaseCommand) choose(slots []slot, wanted int64) (slot, error) {
 	return slot{}, hint{fmt.Errorf("%s %s", what, strings.Join(times, ", or ")), "guards status " + option(c.whose) + " shows until when each is held"}
 }
 
-// rest says which limits keep their counts; empty: there are none.
+// rest tells which limits keep their counts; empty: there are none.
 func (c *releaseCommand) rest(con session, a limits.Activity) string {
 	switch {
 	case a.Group != "":
@@ -161,15 +161,16 @@ func (c *releaseCommand) read(ctx context.Context, s store, key ratelimit.Key) (
 	return item, reached(err)
 }
 
-// errNotOpen means that the slot is not what it was when the command looked, or that
-// it is too small for an action of the activity, because another one has taken it.
+// errNotOpen means that the slot has changed since the command looked. It also means
+// that the slot is too small for an action of the activity, because another one has
+// taken it.
 var errNotOpen = errors.New("the slot is renewed, released or expired, or another activity of the group has taken it: see guards status")
 
 // free frees one action of a slot, and returns the state of the item after that. The
 // update has a guard, as a guard's own has: it holds only if the slot is still the same.
 // If other slots have changed in the meantime, free plans again. It leaves the id of the
-// check in the item, which is a hash that nobody can find; without its slot, a renewal
-// by that id is told that it has expired.
+// check in the item: the id is a hash, so free can't find it. Without its slot, a
+// renewal by that id is told that it has expired.
 func (c *releaseCommand) free(ctx context.Context, con session, s store, key ratelimit.Key, p policy.Policy, one slot, state policy.State) (policy.State, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

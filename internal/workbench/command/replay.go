@@ -129,7 +129,7 @@ func (c *replayCommand) validate(con session) (all []policy.Policy, o traffic.Op
 	return all, o, c.check()
 }
 
-// options returns how to read the files, in which activities are looked for.
+// options returns how to read the files and find activities in them.
 func (c *replayCommand) options(activities ...string) (o traffic.Options, err error) {
 	o = traffic.Options{ // auto is empty there
 		Activity: c.Activity, SkipBad: c.SkipBad,

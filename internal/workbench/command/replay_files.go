@@ -25,7 +25,7 @@ type recordFile struct {
 	from   io.Reader
 	file   *os.File
 	again  *os.File // what the next reader reads: file, or a copy if file can be read only once
-	start  int64    // the offset in again at which the traffic begins
+	start  int64    // the offset in again where the traffic begins
 	rewind bool     // the next Read begins at the start of again
 	done   *int64   // bytes that were read from all files
 }
@@ -121,7 +121,7 @@ func (f *recordFile) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// same returns the name of the file of the record to which a path leads, also
+// same returns the name of the file of the record that a path leads to, even
 // through a link. It returns an empty text if there is none.
 func (r *record) same(path string) string {
 	target, err := os.Stat(path)

@@ -59,8 +59,8 @@ func (c *replayCommand) runGroup(ctx context.Context, con session) error {
 	return err
 }
 
-// members returns the activities with their limits: those of the code's group, and
-// those of --limit, which replace them.
+// members returns the activities with their limits: the code's group, and the
+// activities of --limit, which replace them.
 func (c *replayCommand) members(con session) (all []replay.Member, err error) {
 	for _, a := range con.guards.Grouped() {
 		if a.Group == c.Group {

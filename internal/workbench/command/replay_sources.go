@@ -42,7 +42,7 @@ func usersInWords(s traffic.Source) string {
 	return words
 }
 
-// explain says how to go on after a line that is no request.
+// explain tells how to go on after a line that is no request.
 func (c *replayCommand) explain(err error) error {
 	if _, ok := errors.AsType[*traffic.BadLine](err); ok {
 		return hint{err, "--skip-bad goes on without such lines and counts them"}

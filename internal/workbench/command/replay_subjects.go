@@ -12,8 +12,8 @@ import (
 	"github.com/cric-talk/guards/internal/workbench/replay"
 )
 
-// subjects returns the subjects of --subject with their limits: those of the flag, or
-// else of the code. They go with these limits of users.
+// subjects returns the subjects of --subject with their limits: the flag's limits, or
+// else the code's. They go with these limits of users.
 func (c *replayCommand) subjects(con session, users []policy.Policy) (all []replay.Subject, err error) {
 	switch {
 	case len(c.Subject) == 0:

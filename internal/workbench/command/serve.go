@@ -226,8 +226,8 @@ const arrival = 10 * time.Second
 
 // newServer returns a server that ends a request which does not arrive. Its
 // Shutdown does not wait for such a request, and closes unused connections at
-// once. [http.Server] alone waits 5 s for a connection on which no request has
-// arrived, and forever for a body.
+// once. [http.Server] alone waits 5 s for a connection without any request yet,
+// and forever for a body.
 func newServer(h http.Handler) *http.Server {
 	var unused sync.Map
 	stopping, stop := context.WithCancel(context.Background())
@@ -248,7 +248,7 @@ func newServer(h http.Handler) *http.Server {
 	return s
 }
 
-// arriving returns h with a limit for the time in which a body arrives. If
+// arriving returns h with a limit for the time that a body takes to arrive. If
 // stopping ends, that time is over. Functions don't notice that later reads of
 // the connection fail too, because their contexts don't end with it.
 func arriving(stopping context.Context, h http.Handler) http.Handler {

@@ -97,7 +97,7 @@ func working(takes time.Duration) http.HandlerFunc {
 
 const whole = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}"
 
-// The time of the body is not that of the function, and the connection stays
+// The time of the body is not the function's time, and the connection stays
 // open for the next request.
 func TestServeKeepsAConnectionWhileAFunctionRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -87,7 +87,7 @@ func TestServeEndsAlthoughAPageIsOpen(t *testing.T) {
 	defer func() { _ = events.Body.Close() }()
 	began := time.Now()
 	interrupt()
-	if status := <-ended; status != interrupted || time.Since(began) >= guardTimeout { // serve waits so long for a request that doesn't end
+	if status := <-ended; status != interrupted || time.Since(began) >= guardTimeout { // serve waits that long for a request that doesn't end
 		t.Errorf("status %d after %v, want %d at once", status, time.Since(began), interrupted)
 	}
 }

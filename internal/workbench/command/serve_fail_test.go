@@ -73,7 +73,7 @@ func TestServeAnswersHTTP(t *testing.T) {
 	}
 }
 
-// A mistake over HTTP has a line as readable as that of an invocation.
+// A mistake over HTTP has a line as readable as an invocation's.
 func TestServeLogsHTTPErrors(t *testing.T) {
 	endpoint, log := serve(t)
 	list := func(names ...string) string {

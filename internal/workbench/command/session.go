@@ -25,12 +25,12 @@ type session struct {
 	color    bool             // out is a terminal that shows colours
 	screen   bool             // out is a terminal that can be cleared
 	width    int              // characters in a line of out, if it is a terminal; else 0
-	progress bool             // err is a terminal on which a line can be replaced
+	progress bool             // err is a terminal that can replace a line
 	page     []guards.Guard   // the page of the project
 	guards   limits.Guards    // its guards; nil if the page has a mistake
 	now      func() time.Time // decides what is counted and what has expired; nil: time.Now
 
-	folder string           // if its project has other limits, commands say so; empty: not checked
+	folder string           // if its project has other limits, commands tell that; empty: not checked
 	built  *debug.BuildInfo // how this program was built; set if folder is
 }
 

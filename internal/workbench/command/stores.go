@@ -50,7 +50,7 @@ type tableFlags struct {
 
 	opened  tableName // open sets it
 	address string    // the table's endpoint, if it is not AWS's own; open sets it
-	reach   *reacher  // that of the latest store; open sets it
+	reach   *reacher  // the latest store's; open sets it
 }
 
 // A tableName names a table in JSON.

@@ -113,7 +113,7 @@ func subjectNames(guards limits.Guards) (names []string) {
 	return slices.Compact(slices.Sorted(slices.Values(names)))
 }
 
-// subjectOf returns the name of the subject with this key; empty: it is that of a user.
+// subjectOf returns the name of the subject with this key; empty: it is a user's key.
 func subjectOf(key string) string { return limits.SubjectName(key) }
 
 // shown returns the user or the subject with this key as people type it: u1, or

@@ -121,7 +121,7 @@ note, minute  0/15  15
 	}
 }
 
-// A live limit can be that of a subject, also in a group, and a tier can be granted to a
+// A subject can have a live limit, even in a group, and a tier can be granted to a
 // subject. All commands about live limits show them.
 func TestLiveLimitsOfSubjects(t *testing.T) {
 	p := ofRooms(t)

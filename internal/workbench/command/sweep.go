@@ -25,10 +25,10 @@ type sweepFlags struct {
 }
 
 // clean asks for confirmation and runs cleanup. The question contains the text
-// of what. A terminal shows the progress of a sweep. If key is not empty, clean
-// deletes the user or the subject with this key, and lifts its blocks unless keepBlocks is
-// set; otherwise it deletes what has expired. If ctx ends or cleanup fails, clean prints what
-// was done until then.
+// of what. A terminal shows the progress of a sweep. If key is not empty, clean deletes the
+// user or the subject with this key, and lifts its blocks unless keepBlocks is set. Otherwise
+// it deletes what has expired. If ctx ends or cleanup fails, clean prints what was done until
+// then.
 func (f *sweepFlags) clean(ctx context.Context, con session, what, key string, keepBlocks bool) error {
 	store, err := f.open(ctx)
 	if err != nil {

@@ -171,7 +171,7 @@ func (c *topCommand) read(ctx context.Context, con session, s store) (ranking, e
 type ranked struct {
 	whose
 	Activity      string `json:"activity"`
-	Group         string `json:"group,omitzero"`   // in which the activity counts
+	Group         string `json:"group,omitzero"`   // the activity's
 	Prepaid       bool   `json:"prepaid,omitzero"` // the item counts what instances hold, too, see leases
 	Name          string `json:"name,omitzero"`    // the limit, if the activity has several
 	Limit         int64  `json:"limit"`
@@ -251,9 +251,9 @@ func (r *ranking) rank(k ratelimit.Key, a limits.Activity, item ratelimit.Item) 
 	return ranked{whoseOf(k.UserID), a.Name, a.Group, false, f.Name, f.Limit, f.Used, share(f), f.Wait.Milliseconds(), f.ResetAt, !t.Block.Until.IsZero()}, true
 }
 
-// mostUsed returns the figures of the limit of which most is used, if there are
-// several. That need not be the limit with the fewest actions left: 26 of 30 is
-// more than 2 of 5.
+// mostUsed returns the figures of the limit with the largest used share, if
+// there are several. That need not be the limit with the fewest actions left:
+// 26 of 30 is more than 2 of 5.
 func mostUsed(f policy.Reading) policy.Reading {
 	for _, one := range f.Each {
 		if share(one) > share(f) {

@@ -19,7 +19,7 @@ func TestAChangeEndsByItself(t *testing.T) {
 	p.prints("check add_comment --user u1 --store dynamodb", "1  allowed  unlimited\n")
 	p.prints("check create_post --user u1 --count 15 --store dynamodb", "1  allowed  15/20 used,  5 left\n")
 
-	// What was set before does not come back, and the command says so.
+	// An earlier setting does not come back, and the command tells that.
 	if _, _, log := p.run("limits set pin \"log 60/12h\" --until 1m --by op"); !strings.Contains(log, "and not what was set before: pin: log 50/12h") {
 		t.Errorf("the command says %q", log)
 	}

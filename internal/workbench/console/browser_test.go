@@ -15,8 +15,8 @@ import (
 )
 
 // A browser is a headless Chromium. The test drives it over two pipes with the
-// Chrome DevTools Protocol, in which each message is JSON that ends with a zero
-// byte. So the test needs no library and no open port.
+// Chrome DevTools Protocol. Each message is JSON that ends with a zero byte. So
+// the test needs no library and no open port.
 type browser struct {
 	t       *testing.T
 	in      io.Writer

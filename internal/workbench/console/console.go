@@ -39,7 +39,7 @@ import (
 type Console struct {
 	API      http.Handler               // Lambda's Invoke API for the guards; it refuses other websites itself
 	Guards   limits.Guards              // the guards that the page lists
-	Address  string                     // host:port on which the server listens; the host must be loopback
+	Address  string                     // host:port that the server listens on; the host must be loopback
 	CountsIn string                     // where the guards count, such as "memory"
 	Clock    *Clock                     // the guards' clock
 	Fixed    string                     // why nobody may move the clock; empty: it can be moved

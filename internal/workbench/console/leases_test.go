@@ -80,7 +80,7 @@ func TestLeasesOnThePage(t *testing.T) {
 	}
 }
 
-// The lease of a bucket ends after a second, also on a page on which nobody acts.
+// The lease of a bucket ends after a second, even on a page without any action.
 func TestTheLeaseOfABucketEnds(t *testing.T) {
 	r := start(t, 0, func(c *console.Console, _ *wiring.Settings) {
 		c.Guards = limits.Guards{{Name: "api-guard", Message: "m", Activities: []limits.Activity{{Name: "call", Limit: policy.Must("bucket 1000/1s burst 4000 prepaid")}}}}

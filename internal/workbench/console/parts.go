@@ -9,8 +9,8 @@ import (
 	"github.com/cric-talk/guards/internal/limits"
 )
 
-// A part is what one item counts of a call: that of the user, or of a subject such as a
-// room.
+// A part is what one item counts of a call: the user's item, or the item of a subject
+// such as a room.
 type part struct {
 	key
 	subject string // its name; empty: the user
@@ -46,8 +46,8 @@ func (c *call) by() string {
 }
 
 // partOf returns the figures that the answer to r has of one part. There are none if
-// the answer has none of it, as a refusal from memory has only those of the limit that
-// refused.
+// the answer has none of it: a refusal from memory has only the figures of the limit
+// that refused.
 func partOf(d guards.Decision, r guards.Request, subject string) (own []guards.Figures) {
 	if len(r.Subjects) == 0 {
 		if len(d.Limits) > 0 {

@@ -39,9 +39,9 @@ type decided struct {
 // A key names what is counted.
 type key struct{ user, activity string }
 
-// add adds a call. A reset forgets the requests that it cleared, which are those of the
-// whole group, and a release forgets the actions that it gave back, because replay knows
-// neither. A release that is too late, or repeated, gives nothing back. A renewal moves
+// add adds a call. A reset forgets the requests that it cleared, in the whole group. A
+// release forgets the actions that it gave back. Package replay knows neither resets nor
+// releases. A release that is too late, or repeated, gives nothing back. A renewal moves
 // its actions, so the picture shows them from then on.
 func (h *history) add(c call, group string) {
 	h.n++

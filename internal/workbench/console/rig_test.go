@@ -52,8 +52,8 @@ func (s *store) Update(ctx context.Context, w ratelimit.Write) (ratelimit.Item, 
 	return s.Store.Update(ctx, w)
 }
 
-// noon is the time at which the clock of a test begins. It is the start of a
-// window of each limit but a day.
+// noon is the time when the clock of a test begins. It is the start of a window
+// of each limit but a day.
 var noon = time.Date(2026, 1, 5, 12, 0, 0, 0, time.UTC)
 
 // start starts a rig. Its clock runs, and it begins some time after noon. Change

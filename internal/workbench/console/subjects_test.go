@@ -60,7 +60,7 @@ func TestWindowsOfSubjects(t *testing.T) {
 	if strings.Count(seen, `"reset":""`) != 2 || !strings.Contains(seen, `"reset":"{\"userId\":\"u1\",\"activity\":\"write\",\"op\":\"reset\"}"`) {
 		t.Errorf("want a reset for the user alone:\n%s", seen)
 	}
-	// The room refuses u2, whose own window is as it was.
+	// The room refuses u2, whose own window has not changed.
 	r.app("rooms-guard", `{"userId": "u2", "activity": "write", "count": 2, "subjects": {"room": "r42"}}`)
 	s.wait("windows", `"user":"u2","activity":"write","guard":"rooms-guard","limit":"3/1m","group":"","slots":"","bars":[],`) // not known yet
 	seen = s.wait("windows", `"slots":"","bars":[{"name":"","used":0,"limit":3,`).data

@@ -44,7 +44,7 @@ type answerView struct {
 	Detail  string `json:"detail"`
 	Event   string `json:"event"`
 	Reply   string `json:"reply"`
-	Release string `json:"release"` // the event that gives the actions back; empty: there is nothing to give back
+	Release string `json:"release"` // the event that gives the actions back; empty: no action can be given back
 	Guard   string `json:"guard"`
 }
 

@@ -22,7 +22,7 @@ import (
 )
 
 // Held returns how many actions a guard can hand out of its leases, to a user or to the key
-// of a subject, and until when, in Unix milliseconds. 0, 0: it holds none.
+// of a subject. Until is when they end, in Unix milliseconds. 0, 0: it holds none.
 type Held func(whose, activity string) (left, until int64)
 
 // Watch returns h with a record of each event and its answer. Held is what h holds.
@@ -91,8 +91,8 @@ func (c *Console) record(made call) {
 const mostBytes = 128 << 10
 
 // serveAsk sends an event to a guard, in the same way as an app does. The body
-// is {"function": NAME, "event": EVENT}. The response is that of Lambda's
-// Invoke API.
+// is {"function": NAME, "event": EVENT}. The response is the same as in
+// Lambda's Invoke API.
 func (c *Console) serveAsk(w http.ResponseWriter, r *http.Request) {
 	var ask struct {
 		Function string          `json:"function"`

@@ -27,7 +27,7 @@ type windows struct {
 // milliseconds of the guards' clock.
 type window struct {
 	key
-	subject  string // the subject's name; empty: the window is that of a user
+	subject  string // the subject's name; empty: the window is a user's
 	group    string // the group of the activity; empty: none
 	function string
 	asked    guards.Request  // the last one
@@ -60,8 +60,8 @@ func (w *windows) add(c call, group string, now int64) {
 	}
 }
 
-// addPart brings the figures of one part of an answer. Those of the other activities of
-// the group are old then.
+// addPart brings the figures of one part of an answer. The figures of the other
+// activities of the group are old then.
 func (w *windows) addPart(c call, p part, group string, now int64) {
 	k, op := p.key, c.request.Op
 	for _, other := range w.all {
@@ -196,7 +196,7 @@ func (w *window) due(now int64) bool {
 }
 
 // read asks the guards for the figures of all windows that are due, or of all
-// windows. These events are not recorded. It does nothing if another call is
+// windows. These events are not recorded. It returns at once if another call is
 // still reading.
 func (c *Console) read(ctx context.Context, all bool) {
 	if !c.reading.TryLock() {
@@ -230,13 +230,14 @@ func (c *Console) lease(w *window) string {
 // patience is how long the console waits for one window's figures.
 const patience = 2 * time.Second
 
-// readOne asks a guard for the figures of one window, which is as it was before.
+// readOne asks a guard for the figures of one window. Before is a copy of the
+// window from before the request.
 func (c *Console) readOne(ctx context.Context, before window) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	at := c.Clock.Now().UnixMilli()
 	asked := before.asked
-	if before.again != nil { // the countdown is that of the refused request
+	if before.again != nil { // the countdown belongs to the refused request
 		asked = *before.again
 	}
 	event := eventOf(statusOf(asked))

@@ -50,7 +50,7 @@ type Server struct {
 	events  sync.WaitGroup // running invocations of type Event
 }
 
-// An Invocation has ended, or it is a request for which no function ran.
+// An Invocation has ended, or it is a request that ran no function.
 type Invocation struct {
 	Function string // as the caller named it
 	Payload  []byte // the answer, if Err is nil
@@ -83,7 +83,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(w, r)
 }
 
-// name matches the forms in which callers can name a function: a name, a
+// name matches the forms that callers can use to name a function: a name, a
 // name:alias, a partial ARN and a full ARN. Its first group is the name.
 var name = regexp.MustCompile(`^(?:arn:[\w-]+:lambda:[\w-]+:\d{12}:function:|\d{12}:function:|function:)?([\w-]+)(?::[\w$-]+)?$`)
 

@@ -55,7 +55,7 @@ type handler struct {
 	to           *target
 }
 
-// A target is the log to which all handlers write, one record at a time.
+// A target is the log that all handlers write to, one record at a time.
 type target struct {
 	mu sync.Mutex
 	*invocationLog

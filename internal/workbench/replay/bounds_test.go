@@ -33,8 +33,8 @@ func (e *endless) Read(p []byte) (int, error) {
 	return e.left.Read(p)
 }
 
-// Several shards decide the requests of their users at the same time, and drop what has expired. Each
-// of the 50 users makes 24 requests a minute, of which 20 are allowed, for 83 minutes and 8 or 9 requests.
+// Several shards decide the requests of their users at the same time, and drop what has expired. Each of
+// the 50 users makes 24 requests a minute, for 83 minutes and 8 or 9 requests. 20 a minute are allowed.
 func TestMemoryDoesNotGrowWithTheNumberOfLines(t *testing.T) {
 	for limit, allowed := range map[string]int64{"20/1m": 83*50*20 + 401, "log 20/1m": 83*50*20 + 400} {
 		var used []int64

@@ -7,7 +7,7 @@ import (
 )
 
 // Check returns a func that decides lines as a replay does, with all figures or
-// only with those of a report.
+// only with a report's.
 func Check(p policy.Policy, figures bool) func(traffic.Line) ratelimit.Decision {
 	return newDecider(p, figures).check
 }

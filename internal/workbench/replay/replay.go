@@ -40,13 +40,13 @@ import (
 type Replay struct {
 	Activity string
 	Policy   policy.Policy     // not zero
-	Subjects []Subject         // for which each request counts, too; for Run and Compare
+	Subjects []Subject         // that count each request, too; for Run and Compare
 	Times    []int64           // of the user's requests, if pictures are to leave out windows without one; for Timelines
 	Progress func(lines int64) // if set, called every 16,384 lines with the number of lines read so far
 }
 
-// A Subject is one for which each request of a replay counts, too, such as a room. A line
-// without its id is not limited by it. Lines have the ids in the order of
+// A Subject is another one that each request of a replay counts for, such as a room. A
+// line without its id is not limited by it. Lines have the ids in the order of
 // [traffic.Options.Subjects].
 type Subject struct {
 	Name   string
@@ -274,7 +274,7 @@ type decider struct {
 	request ratelimit.Request
 	figures bool // decisions have all figures, and not only those that a report needs
 	items   map[ratelimit.Key]*item
-	full    int // number of items at which expired ones are dropped
+	full    int // with this number of items, expired ones are dropped
 
 	subjects []*decider // that must allow a request, too; they decide nothing by themselves
 }

@@ -37,14 +37,14 @@ type Report struct {
 
 	Sources []traffic.Source `json:"sources,omitempty"` // how the files were read
 
-	OutOfOrder      int64 `json:"outOfOrder"`      // lines with a time before that of an earlier line
+	OutOfOrder      int64 `json:"outOfOrder"`      // lines with a time before an earlier line's
 	OutOfOrderMs    int64 `json:"outOfOrderMs"`    // the largest such difference
 	OtherActivities int64 `json:"otherActivities"` // lines that were skipped
 
 	BadLines int64    `json:"badLines"`                // lines that were skipped because they are no requests
 	FirstBad []string `json:"firstBadLines,omitempty"` // what is wrong with the first of them
 
-	Interrupted bool `json:"interrupted,omitempty"` // the figures are those of a part of the traffic
+	Interrupted bool `json:"interrupted,omitempty"` // the figures cover only a part of the traffic
 
 	ruler ruler  // of the limit with the shortest window
 	first string // the user held up most often, or else the busiest one
@@ -163,7 +163,7 @@ func (u *User) count(at int64, window policy.Window, d ratelimit.Decision) {
 // heldUp returns how many requests of the user were refused or delayed.
 func (u *User) heldUp() int64 { return u.Refused + u.Delayed }
 
-// finish sums up the users, in the order in which they were held up, and copies
+// finish sums up the users, sorted by how often they were held up, and copies
 // what the reader found.
 func (r *Report) finish(t *traffic.Reader) {
 	r.Sources = t.Sources()

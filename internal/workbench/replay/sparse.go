@@ -21,7 +21,7 @@ func (t *Timeline) Shown(at int64) int64 {
 	return shown
 }
 
-// at returns the time before which a picture has this many milliseconds.
+// at returns the time that has this many milliseconds of the picture before it.
 func (t *Timeline) at(shown int64) int64 {
 	at := t.From + shown
 	for _, c := range t.Cuts {
@@ -42,8 +42,8 @@ func (t *Timeline) Uncut(at int64) int64 {
 	return at
 }
 
-// sparse sets the period of t, and cuts the windows in which no request of u came. It returns
-// false if there are none.
+// sparse sets the period of t, and cuts the windows without a request of u. It returns false
+// if there are none.
 func (t *Timeline) sparse(r ruler, times []int64, u *User) bool {
 	var windows []policy.Window
 	empty := false

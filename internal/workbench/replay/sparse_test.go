@@ -10,7 +10,7 @@ import (
 	. "github.com/cric-talk/guards/internal/workbench/replay"
 )
 
-// sparse returns the timeline of u1 without the windows in which no request came.
+// sparse returns the timeline of u1 without the windows that got no request.
 func sparse(t *testing.T, p policy.Policy, moments ...moment) *Timeline {
 	t.Helper()
 	text := record(moments...)
@@ -25,7 +25,7 @@ func sparse(t *testing.T, p policy.Policy, moments ...moment) *Timeline {
 	return timelines[0]
 }
 
-// A picture leaves out the 12 hours by which somebody moved the clock.
+// Somebody moved the clock by 12 hours. A picture leaves them out.
 func TestWindowsWithoutRequestsTakeNoRoom(t *testing.T) {
 	const ms, hours = start, 12 * 3600_000
 	got := sparse(t, policy.Must("2/1m"), moment{10 * time.Second, "u1", 3}, moment{12*time.Hour + 20*time.Second, "u1", 1}, moment{12*time.Hour + 70*time.Second, "u1", 1})

@@ -117,8 +117,9 @@ func (s *search) candidates(ctx context.Context, p policy.Policy) error {
 
 // WithLimit returns p, a single limit, with n actions in each window. A burst keeps its
 // proportion, rounded up: bucket 10/1m burst 15 with 20 is bucket 20/1m burst 30. The
-// error is that of [policy.Parse] if the kind has no such limit. For example, a bucket
-// has a whole number of milliseconds between two actions, so 7/1m is none.
+// error comes from [policy.Parse] if the kind has no such limit. For example, a bucket
+// has a whole number of milliseconds between two actions, so it can't have the limit
+// 7/1m.
 func WithLimit(p policy.Policy, n int64) (policy.Policy, error) {
 	r := p.Rates()[0]
 	n *= max(1, r.Cost)

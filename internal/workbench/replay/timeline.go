@@ -86,10 +86,10 @@ const (
 )
 
 // Timelines decides the requests of one user once more, under r.Policy and each
-// other policy. All timelines show the same period. An empty user means the one
-// whom r.Policy held up most often or, if it held up nobody, the busiest one. T
-// must read the same traffic again from its start, and reports must be what
-// Compare returned for it.
+// other policy. All timelines show the same period. An empty user means the
+// user that r.Policy held up most often or, if it held up nobody, the busiest
+// one. T must read the same traffic again from its start, and reports must be
+// what Compare returned for it.
 func (r *Replay) Timelines(ctx context.Context, t *traffic.Reader, reports []*Report, user string, others ...policy.Policy) ([]*Timeline, error) {
 	u := reports[0].byID[cmp.Or(user, reports[0].first)]
 	if u == nil {
@@ -159,7 +159,7 @@ func (r ruler) after(now int64, n int) int64 {
 type drawing struct {
 	*Timeline
 	decider *decider
-	due     []int64 // times at which to read the count, sorted
+	due     []int64 // times to read the count at, sorted
 	cells   map[cell]int
 	runs    []int64 // times of allowed requests
 	queue   int     // the panel of the limit that gives places in later windows; -1: none does

@@ -72,7 +72,7 @@ func TestTimelineOfDelayedRequests(t *testing.T) {
 	}
 }
 
-// Limits with windows of the clock have borders, also if there are several.
+// Limits with windows of the clock have borders, even if there are several.
 func TestBordersOfPanels(t *testing.T) {
 	got := timeline(t, policy.Must("fixed: 9/1m, log: log 9/1h, bucket: bucket 9/90s, sliding: sliding 9/2m, queue: reservoir 9/10s ahead 1m, day: 9/day in Europe/Berlin"), "", record(moment{0, "u1", 1}))
 	windows := map[string]int64{}

@@ -27,7 +27,8 @@ func withTemplate(extra string) fstest.MapFS {
 	return files
 }
 
-// merged returns the generated template with an extra file, and what generate says of it.
+// merged returns the generated template with an extra file, and what generate tells about
+// it.
 func merged(t *testing.T, extra string) (template string, did []string) {
 	t.Helper()
 	files := withTemplate(extra)

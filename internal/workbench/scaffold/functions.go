@@ -45,7 +45,7 @@ func functionsOf(guards limits.Guards) (all []function) {
 	return all
 }
 
-// Options returns the options with which guards check names the subjects of an activity,
+// Options returns the options that name the subjects of an activity for guards check,
 // each after a space. The ids are such as room1.
 func Options(a limits.Activity) (options string) {
 	for _, s := range a.Subjects {
@@ -133,7 +133,7 @@ func (f function) program(module string) (string, error) {
 }
 
 // gone returns the removal of each function's folder whose guard is gone. It returns an error
-// for a folder in which somebody has changed or added a file.
+// for a folder if somebody has changed or added a file there.
 func gone(folder fs.FS, module string, functions []function) (changes []Change, err error) {
 	programs, err := fs.Glob(folder, "functions/*/main.go")
 	for _, file := range programs {
@@ -202,7 +202,7 @@ var anyEvent = regexp.MustCompile(`^(?:\{"userId": "u1", "activity": "[a-z_]+"(?
 	strings.Replace(regexp.QuoteMeta(jobEvent), "%s", "[a-z_]+", 1) + `)\n$`)
 
 // NeedModules reports whether changes import packages that no function of the project
-// imported before: those of the queue.
+// imported before: the queue's packages.
 func NeedModules(changes []Change) bool {
 	return slices.ContainsFunc(changes, func(c Change) bool { return c.New && c.File == "functions/delayed-jobs/main.go" })
 }

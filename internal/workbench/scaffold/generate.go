@@ -51,10 +51,10 @@ type Change struct {
 	Before, After string
 }
 
-// Stale returns a change for each file of a folder that does not say what follows
-// from the guards: documents, missing functions, and functions whose guard is gone. It returns
-// an error for a guard whose name the template can't have, and for a function that does not fit
-// the guards. It writes nothing.
+// Stale returns a change for each file of a folder that does not match the guards: documents,
+// missing functions, and functions whose guard is gone. It returns an error for a guard whose
+// name the template can't have, and for a function that does not fit the guards. It writes
+// nothing.
 func Stale(folder fs.FS, guards limits.Guards) (changes []Change, err error) {
 	for _, g := range guards {
 		if err := validName(g.Name); err != nil {

@@ -26,7 +26,7 @@ var projectFiles string
 
 var projectText = template.Must(template.New("").Delims("[[", "]]").Parse(projectFiles))
 
-// An Origin says where a new project gets [Module] from.
+// An Origin tells where a new project gets [Module] from.
 type Origin struct {
 	Version string // such as v0.1.0
 	Replace string // a folder with the module, for a version that is not published; may be empty
@@ -50,7 +50,7 @@ func Init(name string, r Request, from Origin) (a limits.Activity, changes []Cha
 }
 
 // Into returns the changes of a new project for a folder, which need not exist: what the
-// folder's .gitignore lacks is added to it. Others are the names in the folder, but for Git's
+// folder's .gitignore lacks is added to it. Others are the names in the folder, except Git's
 // own, a licence and .gitignore. It returns an error if the folder has another file of the
 // project already. It writes nothing.
 func Into(dir string, changes []Change) (into []Change, others []string, err error) {
@@ -93,7 +93,7 @@ const ignoreFile = ".gitignore"
 // such as LICENSE.md.
 var expected = regexp.MustCompile(`^\.git(ignore)?$|^(?i:licen[cs]e|copying)([.-].*)?$`)
 
-// withLines returns a text with those of other lines that it lacks at its end.
+// withLines returns a text with the other lines that it lacks added at its end.
 func withLines(text, lines string) string {
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		text += "\n"

@@ -58,7 +58,7 @@ func (p *Project) Older() (notes []string, err error) {
 	return notes, nil
 }
 
-// Shortened returns the files of package limits with literal texts in place of conversions
+// Shortened returns the files of package limits with literal texts instead of conversions
 // to guards.Limit.
 func (p *Project) Shortened() (changes []Change, err error) {
 	files, err := sources(p.root.FS())

@@ -17,8 +17,8 @@ import (
 	"github.com/cric-talk/guards"
 )
 
-// Differs returns a difference between the limits of a project's folder and those of a
-// program, such as: upload_photo has the limit 50/1m there and 5/1m here. It is empty if
+// Differs returns a difference between the limits of a project's folder and a program's
+// limits, such as: upload_photo has the limit 50/1m there and 5/1m here. It is empty if
 // there is none, and for everything that only the compiler could tell, such as a limit that
 // a function returns. So a program that was built from the folder as it is never differs.
 func Differs(folder fs.FS, all []guards.Guard) string {

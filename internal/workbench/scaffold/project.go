@@ -1,7 +1,7 @@
 // Package scaffold writes the files of a project that follow from its guards, and
 // adds guards and activities to a project.
 //
-// The guards are those of the program that runs. Nothing evaluates the text of
+// The guards come from the program that runs. Nothing evaluates the text of
 // limits.go. So after a change of limits.go, only a program that is built again
 // writes what follows: go run ./cmd/guards generate.
 package scaffold
@@ -47,8 +47,9 @@ var (
 // Open finds the project that contains a folder. Without one, its error is
 // ErrNoProject. If limits.go names a guard or an activity that is not one of
 // guards, the program is older than this file, and the error is ErrOtherLimits. If it
-// does not name one of guards, the program is that of another project, or older, and
-// the error is ErrMoreLimits. If it has another limit, the error is ErrNotTheSame.
+// does not name one of guards, the program belongs to another project, or is older,
+// and the error is ErrMoreLimits. If it has another limit, the error is
+// ErrNotTheSame.
 func Open(folder string, page []guards.Guard) (*Project, error) {
 	all, err := limits.Link(page)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // A source is a file of Go with its syntax. It knows where something stands and
-// evaluates nothing but literal texts.
+// evaluates only literal texts.
 type source struct {
 	name, text string
 	tokens     *token.FileSet

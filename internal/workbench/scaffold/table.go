@@ -89,7 +89,7 @@ func same(a, b limits.Activity) bool {
 }
 
 // Tiers returns the limits of an activity's tiers in words, with quote around each limit.
-// Those of a subject follow with its name, as in: premium: 20/1m; room, premium: 900/1m.
+// A subject's limits follow with its name, as in: premium: 20/1m; room, premium: 900/1m.
 func Tiers(a limits.Activity, quote string) string {
 	var all []string
 	for _, s := range a.Parts() {

@@ -117,8 +117,8 @@ func isContent(line string) bool {
 	return line != "" && line[0] != '#'
 }
 
-// open returns the value if it is a mapping. An alias is one with the key <<. A call of a
-// function of CloudFormation, such as {Ref: X}, is none.
+// open returns the value if it is a mapping. An alias is a mapping with the key <<. A
+// call of a function of CloudFormation, such as {Ref: X}, is not a mapping.
 func (e *entry) open() (m mapping, ok bool) {
 	text, _ := e.plain()
 	switch first := slices.IndexFunc(e.body, isContent); {
@@ -214,8 +214,9 @@ func parseFlow(text string) (m mapping) {
 	return m
 }
 
-// end returns the offset of the comment after from, or of the first of the stops that is in
-// no quotes and no brackets, or the length of the text. A comment begins with " #".
+// end returns the offset of the comment after from, or of the first of the stops outside
+// quotes and brackets. If there is neither, it returns the length of the text. A comment
+// begins with " #".
 func end(text, stops string, from int) int {
 	depth := 0
 	for i := from; i < len(text); i++ {

@@ -135,7 +135,7 @@ def _no_answer(body: bytes, request: Request) -> GuardsError:
 
 
 def _date(response: Response) -> int | None:
-    """Return the time on the clock of whoever answered, in Unix milliseconds; None if the response does not have it."""
+    """Return the time on the clock of the server that answered, in Unix milliseconds; None if the response does not have it."""
     try:
         return round(parsedate_to_datetime(response.headers.get("date", "")).timestamp() * 1000)
     except (TypeError, ValueError, OverflowError):

@@ -72,7 +72,7 @@ class Attempt:
             self.future.set_result(self._outcome)
 
     def give_up(self) -> None:
-        """End the attempt now. It does nothing if the attempt is over, or is one of the process that forked this one."""
+        """End the attempt now. It has no effect if the attempt is over, or belongs to the process that forked this one."""
         if self._process != os.getpid():
             return
         with self._lock:

@@ -30,7 +30,7 @@ class Call:
 class _Function:
     answers: int = 0
     probe_at: float | None = None  # when the next call may ask; None: there is no outage
-    probe: Call | None = None  # that asks at the moment; None also if it is too old to say anything
+    probe: Call | None = None  # that asks at the moment; None once it is too old to tell anything
 
 
 class Breaker:
@@ -50,7 +50,7 @@ class Breaker:
 
     @contextmanager
     def call(self, function: str) -> Iterator[Call]:
-        """Run a call in this context. It raises an OutageError at once if the function is to be left alone."""
+        """Run a call in this context. It raises an OutageError at once if the function must not be called now."""
         call = self._enter(function)
         try:
             yield call
@@ -72,7 +72,7 @@ class Breaker:
             self._answered(call)
 
     def begin(self, call: Call) -> None:
-        """Begin a call that waited in the app's own queue. What it waited for says nothing about its function."""
+        """Begin a call that waited in the app's own queue. Its wait tells nothing about its function."""
         with self._lock:
             if not call.has_begun:
                 call.has_begun, call.answers = True, self._functions[call.function].answers

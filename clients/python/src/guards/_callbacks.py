@@ -26,7 +26,7 @@ async def result_of(value: T | Awaitable[T]) -> T:
 
 
 def not_async(value: T, name: str) -> T:
-    """Return what a function returned. A coroutine is an error, also if the function itself is not async."""
+    """Return what a function returned. A coroutine is an error, even if the function itself is not async."""
     if inspect.isawaitable(value):
         if inspect.iscoroutine(value):
             value.close()  # it will never be awaited

@@ -31,7 +31,7 @@ class Guards(Base[A]):
     __doc__ = Base.__doc__
 
     def check(self, activity: A | GuardActivity, *, user_id: str, **options: Unpack[CheckOptions]) -> Decision:
-        """Count the action and decide whether the user may go on. The options are those of CheckOptions.
+        """Count the action and decide whether the user may go on. The options are in CheckOptions.
 
         In an outage, the option on_outage of the client decides. A mistake
         raises a ConfigurationError, ValidationError or AnswerError.
@@ -241,8 +241,8 @@ class Guards(Base[A]):
 
         With activities, only their guards are asked. The user id is "ready",
         and so are the ids of the subjects that the list has.
-        The errors are those of status. If several guards fail, the error of
-        the first one is raised.
+        It raises the same errors as status. If several guards fail, the
+        error of the first one is raised.
         """
         asked = one_for_each_guard(self._settings, activities)
         with ThreadPoolExecutor(len(asked)) as pool:

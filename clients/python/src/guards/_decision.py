@@ -100,7 +100,7 @@ class Decision:
     _client: ClassVar[Any] = None  # of a check: the client that made it, in the decision's own __dict__
     _is_settled: ClassVar[bool] = False
     _slot: ClassVar[bool] = False  # whether a slot renews and releases what this check counted
-    _date: ClassVar[int | None] = None  # Unix milliseconds on the clock of whoever answered, to the second
+    _date: ClassVar[int | None] = None  # Unix milliseconds on the clock of the server that answered, to the second
 
     @property
     def _made_at(self) -> int | None:

@@ -18,7 +18,7 @@ _LONG_ID = 8
 
 
 def foreign(text: object, request: Request, most: int = 500) -> str:
-    """Return a text for a message: without the ids of the request, also if JSON escaped them, and at most so many characters."""
+    """Return a text for a message: without the ids of the request, even if JSON escaped them, and at most so many characters."""
     shown = str(text)
     for value in (request.event["userId"], request.event.get("requestId"), *request.subjects.values()):
         for form in _forms(str(value)) if value else ():

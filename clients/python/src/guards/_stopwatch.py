@@ -1,4 +1,4 @@
-"""Measuring how long a guard takes, without the time in which this process itself was late."""
+"""Measuring how long a guard takes, without the time when this process itself was late."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Stopwatch:
     """Counts the time of one attempt, in short ticks.
 
     If the machine or the event loop is busy, the attempt's time can pass while
-    its thread gets no turn, or while its answer lies unread. That says nothing
-    about the guard, so this time does not count. Neither does time in which the
+    its thread gets no turn, or while its answer lies unread. That tells nothing
+    about the guard, so this time does not count. Neither does time when the
     process did not run at all: after a pause of a minute, the tick that it
     interrupted counts 125 ms.
     """

@@ -1,4 +1,4 @@
-"""Middleware for ASGI apps, such as those of Starlette, FastAPI, Quart and Django."""
+"""Middleware for ASGI apps, such as apps of Starlette, FastAPI, Quart and Django."""
 
 from __future__ import annotations
 

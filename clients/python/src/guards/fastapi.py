@@ -1,6 +1,6 @@
 """A dependency and a response for FastAPI."""
 
-# Annotations are not postponed here: FastAPI reads those of the inner function.
+# Annotations are not postponed here: FastAPI reads the inner function's annotations.
 import inspect
 import json
 from collections.abc import Awaitable, Callable

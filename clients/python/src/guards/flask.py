@@ -71,7 +71,7 @@ def limit(
             else:
                 value = not_async(answer(decision), "The option refused")
                 response = flask.make_response(value)
-                if not isinstance(value, tuple | flask.Response):  # a body alone, for which Flask's status would be 200
+                if not isinstance(value, tuple | flask.Response):  # a body alone: Flask would give it the status 200
                     response.status_code = http.refusal(decision).status
             for name, value in http.rate_limit_headers(decision).items():
                 response.headers.setdefault(name, value)

@@ -1,5 +1,5 @@
-// Calls the handler in a file for each event of stdin, a line each, and writes a line with what the platform gets: the result
-// of a Lambda function as JSON, its error, or the response of a route handler.
+// Calls the handler in a file for each event of stdin, a line each. For each event, it writes a line with what the
+// platform gets: the result of a Lambda function as JSON, its error, or the response of a route handler.
 import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
 

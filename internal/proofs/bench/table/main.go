@@ -1,5 +1,5 @@
 // Table answers each request of a guard at once, as DynamoDB would for a new
-// user. It stores nothing. The benchmarks of CPU use it in place of DynamoDB
+// user. It stores nothing. The benchmarks of CPU use it instead of DynamoDB
 // Local, which takes the other core and makes each request wait.
 //
 // It prints its URL and then serves until it is killed.

@@ -15,9 +15,9 @@ import (
 )
 
 // The clock of this machine is wrong. The first answer shows it, and the next request is
-// signed with DynamoDB's time, as the SDK's client does. DynamoDB writes the date in the
-// middle of the round trip, as far as anybody knows. After more than 15 minutes, nobody
-// knows.
+// signed with DynamoDB's time, as the SDK's client does. The best guess is that DynamoDB
+// writes the date in the middle of the round trip. If that took more than 15 minutes,
+// there is no guess.
 func TestAWrongClockIsCorrected(t *testing.T) {
 	for name, tt := range map[string]struct {
 		took, ahead time.Duration

@@ -245,8 +245,8 @@ func refusesSignature(err error) bool {
 }
 
 // noteSkew notes how far DynamoDB's clock is ahead, by the answer's date, as the
-// SDK does, also by that of an error. DynamoDB refuses a signature that is more
-// than 5 minutes off. The next request is signed with the corrected time.
+// SDK does. An error's date counts, too. DynamoDB refuses a signature that is
+// more than 5 minutes off. The next request is signed with the corrected time.
 func (c *Client) noteSkew(header http.Header, sent, received time.Time) {
 	if c.options.DisableClockSkewCorrection || header.Get("Age") != "" || received.Sub(sent) > longestRoundTrip {
 		return

@@ -96,17 +96,17 @@ type endpoint struct {
 	signingRegion    string
 }
 
-// resolve returns the endpoint of a table. The SDK's client makes a request, from
-// which resolve takes the endpoint before it is sent. So each setting that the SDK
-// knows has its effect. It does so once, and again if the table or the account
+// resolve returns the endpoint of a table. The SDK's client makes a request, and
+// resolve takes the endpoint from it before it is sent. So each setting that the
+// SDK knows has its effect. It does so once, and again if the table or the account
 // changes: new credentials can belong to another account.
 func (c *Client) resolve(ctx context.Context, table string, credentials aws.Credentials) (*endpoint, error) {
 	if e := c.endpoint.Load(); e != nil && e.table == table && e.accountID == credentials.AccountID {
 		return e, nil
 	}
 	e := &endpoint{table: table, accountID: credentials.AccountID}
-	// &table in place of aws.String(table) would allocate in each call, also in
-	// one that finds the endpoint.
+	// &table instead of aws.String(table) would allocate in each call, also in one
+	// that finds the endpoint.
 	_, err := c.stock.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String(table), Key: map[string]types.AttributeValue{}},
 		func(o *dynamodb.Options) {
 			o.Retryer = aws.NopRetryer{}

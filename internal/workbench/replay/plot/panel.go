@@ -199,8 +199,8 @@ var steps = []int64{
 
 const day = 86_400_000
 
-// step returns the shortest distance between labels at which the labels of an
-// axis of ms milliseconds do not overlap.
+// step returns the shortest distance between labels that keeps the labels of an
+// axis of ms milliseconds from overlapping.
 func step(ms int64) int64 {
 	for _, s := range steps {
 		most := int64(9)

@@ -74,7 +74,7 @@ func (c *clock) local(wall time.Time) time.Time {
 	}
 	at := time.Date(wall.Year(), wall.Month(), wall.Day(), wall.Hour(), wall.Minute(), wall.Second(), wall.Nanosecond(), c.zone)
 	if first := at.Add(-time.Hour); first.Hour() == at.Hour() {
-		at = first // Go does not say which of the two Date returns
+		at = first // Go does not specify which of the two Date returns
 	}
 	if second := at.Add(time.Hour); second.Hour() == at.Hour() && time.UnixMilli(c.last).Sub(at) > furthestBack {
 		return second

@@ -68,7 +68,7 @@ func (s *csvSplitter) check(c Columns, optional bool, subjects []string) error {
 
 var columnName = regexp.MustCompile(`^[A-Za-z_@$][\w.@$ -]{0,39}$`)
 
-// isHeader reports whether all names can be those of columns. If the header is
+// isHeader reports whether all names can be names of columns. If the header is
 // missing, the first line is a request with the id of a user. Each request
 // contains a time, which is no name of a column.
 func (s *csvSplitter) isHeader() bool {

@@ -215,8 +215,8 @@ func (f *file) unwrap(record []byte) (line, written []byte, err error) {
 	return line, written, err
 }
 
-// time reads the time of a request, or else the time at which an export says that
-// the line was written.
+// time reads the time of a request, or else the time when the line was written,
+// according to an export.
 func (f *file) time(text, written []byte) (int64, error) {
 	switch {
 	case text != nil:
@@ -243,7 +243,7 @@ func (f *file) nameOf(found fields) string {
 	return f.activity
 }
 
-// matches reports whether text fits a pattern, in which each * stands for any text.
+// matches reports whether text fits a pattern. Each * stands for any text.
 func matches(pattern string, text []byte) bool {
 	begins, rest, more := strings.Cut(pattern, "*")
 	if len(text) < len(begins) || string(text[:len(begins)]) != begins {

@@ -34,7 +34,7 @@ func (s *jsonSplitter) want(_ int, name string) bool {
 
 func (s *jsonSplitter) fields() string { return "" }
 
-// otherValue is in place of a value that is neither a string nor a number.
+// otherValue replaces a value that is neither a string nor a number.
 var otherValue = []byte("{}")
 
 func isOther(text []byte) bool { return len(text) > 0 && &text[0] == &otherValue[0] }
@@ -152,10 +152,10 @@ func recognizeObject(record []byte) *form {
 	return nil
 }
 
-// A document is JSON that is not one object on each line: an array of objects,
-// objects over several lines, or pages of events, which aws logs filter-log-events
-// and get-log-events print. A page is an object with the array "events". A document
-// implements records.
+// A document is JSON that is not one object on each line. It is an array of
+// objects, objects over several lines, or pages of events, which aws logs
+// filter-log-events and get-log-events print. A page is an object with the array
+// "events". A document implements records.
 type document struct {
 	decoder *strictjson.Decoder
 	isPages bool

@@ -16,9 +16,9 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/requests.txtar")
 
-// Each log is recognized by its lines and read without options. testdata/logs.txtar
-// has lines of each, and testdata/requests.txtar the time, the user and the activity of
-// the requests in them.
+// Each log is recognized by its lines and read without options. The file
+// testdata/logs.txtar has lines of each, and testdata/requests.txtar the time, the user
+// and the activity of the requests in them.
 func TestKnownLogs(t *testing.T) {
 	logs, err := txtar.ParseFile("testdata/logs.txtar")
 	if err != nil {

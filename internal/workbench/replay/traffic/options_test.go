@@ -239,7 +239,8 @@ func TestDamagedLogs(t *testing.T) {
 	}
 }
 
-// A file of which no line tells the format ends soon, even if bad lines are skipped.
+// If no line of a file tells the format, reading ends soon, even if bad lines are
+// skipped.
 func TestUnknownFile(t *testing.T) {
 	got := users(Options{SkipBad: true}, strings.Repeat("secret1 did it\n", 2000)+nginxLine)
 	if want := "t.csv, line 1000: " + unreadable; !strings.HasPrefix(got, want) {

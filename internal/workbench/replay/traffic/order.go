@@ -31,7 +31,7 @@ type order struct {
 	latest, earliest int64 // of all lines
 }
 
-// add takes the next line. Its error is that of a file that is not sorted.
+// add takes the next line. Its error is about a file that is not sorted.
 func (o *order) add(line Line) error {
 	if len(o.held) == 0 && !o.directed {
 		o.last, o.latest, o.earliest = line.Time, line.Time, line.Time
@@ -121,7 +121,7 @@ func (o *order) end() error {
 }
 
 // A queue returns lines in the order of their times, and lines of one time in the
-// order in which they came. Most lines come in the order of time already.
+// order of their arrival. Most lines come in the order of time already.
 type queue struct {
 	sorted []Line
 	head   int  // of sorted
@@ -137,7 +137,7 @@ func (q *queue) push(line Line) {
 		heap.Push(&q.late, &lateLine{line, q.count})
 		return
 	}
-	if q.head == len(q.sorted) || len(q.sorted) == cap(q.sorted) && q.head > len(q.sorted)/2 { // make room at the end
+	if q.head == len(q.sorted) || len(q.sorted) == cap(q.sorted) && q.head > len(q.sorted)/2 { // free space at the end
 		q.sorted = append(q.sorted[:0], q.sorted[q.head:]...)
 		q.head = 0
 	}

@@ -49,8 +49,8 @@ func (f *file) recognize(record []byte) (isRecord bool, err error) {
 	return true, err
 }
 
-// planOf returns the plan for the lines of a log, of which this is one, or for
-// JSON lines. It returns nil if it is neither.
+// planOf returns the plan for the lines of the log that this line comes from,
+// or for JSON lines. It returns nil if it is neither.
 func (f *file) planOf(line []byte) (*plan, error) {
 	if len(line) > 0 && line[0] == '{' {
 		if form := recognizeObject(line); form != nil {
@@ -162,8 +162,9 @@ func csvExport(names []string, c Columns) (line, time string, ok bool) {
 	return line, time, line != "" && !slices.Contains(names, c.user())
 }
 
-// jsonExport returns the export of which this object is a record, or nil. An object with
-// a user is none, and a line whose message is of no known log is only one in a document.
+// jsonExport returns the export that has this object as a record, or nil. An object with
+// a user is not a record of an export. A line whose message is of no known log is such a
+// record only in a document.
 func (f *file) jsonExport(object []byte) *export {
 	if len(object) == 0 || object[0] != '{' {
 		return nil

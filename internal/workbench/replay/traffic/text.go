@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// The ways in which a field is written.
+// The ways to write a field.
 const (
 	plain    = ' '
 	quoted   = '"'
@@ -48,7 +48,7 @@ func cutWord(line []byte, separator byte) (w word, rest []byte, ok bool) {
 	switch line[0] {
 	case quoted:
 		end = closing(line)
-	case brackets: // not those of an IPv6 address with a port
+	case brackets: // not the brackets of an IPv6 address with a port
 		end = bytes.IndexByte(line, ']')
 		if end > 0 && end+1 < len(line) && line[end+1] != ' ' && line[end+1] != quoted {
 			end = -1

@@ -42,7 +42,7 @@ type Options struct {
 	Columns  Columns
 	Unit     Unit
 	Activity string         // of lines that name no activity; empty: each line must name one
-	Patterns []string       // activities in which * stands for any text; a line whose activity fits has this one
+	Patterns []string       // activities; * in them stands for any text, and a line whose activity fits has this one
 	Subjects []string       // names of subjects that lines have, such as room; at most mostSubjects
 	SkipBad  bool           // skip lines that are no requests, instead of ending with an error
 	Zone     *time.Location // of times without a zone; nil: UTC
@@ -71,7 +71,7 @@ type File struct {
 
 // A Tally counts what was unusual in the lines so far.
 type Tally struct {
-	Back     int64         // lines out of order: their time is before that of an earlier line of their file
+	Back     int64         // lines out of order: their time is before the time of an earlier line of their file
 	Furthest time.Duration // the largest such difference
 
 	Bad      int64    // lines that were skipped because they are no requests
@@ -192,8 +192,8 @@ type Columns struct {
 
 const wantColumns = "time=NAME, user=NAME and activity=NAME, and room=NAME for --subject room, separated by commas"
 
-// ParseColumns reads names such as time=ts,user=account_id, and those of the columns of
-// subjects.
+// ParseColumns reads names such as time=ts,user=account_id, and the names of the
+// columns of subjects.
 func ParseColumns(text string, subjects ...string) (c Columns, err error) {
 	fields := map[string]*string{"time": &c.Time, "user": &c.User, "activity": &c.Activity}
 	for i, subject := range subjects {
