@@ -236,7 +236,7 @@ func (v *validation) limits(a Activity, limit Limit, tiers Tiers) {
 		v.where = fmt.Sprintf("%stier %q: ", where, name)
 		tier, err := v.policy(tiers[name])
 		if err == nil && !p.IsZero() {
-			err = policy.Share(p, tier) // then any two tiers can share, too
+			err = policy.CompatibleTiers(p, tier) // then any two tiers can share, too
 		}
 		if err != nil {
 			v.wrong("%w", err)
@@ -295,7 +295,7 @@ func (v *validation) meet(a, b Activity) {
 	check := func(limitA, limitB Limit) {
 		p, err1 := v.policy(limitA)
 		q, err2 := v.policy(limitB)
-		if err := policy.Meet(p, q); err1 == nil && err2 == nil && err != nil {
+		if err := policy.CompatibleInGroup(p, q); err1 == nil && err2 == nil && err != nil {
 			v.wrong("activities %q and %q of the group %q: %w", a.Name, b.Name, a.Group, err)
 		}
 	}

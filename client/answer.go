@@ -39,7 +39,7 @@ func (c *call) readFailure(payload []byte, kind string) (Decision, error) {
 	message := c.foreign(f.ErrorMessage)
 	switch {
 	case f.ErrorType == "ValidationError":
-		return Decision{}, c.validation(first(mostText, f.ErrorMessage)) // a guard never shows an id
+		return Decision{}, c.validation(first(maxText, f.ErrorMessage)) // a guard never shows an id
 	case f.ErrorType == "Unavailable":
 		return Decision{}, c.unavailable(message)
 	case f.ErrorType == "Sandbox.Timedout", f.ErrorType == "" && strings.Contains(f.ErrorMessage, "Task timed out after"):

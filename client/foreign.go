@@ -10,8 +10,8 @@ import (
 // A text from outside that becomes part of a message has at most so many
 // characters.
 const (
-	mostText    = 500
-	mostExcerpt = 100 // of an answer
+	maxText    = 500
+	maxExcerpt = 100 // of an answer
 )
 
 // shortID is the length of the longest id that is hidden only as a whole word. A
@@ -29,7 +29,7 @@ func (c *call) foreign(text string) string {
 			}
 		}
 	}
-	return first(mostText, text)
+	return first(maxText, text)
 }
 
 // hide replaces an id in a text. With whole set, it leaves an id alone that has a
@@ -62,7 +62,7 @@ func isWord(text string, i int) bool {
 
 // noAnswer returns an ErrAnswer with the beginning of what the function answered.
 func (c *call) noAnswer(text string) *Error {
-	excerpt := quoted(first(mostExcerpt, c.foreign(text)))
+	excerpt := quoted(first(maxExcerpt, c.foreign(text)))
 	return c.answer("answered something that no guard answers: %s. Check the function's name.", excerpt)
 }
 

@@ -127,7 +127,7 @@ func (c *call) noHost(cause error) error {
 func (c *call) unreadable(ctx context.Context, err error) error {
 	switch {
 	case is[*http.MaxBytesError](err):
-		return c.answer("answered more than %d KiB, which no guard does. Check the function's name.", mostBytes>>10)
+		return c.answer("answered more than %d KiB, which no guard does. Check the function's name.", maxBytes>>10)
 	case ctx.Err() != nil || isNetwork(err):
 		return c.broken("the answer broke off", err)
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 )
 
-// mostBytes is how much of a response a client reads. A guard's answer has at most a few
+// maxBytes is how much of a response a client reads. A guard's answer has at most a few
 // KiB.
-const mostBytes = 64 << 10
+const maxBytes = 64 << 10
 
 // spoken holds each address, such as http://127.0.0.1:3001, that has answered this
 // process in HTTP. An answer in another language is a wrong address before that, and an
@@ -47,7 +47,7 @@ func (e *sendError) Unwrap() error { return e.error }
 
 var errRedirected = errors.New("the request was redirected to another address")
 
-// Do implements [lambda.HTTPClient]. It returns at most mostBytes of a body, and then an
+// Do implements [lambda.HTTPClient]. It returns at most maxBytes of a body, and then an
 // *http.MaxBytesError.
 func (s sender) Do(request *http.Request) (*http.Response, error) {
 	var dialed, connected atomic.Bool
@@ -73,6 +73,6 @@ func (s sender) Do(request *http.Request) (*http.Response, error) {
 	}
 	spoken.Store(address, true)
 	s.reached.Store(true)
-	response.Body = http.MaxBytesReader(nil, response.Body, mostBytes)
+	response.Body = http.MaxBytesReader(nil, response.Body, maxBytes)
 	return response, nil
 }

@@ -85,7 +85,7 @@ func (c *call) readResponse(response *http.Response, body []byte) (Decision, err
 	case status == http.StatusTooManyRequests && problem.Allowed != nil:
 		return c.readAnswer(body)
 	case status == http.StatusBadRequest && problem.ErrorType == "ValidationError":
-		return Decision{}, c.validation(first(mostText, problem.Detail)) // a guard never shows an id
+		return Decision{}, c.validation(first(maxText, problem.Detail)) // a guard never shows an id
 	case status == http.StatusServiceUnavailable && problem.ErrorType == "Unavailable":
 		return Decision{}, c.unavailable(c.foreign(problem.Detail))
 	case status >= 200 && status < 300:

@@ -165,7 +165,7 @@ func (o *object) reading(r policy.Reading) {
 // additions, and no reflection is needed to write them.
 type object struct{ b []byte }
 
-// newObject begins an object. Most have 100 to 250 bytes.
+// newObject begins an object. Max have 100 to 250 bytes.
 func newObject() *object { return &object{append(make([]byte, 0, 256), '{')} }
 
 // end returns the finished object.

@@ -159,7 +159,7 @@ func (h *Handler) terms(r *Request) (live.Terms, error) {
 	if err != nil {
 		return live.Terms{}, err
 	}
-	t := h.Live.Limits().Terms(live.Case{
+	t := h.Live.Limits().Terms(live.Query{
 		Activity: activity, UserID: r.UserID, Subjects: r.Subjects, Tier: r.Tier, Roles: r.Roles, At: h.Limiter.Clock(),
 		BypassRoles: h.BypassRoles, Mode: string(h.Mode),
 	})
@@ -173,7 +173,7 @@ func (h *Handler) terms(r *Request) (live.Terms, error) {
 	for s := range t.Parts {
 		widest := s.Limit
 		for _, other := range []policy.Policy{s.Code, s.Before} {
-			if Mode(t.Mode) == Shadow && other.Most() > widest.Most() {
+			if Mode(t.Mode) == Shadow && other.Max() > widest.Max() {
 				widest = other // a lower live limit that is only tried must refuse nobody
 			}
 		}
@@ -226,11 +226,11 @@ func (h *Handler) ask(ctx context.Context, t live.Terms, r Request) (Answer, err
 	asked := ratelimit.Request{
 		UserID: r.UserID, Activity: r.Activity, Group: t.Group, Policy: t.Limit, Hold: t.Hold, Shared: t.Shared,
 		Count: r.Count, Partial: r.Partial, ID: r.RequestID, Fresh: fresh, At: r.At, ReadyAt: r.ReadyAt,
-		Alone: !h.DenyOutage || Mode(t.Mode) == Shadow,
+		Fallback: !h.DenyOutage || Mode(t.Mode) == Shadow,
 	}
-	op, most := r.Op, t.Limit.Most()
+	op, most := r.Op, t.Limit.Max()
 	for _, s := range t.Subjects {
-		most = min(most, s.Limit.Most())
+		most = min(most, s.Limit.Max())
 	}
 	never := (op == Check || op == Status) && r.Count > most && !r.Partial
 	if never { // shadow mode tries a limit below Count: see terms

@@ -226,7 +226,7 @@ func TestAnExemptRequestWaitsForTheLiveLimits(t *testing.T) {
 				if exempt := name != "a request that asks the table"; exempt == (b.store.asked > asked) {
 					t.Errorf("%d requests to the table for the decision", b.store.asked-asked)
 				}
-				if a, _ := b.Live.Limits().Activity(b.Guard.Activities[0]); (a.Limit.Most() == 5) != (tt.wait == slow) {
+				if a, _ := b.Live.Limits().Activity(b.Guard.Activities[0]); (a.Limit.Max() == 5) != (tt.wait == slow) {
 					t.Errorf("the limit is %q after a wait of %v", a.Limit, tt.wait)
 				}
 				time.Sleep(time.Second) // for the look

@@ -214,7 +214,7 @@ func figures(a Answer) []metrics.Value {
 	count("Crossed100", crossed(d, 100))
 	mark("Expired", d.Reason == ratelimit.Expired) // also in shadow mode
 	mark("Leased", d.Leased)
-	mark("Visits", d.Visit)
+	mark("Visits", d.Acquired)
 	mark("CacheRefusals", d.Requests == 0 && d.Outage == nil && d.Limit != 0 && !d.Allowed) // if Limit is 0, a place was presented
 	return values
 }

@@ -160,8 +160,8 @@ func (r *Request) validOp() error {
 		return &input.ValidationError{Field: "at", Problem: "is missing, want the one in the check's answer"}
 	case receipt && r.RequestID == "":
 		return &input.ValidationError{Field: "requestId", Problem: "is missing, want the one in the check's answer"}
-	case receipt && r.Count > ratelimit.MostReleased:
-		return input.Invalid("count", strconv.FormatInt(r.Count, 10), fmt.Sprintf("1 to %d for a %s", ratelimit.MostReleased, r.Op))
+	case receipt && r.Count > ratelimit.MaxReleased:
+		return input.Invalid("count", strconv.FormatInt(r.Count, 10), fmt.Sprintf("1 to %d for a %s", ratelimit.MaxReleased, r.Op))
 	case r.At < 0 || r.At > policy.Latest:
 		return input.Invalid("at", strconv.FormatInt(r.At, 10), "the one in the check's answer, in Unix milliseconds")
 	case !receipt && r.At != 0:
@@ -204,9 +204,9 @@ func (r *Request) fits(p policy.Policy, subject string) error {
 		return input.Invalid("count", strconv.FormatInt(r.Count, 10), "1, because places are given one at a time")
 	case places && r.Partial:
 		return input.Invalid("partial", "true", "false, because places are given one at a time")
-	case r.Count > p.Most() && !r.Partial && (r.Op == Check || r.Op == Status):
+	case r.Count > p.Max() && !r.Partial && (r.Op == Check || r.Op == Status):
 		return input.Invalid("count", strconv.FormatInt(r.Count, 10),
-			fmt.Sprintf("at most %d, %s: waiting would never help, but partial grants what fits", p.Most(), of))
+			fmt.Sprintf("at most %d, %s: waiting would never help, but partial grants what fits", p.Max(), of))
 	}
 	return nil
 }

@@ -145,7 +145,7 @@ func (l *Limits) BlocksOf(key string) []Block {
 
 // blocked returns the block of the case's user or subjects that ends last. If none holds,
 // it is zero.
-func (l *Limits) blocked(c Case) (last Block) {
+func (l *Limits) blocked(c Query) (last Block) {
 	if l == nil || len(l.blocks) == 0 {
 		return last
 	}

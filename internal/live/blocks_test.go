@@ -20,7 +20,7 @@ import (
 func blockedNow(t *testing.T, l *Limits, at time.Time, users ...string) (ends []string) {
 	t.Helper()
 	for _, user := range users {
-		b := l.Terms(Case{Activity: activityOf(t, "create_post"), UserID: user, At: at}).Block
+		b := l.Terms(Query{Activity: activityOf(t, "create_post"), UserID: user, At: at}).Block
 		ends = append(ends, fmt.Sprint(user, " ", b.InForce(at)))
 	}
 	return ends

@@ -77,7 +77,7 @@ func TestOnlyADamagedOverrideStaysAsItIs(t *testing.T) {
 		}
 		l, _ = s.Limits(guards, l)
 		_, code, _ := guards.Activity("create_post")
-		terms := l.Terms(Case{Activity: code, UserID: "u", At: start.Add(step.after)})
+		terms := l.Terms(Query{Activity: code, UserID: "u", At: start.Add(step.after)})
 		if got := terms.Limit.String() + " " + terms.Mode; got != step.want {
 			t.Errorf("step %d: %s, want %s", i, got, step.want)
 		}

@@ -51,7 +51,7 @@ func FuzzDocument(f *testing.F) {
 			if strings.Count(string(document), id) == 1 && strings.Contains(log.String(), id) {
 				t.Fatalf("%q: the log holds %q: %s", document, id, &log)
 			}
-			follower.Limits().Terms(Case{Activity: activityOf(t, "create_post"), UserID: id, At: time.UnixMilli(0)})
+			follower.Limits().Terms(Query{Activity: activityOf(t, "create_post"), UserID: id, At: time.UnixMilli(0)})
 		}
 		written, err := settings.Document()
 		again, broken := Parse(written)
@@ -71,11 +71,11 @@ func wantSharedLimits(t *testing.T, document []byte, now *Limits) {
 				t.Fatalf("%q makes %s another kind of activity: %+v", document, code.Name, a)
 			}
 			for tier := range a.Tiers {
-				if err := policy.Share(code.Limit, a.For(tier)); err != nil {
+				if err := policy.CompatibleTiers(code.Limit, a.For(tier)); err != nil {
 					t.Fatalf("%q: tier %q of %s: %v", document, tier, code.Name, err)
 				}
 			}
-			if err := policy.Share(code.Limit, a.Limit); err != nil {
+			if err := policy.CompatibleTiers(code.Limit, a.Limit); err != nil {
 				t.Fatalf("%q: %s: %v", document, code.Name, err)
 			}
 		}

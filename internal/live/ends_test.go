@@ -49,7 +49,7 @@ func TestOverridesEndByThemselves(t *testing.T) {
 	} {
 		at := start.Add(tt.after)
 		ask := func(activity, tier string) Terms {
-			return l.Terms(Case{Activity: activityOf(t, activity), UserID: "blocked", Tier: tier, At: at})
+			return l.Terms(Query{Activity: activityOf(t, activity), UserID: "blocked", Tier: tier, At: at})
 		}
 		post := ask("create_post", "")
 		got := fmt.Sprint(post.Limit, " ", ask("create_post", "premium").Limit, " ", post.Mode, " ", ask("pin", "").Limit)
@@ -67,7 +67,7 @@ func TestAnEndNeedsNoRead(t *testing.T) {
 		b.Ends = fmt.Appendf(nil, `{"create_post": {"limits": {"": {"of": "20/1m", "until": %q}}}}`, time.Now().Add(45*time.Second).Format(time.RFC3339Nano))
 		b.look(20, 1)
 		terms := func() string {
-			return b.Limits().Terms(Case{Activity: activityOf(t, "create_post"), UserID: "u", At: time.Now()}).Limit.String()
+			return b.Limits().Terms(Query{Activity: activityOf(t, "create_post"), UserID: "u", At: time.Now()}).Limit.String()
 		}
 		time.Sleep(14 * time.Second)
 		if got := terms(); got != "20/1m" {
@@ -81,7 +81,7 @@ func TestAnEndNeedsNoRead(t *testing.T) {
 		b.look(20, 1)
 		b.Stored = Stored{Version: b.Version + 1, Document: []byte(`{"activities": {"create_post": {"limit": 5}, "pin": {"limit": "log 7/12h"}}}`)}
 		b.look(20, 1)
-		if pin, _ := b.Limits().Activity(activityOf(t, "pin")); pin.Limit.Most() != 7 {
+		if pin, _ := b.Limits().Activity(activityOf(t, "pin")); pin.Limit.Max() != 7 {
 			t.Errorf("beside the damaged entry: %v, want the other one to be followed", pin.Limit)
 		}
 		synctest.Wait()

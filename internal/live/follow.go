@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	every    = 30 * time.Second      // how long an instance uses its settings before it reads the table again
-	again    = 5 * time.Second       // how long it waits after a read that failed, or that has no answer yet
-	patience = time.Second           // how long one read may take, without the time in a freeze
-	share    = 20                    // wait takes at most 1/share of the time, or grace if that is longer
-	grace    = 20 * time.Millisecond // how long a finished answer waits for a read, which Lambda would freeze after the response
+	refreshEvery = 30 * time.Second      // how long an instance uses its settings before it reads the table again
+	retryAfter   = 5 * time.Second       // how long it waits after a read that failed, or that has no answer yet
+	readTimeout  = time.Second           // how long one read may take, without the time in a freeze
+	maxShare     = 20                    // wait takes at most 1/maxShare of the time, or minWait if that is longer
+	minWait      = 20 * time.Millisecond // how long a finished answer waits for a read, which Lambda would freeze after the response
 )
 
 // A Source holds two documents: the settings, and who is blocked.
@@ -128,13 +128,13 @@ func (f *Follower) Refresh(ctx context.Context, longest time.Duration) (wait fun
 	}
 	go func() {
 		defer close(r.done)
-		ctx, stop := retry.Awake(context.WithoutCancel(ctx), patience)
+		ctx, stop := retry.Awake(context.WithoutCancel(ctx), readTimeout)
 		defer stop()
 		if err := f.refresh(ctx, r.number); err != nil {
 			f.warn(ctx, "read", err)
 		}
 	}()
-	return func() { r.wait(ctx, max(grace, min(longest, r.age/share))) }
+	return func() { r.wait(ctx, max(minWait, min(longest, r.age/maxShare))) }
 }
 
 // begin begins a read, if it is time for one. Otherwise it returns nil.
@@ -149,7 +149,7 @@ func (f *Follower) begin() *read {
 	if 0 <= age && age < f.rest {
 		return nil
 	}
-	f.began, f.rest = now, again
+	f.began, f.rest = now, retryAfter
 	f.reads++
 	f.latest = &read{number: f.reads, age: age, done: make(chan struct{})}
 	return f.latest
@@ -160,7 +160,7 @@ func (f *Follower) begin() *read {
 // than ctx lasts, and once for each read. Usually the answer has come long ago.
 func (f *Follower) CatchUp(ctx context.Context) {
 	if r := f.interrupted(); r != nil {
-		r.wait(ctx, grace)
+		r.wait(ctx, minWait)
 	}
 }
 
@@ -174,7 +174,7 @@ func (f *Follower) interrupted() *read {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	r := f.latest
-	if r == nil || r.waited || now.Sub(f.began).Abs() <= patience {
+	if r == nil || r.waited || now.Sub(f.began).Abs() <= readTimeout {
 		return nil
 	}
 	r.waited = true
@@ -225,7 +225,7 @@ func (f *Follower) refresh(ctx context.Context, number int) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err == nil && number == f.reads {
-		f.rest = every
+		f.rest = refreshEvery
 	}
 	return err
 }

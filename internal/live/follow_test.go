@@ -58,7 +58,7 @@ func (b bench) look(limit int64, reads int) {
 func (b bench) check(limit int64, reads int) {
 	b.t.Helper()
 	a, _ := b.Limits().Activity(activityOf(b.t, "create_post"))
-	if got := a.Limit.Most(); got != limit || b.reads != reads {
+	if got := a.Limit.Max(); got != limit || b.reads != reads {
 		b.t.Errorf("the limit is %d after %d reads, want %d after %d", got, b.reads, limit, reads)
 	}
 }

@@ -62,7 +62,7 @@ func (*frozenInstance) Blocks(context.Context, bool) (Stored, error) { return St
 func (i *frozenInstance) decide(freeze time.Duration) string {
 	i.CatchUp(i.t.Context())
 	a, _ := i.Limits().Activity(activityOf(i.t, "create_post"))
-	terms := i.Limits().Terms(Case{Activity: activityOf(i.t, "create_post"), UserID: "u1", At: i.clock()})
+	terms := i.Limits().Terms(Query{Activity: activityOf(i.t, "create_post"), UserID: "u1", At: i.clock()})
 	wait := i.Refresh(i.t.Context(), 0)
 	time.Sleep(10 * time.Millisecond)
 	wait()

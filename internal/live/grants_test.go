@@ -34,7 +34,7 @@ func TestGrants(t *testing.T) {
 		{"u2", 48 * time.Hour, "admin", ""},
 		{"u3", 0, "", ""},
 	} {
-		c := Case{Activity: activityOf(t, "create_post"), UserID: tt.user, BypassRoles: []string{"admin"}, At: now.Add(tt.after)}
+		c := Query{Activity: activityOf(t, "create_post"), UserID: tt.user, BypassRoles: []string{"admin"}, At: now.Add(tt.after)}
 		if got := l.Terms(c); got.Role != tt.role || got.Tier != tt.tier {
 			t.Errorf("%s after %v has %q, %q, want %q, %q", tt.user, tt.after, got.Role, got.Tier, tt.role, tt.tier)
 		}
@@ -79,7 +79,7 @@ func TestAGrantedTierIsForTheOneWhoHasIt(t *testing.T) {
 			s.Grants = append(s.Grants, Grant{UserID: id, Tier: tier, Until: now.Add(time.Hour), Reason: "r"})
 		}
 		l, problems := s.Limits(guards, nil)
-		terms := l.Terms(Case{Activity: write, UserID: "u", Subjects: map[string]string{"room": "r", "tenant": "t"}, Tier: tt.tier, At: now})
+		terms := l.Terms(Query{Activity: write, UserID: "u", Subjects: map[string]string{"room": "r", "tenant": "t"}, Tier: tt.tier, At: now})
 		var got []string
 		for part := range terms.Parts {
 			got = append(got, part.Limit.String())

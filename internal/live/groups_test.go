@@ -99,7 +99,7 @@ func inGroup(f *Follower, guards limits.Guards) string {
 	var texts []string
 	for _, c := range [][2]string{{"create_post", ""}, {"create_post", "premium"}, {"add_comment", ""}} {
 		_, code, _ := guards.Activity(c[0])
-		now := f.Limits().Terms(Case{Activity: code, Tier: c[1]})
+		now := f.Limits().Terms(Query{Activity: code, Tier: c[1]})
 		texts = append(texts, now.Limit.String())
 		_, got := now.Limit.Item(1_700_000_000_000)
 		if _, want := code.Limit.Item(1_700_000_000_000); got != want || now.Group != "content" {

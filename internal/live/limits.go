@@ -30,8 +30,8 @@ type activity struct {
 	before map[string]limits.Tiers // by part: the limits before those that are only tried
 }
 
-// A Case is what the terms of one request depend on.
-type Case struct {
+// A Query is what the terms of one request depend on.
+type Query struct {
 	Activity limits.Activity // as in the code
 	UserID   string
 	Subjects map[string]string // the ids of other subjects, by their names in the code
@@ -43,7 +43,7 @@ type Case struct {
 	Mode        string   // that the function is deployed with; empty: enforce
 }
 
-// Terms are what is in force for a [Case].
+// Terms are what is in force for a [Query].
 type Terms struct {
 	Limit    policy.Policy // zero: no limit
 	Code     policy.Policy // what the code alone would put in its place
@@ -79,9 +79,9 @@ func (t Terms) Parts(yield func(Subject) bool) {
 // Exempt reports whether nothing is counted.
 func (t Terms) Exempt() bool { return t.Unlimited || t.Role != "" }
 
-// Terms returns the terms of a case. Everything that decides or shows what is in
+// Terms returns the terms for a query. Everything that decides or shows what is in
 // force asks this function.
-func (l *Limits) Terms(c Case) (t Terms) {
+func (l *Limits) Terms(c Query) (t Terms) {
 	l = l.At(c.At)
 	activity, mode := l.Activity(c.Activity)
 	t.Label, t.Group, t.Hold, t.Shared = activity.Label, activity.Group, activity.Hold, len(activity.Subjects) > 0
@@ -118,7 +118,7 @@ func (l *Limits) Terms(c Case) (t Terms) {
 }
 
 // before returns the limit before the one that a part of the case's activity has now.
-func (l *Limits) before(now limits.Subject, c Case, tier string) policy.Policy {
+func (l *Limits) before(now limits.Subject, c Query, tier string) policy.Policy {
 	if l == nil {
 		return policy.Policy{}
 	}
@@ -132,7 +132,7 @@ func (l *Limits) before(now limits.Subject, c Case, tier string) policy.Policy {
 
 // granted returns the tier among tiers, and the bypass role, that a user or a subject has
 // by a grant; empty: none.
-func (l *Limits) granted(userID string, c Case, tiers limits.Tiers) (tier, role string) {
+func (l *Limits) granted(userID string, c Query, tiers limits.Tiers) (tier, role string) {
 	if l == nil {
 		return "", ""
 	}
@@ -216,7 +216,7 @@ func (s Settings) apply(guards limits.Guards, last *Limits) (l *Limits, problems
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Activities)) {
-		if err := c.strange(name, guards); err != nil {
+		if err := c.checkTarget(name, guards); err != nil {
 			c.problems = append(c.problems, err)
 		}
 	}
@@ -232,7 +232,7 @@ func (s Settings) apply(guards limits.Guards, last *Limits) (l *Limits, problems
 // An Override changes one activity. Its limits are in the text form of package
 // policy: 20/1m, bucket 10/1m burst 15, or minute: 20/1m, day: 300/1d.
 //
-// A live limit counts in the same items as the code's limit, so they must [policy.Share].
+// A live limit counts in the same items as the code's limit, so they must [policy.CompatibleTiers].
 // It has those options of the code's limit that its text leaves out, but never the
 // burst: bucket 10/1m always means a burst of 10.
 type Override struct {
@@ -327,8 +327,8 @@ func byTier(part limits.Subject) limits.Tiers {
 	return tiers
 }
 
-// strange returns an error if the code does not have what this override changes.
-func (c *change) strange(name string, guards limits.Guards) error {
+// checkTarget returns an error if the code does not have what this override changes.
+func (c *change) checkTarget(name string, guards limits.Guards) error {
 	o := c.Activities[name]
 	t := ParseTarget(name)
 	_, code, ok := guards.Activity(t.Activity)
@@ -366,7 +366,7 @@ func Instead(code limits.Activity, subject, tier, text string) (policy.Policy, e
 	if err != nil {
 		return p, err
 	}
-	p, err = p.OptionsOf(code.Part(subject).For(tier))
+	p, err = p.WithDefaults(code.Part(subject).For(tier))
 	if err != nil {
 		return policy.Policy{}, fmt.Errorf("a live limit keeps the kind, the window and the cost of the code's limit: %w", err)
 	}

@@ -87,10 +87,10 @@ func TestLiveLimitsAndTiersAcceptTheSame(t *testing.T) {
 		}
 		for _, text := range texts {
 			live, err := policy.Parse(text)
-			ok := err == nil && policy.Share(p, live) == nil
+			ok := err == nil && policy.CompatibleTiers(p, live) == nil
 			if err == nil && !strings.Contains(text, "cost") {
-				live, err = live.OptionsOf(p)
-				ok = err == nil && policy.Share(p, live) == nil
+				live, err = live.WithDefaults(p)
+				ok = err == nil && policy.CompatibleTiers(p, live) == nil
 			}
 			a, err := set(guarding(p), "act", "", text)
 			switch {
@@ -98,7 +98,7 @@ func TestLiveLimitsAndTiersAcceptTheSame(t *testing.T) {
 				t.Errorf("%q instead of %q: %v, want accepted: %v", text, code, err, ok)
 			case ok:
 				accepted++
-				if err := policy.Share(a.Limit, p); err != nil {
+				if err := policy.CompatibleTiers(a.Limit, p); err != nil {
 					t.Errorf("%q instead of %q is in force: %v", text, code, err)
 				}
 			case !a.Limit.Equal(p):

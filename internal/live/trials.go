@@ -79,13 +79,13 @@ func trialsOf(code limits.Activity, old, next limits.Subject, kept map[string]Tr
 	maps.Copy(tiers, next.Tiers)
 	for tier := range tiers {
 		before, now := old.For(tier), next.For(tier)
-		if p := kept[tier].before(code, old, tier); p.Most() > before.Most() {
+		if p := kept[tier].before(code, old, tier); p.Max() > before.Max() {
 			before = p
 		}
 		switch one, ok := kept[tier]; {
 		case ok && old.For(tier).Equal(now): // even if this code can't follow it
 			trials[tier] = one
-		case before.Most() > now.Most():
+		case before.Max() > now.Max():
 			trials[tier] = Trial{Of: now.String(), Before: before.String()}
 		}
 	}

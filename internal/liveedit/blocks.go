@@ -14,9 +14,9 @@ import (
 
 // The most that the document of blocks holds. DynamoDB's own bound for an item is 400 KB.
 const (
-	mostBlocks     = 1000
-	mostBlockBytes = 200_000
-	mostReason     = 60 // bytes
+	maxBlocks     = 1000
+	maxBlockBytes = 200_000
+	maxReason     = 60 // bytes
 )
 
 // ReadBlocks returns the current blocks and their version; 0: there is no document.
@@ -125,10 +125,10 @@ func editBlocks(ctx context.Context, t Table, c Change, edit func(all, ended []l
 		return err
 	}
 	switch { // what takes less room than before is always right
-	case len(now.All) > max(before, mostBlocks):
-		return fmt.Errorf("there would be %d blocks, want at most %d: unblock some first, or shorten them", len(now.All), mostBlocks)
-	case len(stored.Document) > max(len(was.Document), mostBlockBytes):
-		return fmt.Errorf("the blocks would take %d KB, want at most %d: unblock some first, or give shorter reasons", len(stored.Document)/1000, mostBlockBytes/1000)
+	case len(now.All) > max(before, maxBlocks):
+		return fmt.Errorf("there would be %d blocks, want at most %d: unblock some first, or shorten them", len(now.All), maxBlocks)
+	case len(stored.Document) > max(len(was.Document), maxBlockBytes):
+		return fmt.Errorf("the blocks would take %d KB, want at most %d: unblock some first, or give shorter reasons", len(stored.Document)/1000, maxBlockBytes/1000)
 	}
 	return t.ChangeBlocks(ctx, version, stored, c)
 }
@@ -141,8 +141,8 @@ func ValidateBlock(b live.Block) error {
 	switch {
 	case b.Until.IsZero():
 		return errors.New("a block needs a time when it ends")
-	case b.Reason == "" || len(b.Reason) > mostReason:
-		return fmt.Errorf("the reason of a block has %d bytes, want 1 to %d", len(b.Reason), mostReason)
+	case b.Reason == "" || len(b.Reason) > maxReason:
+		return fmt.Errorf("the reason of a block has %d bytes, want 1 to %d", len(b.Reason), maxReason)
 	}
 	return nil
 }

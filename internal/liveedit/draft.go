@@ -198,8 +198,8 @@ func validate(before, after live.Settings, guards limits.Guards) error {
 			return err
 		}
 	}
-	if len(after.Grants) > max(mostGrants, len(before.Grants)) {
-		return fmt.Errorf("there would be %d grants, want at most %d: revoke some first", len(after.Grants), mostGrants)
+	if len(after.Grants) > max(maxGrants, len(before.Grants)) {
+		return fmt.Errorf("there would be %d grants, want at most %d: revoke some first", len(after.Grants), maxGrants)
 	}
 	return nil
 }

@@ -57,9 +57,9 @@ type Change struct {
 
 // With 200 grants that have the longest texts, the document takes about 150 KB.
 const (
-	mostGrants = 200
-	mostBy     = 100 // bytes of the name of who makes a change
-	mostWhy    = 200 // bytes of the reason of a change
+	maxGrants = 200
+	maxBy     = 100 // bytes of the name of who makes a change
+	maxWhy    = 200 // bytes of the reason of a change
 )
 
 // Read returns the current settings and their version; 0: there is no document.
@@ -106,8 +106,8 @@ func Edit(ctx context.Context, t Table, guards limits.Guards, c Change, edit fun
 // stamp checks who makes the change and why, and returns the stamp for what it changes.
 // Without a time, the stamp is zero.
 func (c *Change) stamp() (by live.Stamp, err error) {
-	if len(c.By) > mostBy || len(c.Why) > mostWhy {
-		return by, fmt.Errorf("who makes the change has %d bytes, and why %d, want at most %d and %d", len(c.By), len(c.Why), mostBy, mostWhy)
+	if len(c.By) > maxBy || len(c.Why) > maxWhy {
+		return by, fmt.Errorf("who makes the change has %d bytes, and why %d, want at most %d and %d", len(c.By), len(c.Why), maxBy, maxWhy)
 	}
 	if c.At = c.At.UTC().Truncate(time.Millisecond); !c.At.IsZero() {
 		by = live.Stamp{Since: c.At, By: c.By, Why: c.Why}

@@ -56,7 +56,7 @@ func makeBucket(r Rate, shared bool) (kind, error) {
 			span(r.Window), r.Limit, (window/r.Limit+1)*r.Limit)
 	}
 	p := bucket{interval: window / r.Limit, burst: r.Burst, keep: r.Keep, shared: shared}
-	if p.interval > longestWindow.Milliseconds()/p.burst {
+	if p.interval > maxWindow.Milliseconds()/p.burst {
 		return nil, fmt.Errorf("burst is %d, and one action comes back every %s; want a bucket that is full again within 366d", r.Burst, span(millis(p.interval)))
 	}
 	if r.Prepaid {
@@ -183,7 +183,7 @@ func (p bucket) full(now int64, s State) int64 {
 // unit returns the interval that s was counted with, or the interval of p if s
 // has none in the valid range.
 func (p bucket) unit(s State) int64 {
-	if unit := s[every]; 0 < unit && unit <= longestWindow.Milliseconds() {
+	if unit := s[every]; 0 < unit && unit <= maxWindow.Milliseconds() {
 		return unit
 	}
 	return p.interval

@@ -26,8 +26,8 @@ func TestFiguresOfACost(t *testing.T) {
 		p := Must(tt.text)
 		s := take(t, p, 0, tt.taken, nil)
 		got := p.Read(0, 0, s)
-		if got.Limit != tt.want.Limit || got.Used != tt.want.Used || got.Remaining != tt.want.Remaining || p.Most() != tt.want.Limit {
-			t.Errorf("%s after %d: limit %d, used %d, remaining %d, at most %d at once, want %+v", tt.text, tt.taken, got.Limit, got.Used, got.Remaining, p.Most(), tt.want)
+		if got.Limit != tt.want.Limit || got.Used != tt.want.Used || got.Remaining != tt.want.Remaining || p.Max() != tt.want.Limit {
+			t.Errorf("%s after %d: limit %d, used %d, remaining %d, at most %d at once, want %+v", tt.text, tt.taken, got.Limit, got.Used, got.Remaining, p.Max(), tt.want)
 		}
 		if _, ok := p.Take(0, tt.want.Remaining+1, 0, s); ok {
 			t.Errorf("%s takes one more than remain", tt.text)
@@ -43,8 +43,8 @@ func TestFiguresOfACost(t *testing.T) {
 // Limits beside each other have costs of their own.
 func TestEachLimitHasItsOwnCost(t *testing.T) {
 	p := Must("minute: 6/1m, tokens: 100/1d cost 30")
-	if p.Most() != 3 {
-		t.Errorf("at most %d at once, want 3", p.Most())
+	if p.Max() != 3 {
+		t.Errorf("at most %d at once, want 3", p.Max())
 	}
 	if r := p.Read(0, 2, take(t, p, 0, 2, nil)); r.Name != "tokens" || r.Each[0].Used != 2 || r.Each[1].Used != 2 || r.Each[1].Remaining != 1 || r.Wait != 24*time.Hour {
 		t.Errorf("%+v", r)

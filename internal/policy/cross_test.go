@@ -79,7 +79,7 @@ func TestEachOfSeveralLimitsIsCrossedByItself(t *testing.T) {
 func TestTheCheapestActionOfAGroupUsesUpALimit(t *testing.T) {
 	dear, cheap, other := Must("posts: 99/1h, writes: 100/1h cost 7"), Must("writes: 100/1h cost 3"), Must("likes: 10/1h")
 	all := []Policy{dear, cheap, other}
-	live, err := Must("posts: 99/1h, writes: 200/1h").OptionsOf(dear.Beside(all...))
+	live, err := Must("posts: 99/1h, writes: 200/1h").WithDefaults(dear.Beside(all...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,19 +119,19 @@ func TestOnlyAFixedWindowIsCrossed(t *testing.T) {
 	for _, k := range Kinds() {
 		for _, text := range k.Examples {
 			p := Must(text)
-			for used := range p.Most() {
+			for used := range p.Max() {
 				var s State
 				if used > 0 {
 					s = take(t, p, start, used, s)
 				}
-				u, ok := p.Take(start, p.Most()-used, 1, s)
+				u, ok := p.Take(start, p.Max()-used, 1, s)
 				if !ok {
 					continue // a reservoir takes one action at a time
 				}
-				got := p.Cross(start, p.Most()-used, u.Apply(s), p.Read(start, 0, u.Apply(s))).Crossed
+				got := p.Cross(start, p.Max()-used, u.Apply(s), p.Read(start, 0, u.Apply(s))).Crossed
 				want := map[string]int64{"fixed": 100}[k.Name]
 				if got != want {
-					t.Fatalf("%s: after %d of %d, the rest has crossed %d, want %d", text, used, p.Most(), got, want)
+					t.Fatalf("%s: after %d of %d, the rest has crossed %d, want %d", text, used, p.Max(), got, want)
 				}
 			}
 		}

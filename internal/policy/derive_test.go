@@ -39,7 +39,7 @@ func TestOptionsOf(t *testing.T) {
 		{"300/1d", "200/day in Europe/Berlin", "is 1d, want day in Europe/Berlin"},
 		{"300/week", "200/day in Europe/Berlin", "is week in Europe/Berlin, want day in Europe/Berlin"},
 	} {
-		p, err := Must(tt.p).OptionsOf(Must(tt.q))
+		p, err := Must(tt.p).WithDefaults(Must(tt.q))
 		if got := p.String(); got != tt.want && (err == nil || !strings.Contains(err.Error(), tt.want)) {
 			t.Errorf("%q with the options of %q is %q, %v, want %q", tt.p, tt.q, got, err, tt.want)
 		}

@@ -68,26 +68,26 @@ func TestBeside(t *testing.T) {
 		}
 	}
 	// A live limit keeps what lies beside the code's, and counts for no longer.
-	p, err := Must("pace: bucket 5/1m").OptionsOf(Must("pace: bucket 10/1m").Beside(Must("slow: bucket 1/1h")))
+	p, err := Must("pace: bucket 5/1m").WithDefaults(Must("pace: bucket 10/1m").Beside(Must("slow: bucket 1/1h")))
 	if _, expires := p.Item(now); err != nil || expires < now/1000+3600 {
 		t.Errorf("%v, %v, expires at %d", p, err, expires)
 	}
-	if p, err := Must("posts: 5/1m").OptionsOf(short.Beside(long)); err != nil {
+	if p, err := Must("posts: 5/1m").WithDefaults(short.Beside(long)); err != nil {
 		t.Error(err)
 	} else if _, expires := p.Item(now); expires != longest {
 		t.Errorf("the item of a live limit expires at %d, want %d as that of the code's", expires, longest)
 	}
 	pace := Must("pace: bucket 10/1m").Beside(Must("pace: bucket 10/1m"))
 	const want = `"pace: bucket 1/1h" counts for longer than the item that it shares is kept`
-	if _, err := Must("pace: bucket 1/1h").OptionsOf(pace); err == nil || err.Error() != want {
+	if _, err := Must("pace: bucket 1/1h").WithDefaults(pace); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 	code := Must("pace: bucket 10/1m")
-	if _, err := Must("pace: bucket 1/1h").OptionsOf(code.Beside(code, Must("slow: bucket 1/1h"))); err != nil {
+	if _, err := Must("pace: bucket 1/1h").WithDefaults(code.Beside(code, Must("slow: bucket 1/1h"))); err != nil {
 		t.Errorf("beside a bucket of an hour: %v", err)
 	}
 	// A day can end at once, and then it keeps the item for two minutes.
-	if _, err := Must("pace: bucket 1/1h").OptionsOf(code.Beside(code, Must("day: 9/1d"))); err == nil || err.Error() != want {
+	if _, err := Must("pace: bucket 1/1h").WithDefaults(code.Beside(code, Must("day: 9/1d"))); err == nil || err.Error() != want {
 		t.Errorf("beside a limit of a day: %v, want %s", err, want)
 	}
 }
@@ -114,7 +114,7 @@ func TestALiveLimitLastsNoLongerThanItsGroup(t *testing.T) {
 		{"now: sliding 20/1h, day: 20/1d", "now: sliding 10/1h, day: 10/1d", "notes: 10/1m", true},
 	} {
 		code, other := Must(tt.code), Must(tt.other)
-		live, err := Must(tt.live).OptionsOf(code.Beside(code, other))
+		live, err := Must(tt.live).WithDefaults(code.Beside(code, other))
 		if (err == nil) != tt.ok {
 			t.Errorf("%s for %s, beside %s: %v, want one that is accepted: %v", tt.live, tt.code, tt.other, err, tt.ok)
 		}

@@ -61,7 +61,7 @@ func hostile(t *rapid.T, w *policytest.World, p Policy) State {
 		s = State{}
 	}
 	names := map[string]bool{}
-	for _, count := range []int64{1, p.Most()} {
+	for _, count := range []int64{1, p.Max()} {
 		u, _ := p.Take(w.Now, count, 1, nil)
 		for name := range u.Attributes {
 			names[name] = true

@@ -93,11 +93,11 @@ func (r Rate) cost() int64 { return max(1, r.Cost) }
 // Actions returns how many actions fit in one window: Limit divided by Cost.
 func (r Rate) Actions() int64 { return r.Limit / r.cost() }
 
-// million is the highest limit and burst. Together with longestWindow it keeps
+// million is the highest limit and burst. Together with maxWindow it keeps
 // products within 64 bits.
 const (
-	million       = 1_000_000
-	longestWindow = 366 * 24 * time.Hour
+	million   = 1_000_000
+	maxWindow = 366 * 24 * time.Hour
 )
 
 // Latest is the last time that a policy decides by: the end of the year 2261, in
@@ -105,9 +105,9 @@ const (
 const Latest = 9_214_646_399_999
 
 // An item keeps an id of 6 bytes for each request of the last 28 s (package
-// ratelimit). With mostRequests in that time it has about 60 KB, and a reservoir
+// ratelimit). With maxRequests in that time it has about 60 KB, and a reservoir
 // about 200 KB. DynamoDB accepts 400 KB, but a write costs a unit for each KB of the item.
-const mostRequests = 10_000
+const maxRequests = 10_000
 
 // checkCost returns an error if one action takes more than k, which is made of r, has.
 func (r Rate) checkCost(k kind) error {
@@ -117,16 +117,16 @@ func (r Rate) checkCost(k kind) error {
 	return nil
 }
 
-// checkPace returns an error if a user can have more than mostRequests while the item
+// checkPace returns an error if a user can have more than maxRequests while the item
 // keeps an id. The user uses up r at an even pace, without the burst.
 func (r Rate) checkPace(kept time.Duration) error {
-	most := mostRequests * r.Window.Milliseconds() / kept.Milliseconds()
+	most := maxRequests * r.Window.Milliseconds() / kept.Milliseconds()
 	switch {
 	case r.Actions() <= most, r.Prepaid:
 		return nil
 	case most == 0:
 		return fmt.Errorf("window is %s, want at least %s, because the item keeps an id for each request of the last %s",
-			span(r.Window), span(time.Duration(kept.Milliseconds()/mostRequests+1)*time.Millisecond), span(kept))
+			span(r.Window), span(time.Duration(kept.Milliseconds()/maxRequests+1)*time.Millisecond), span(kept))
 	}
 	advice := ""
 	if k, _ := kindNamed(r.Kind); k.takes("prepaid") && kept == IDsKept {

@@ -41,8 +41,8 @@ func TestLawAnEmptyItemTakesEveryCountUpToTheMost(t *testing.T) {
 		if u, ok := p.Take(w.Now, n, 7, nil); !ok || !u.Holds(nil) {
 			t.Fatalf("Take(%d) in an empty item = %v, %v, want an update that holds", n, u, ok)
 		}
-		if _, ok := p.Take(w.Now, p.Most()+1, 7, nil); ok {
-			t.Fatalf("%d actions are taken at once, want at most %d", p.Most()+1, p.Most())
+		if _, ok := p.Take(w.Now, p.Max()+1, 7, nil); ok {
+			t.Fatalf("%d actions are taken at once, want at most %d", p.Max()+1, p.Max())
 		}
 	})
 }
@@ -179,7 +179,7 @@ func TestLawRemainingIsTheMostThatFits(t *testing.T) {
 			t.Fatalf("%v: %d remain", p, remaining)
 		}
 		for _, n := range []int64{1, remaining - 1, remaining, remaining + 1} {
-			if _, ok := p.Take(w.Now, n, 1, w.State(p)); n > 0 && ok != (n <= min(remaining, p.Most())) {
+			if _, ok := p.Take(w.Now, n, 1, w.State(p)); n > 0 && ok != (n <= min(remaining, p.Max())) {
 				t.Fatalf("%v: %d remain in %v, and %d are taken: %v", p, remaining, w.State(p), n, ok)
 			}
 		}
@@ -204,7 +204,7 @@ func TestLawUndo(t *testing.T) {
 		if after := p.Read(w.Now, 0, u.Apply(w.State(p))); after.Remaining != before.Remaining {
 			t.Fatalf("%v: %+v before, and after a take and an undo of %d %+v", p, before, n, after)
 		}
-		for _, many := range []int64{p.Most() + 1, 1_000_000, 1_000_001} {
+		for _, many := range []int64{p.Max() + 1, 1_000_000, 1_000_001} {
 			if u, ok := p.Undo(w.Now, w.Now, at, many, w.State(p)); ok {
 				if after := p.Read(w.Now, 0, u.Apply(w.State(p))); after.Used < 0 || after.Remaining > after.Limit {
 					t.Fatalf("%v: %d given back in %v: %+v", p, many, w.State(p), after)

@@ -33,8 +33,8 @@ type log struct {
 }
 
 const (
-	mostSlots = 100
-	top       = "top"
+	maxSlots = 100
+	top      = "top"
 
 	// slotEpoch is 2020 in Unix milliseconds, which saves a byte in each slot.
 	slotEpoch = 1_577_836_800_000
@@ -46,7 +46,7 @@ const (
 	looseSlots = 50
 )
 
-var slotNames = func() (names [mostSlots]string) {
+var slotNames = func() (names [maxSlots]string) {
 	for i := range names {
 		names[i] = string([]byte{'a' + byte(i/10), '0' + byte(i%10)})
 	}
@@ -54,9 +54,9 @@ var slotNames = func() (names [mostSlots]string) {
 }()
 
 func makeLog(r Rate, _ bool) (kind, error) {
-	if r.Limit > mostSlots {
+	if r.Limit > maxSlots {
 		return nil, fmt.Errorf("limit is %d, want at most %d, because each action takes a slot of the item; did you mean \"sliding %d/%s\"?",
-			r.Limit, mostSlots, r.Limit, span(r.Window))
+			r.Limit, maxSlots, r.Limit, span(r.Window))
 	}
 	return log{r.Limit, r.Window.Milliseconds()}, nil
 }
@@ -146,7 +146,7 @@ func (p log) counted(now int64, _ State) int64 { return now }
 // change plans act for n slots whose time is at. A slot at or above top is not set: a
 // clock ahead saw it as free, and nobody counts it any more.
 func (p log) change(now, at, n int64, s State, act Act) (Update, bool) {
-	used, slots := at-slotEpoch, int64(mostSlots)
+	used, slots := at-slotEpoch, int64(maxSlots)
 	u := Update{If: make([][]Term, 1)}
 	if act.Verb == Set {
 		slots = p.top(s)
@@ -196,7 +196,7 @@ func (p log) free(now, slots int64, s State) []int64 {
 }
 
 // top returns the top of s, limited to the number of slots.
-func (p log) top(s State) int64 { return min(max(0, s[top]), mostSlots) }
+func (p log) top(s State) int64 { return min(max(0, s[top]), maxSlots) }
 
 // oldest returns the latest time that does not count any more at now, in
 // milliseconds since 2020.

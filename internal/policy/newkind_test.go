@@ -48,7 +48,7 @@ func everywhere(t *testing.T, text string) {
 		if p, err := Parse(text); err != nil || p.String() != text {
 			t.Errorf("Parse(%q) = %q, %v", text, p, err)
 		}
-		if err := Share(Must(text), Must(text)); err != nil {
+		if err := CompatibleTiers(Must(text), Must(text)); err != nil {
 			t.Errorf("it cannot share a count with itself: %v", err)
 		}
 	})

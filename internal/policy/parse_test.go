@@ -147,8 +147,8 @@ func FuzzParse(f *testing.F) {
 				t.Errorf("Parse(%q) has the rate %+v, and after String %+v", text, r, again.Rates()[i])
 			}
 		}
-		if u, ok := p.Take(1_700_000_000_000, p.Most(), 1, nil); !ok || !u.Holds(nil) {
-			t.Errorf("%q does not allow its most, %d, on an empty item", p, p.Most())
+		if u, ok := p.Take(1_700_000_000_000, p.Max(), 1, nil); !ok || !u.Holds(nil) {
+			t.Errorf("%q does not allow its most, %d, on an empty item", p, p.Max())
 		}
 	})
 }

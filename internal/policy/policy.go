@@ -41,7 +41,7 @@ import (
 // for it with [Policy.IsZero] before calling a method that needs one, such as Take.
 type Policy struct {
 	limits []limit // a single limit has no name, unless it is one of a group; several limits have names
-	most   int64   // the lowest limit, because a request has to pass all of them; 1 if there is a queue
+	max    int64   // the lowest limit, because a request has to pass all of them; 1 if there is a queue
 	queue  *limit  // the limit that is a reservoir, which gives places in later windows; nil: no limit is
 	log    *limit  // the limit that is a log; nil: no limit is
 	atOnce *Policy // see AtOnce; nil: the policy itself
@@ -70,8 +70,8 @@ func (p Policy) IsZero() bool { return len(p.limits) == 0 }
 // Equal reports whether p and q have the same text form.
 func (p Policy) Equal(q Policy) bool { return p.String() == q.String() }
 
-// Most returns the most actions that one request can take.
-func (p Policy) Most() int64 { return p.most }
+// Max returns the most actions that one request can take.
+func (p Policy) Max() int64 { return p.max }
 
 // Quota returns the figures if nothing is counted. Their Limit and Window are q and w of
 // the RateLimit-Policy header: 15 and 90 s for bucket 10/1m burst 15.
@@ -112,12 +112,12 @@ func (p Policy) Beside(others ...Policy) Policy {
 }
 
 // Take plans to count n actions at now in an item with state s. It returns
-// false if s has no room for them, or if n is not between 1 and [Policy.Most].
+// false if s has no room for them, or if n is not between 1 and [Policy.Max].
 // The guard of the update is as weak as the policy allows, so concurrent requests
 // that all fit do not make each other fail. Seed spreads them over the free slots
 // of a log: any value is correct, but different seeds collide less often.
 func (p Policy) Take(now, n int64, seed uint64, s State) (Update, bool) {
-	if n < 1 || n > p.most {
+	if n < 1 || n > p.max {
 		return Update{}, false
 	}
 	if one, ok := p.single(); ok {
@@ -230,7 +230,7 @@ func (p Policy) Read(now, n int64, s State) Reading {
 // plausible returns r with each figure limited to its range. Only a state that no
 // policy has written has others.
 func (r Reading) plausible(now int64) Reading {
-	const longest = 2 * longestWindow // no policy counts an action for longer
+	const longest = 2 * maxWindow // no policy counts an action for longer
 	r.Used = max(0, r.Used)
 	r.Remaining = min(max(0, r.Remaining), r.Limit)
 	if r.Wait < 0 || r.Wait > longest {

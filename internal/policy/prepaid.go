@@ -9,13 +9,13 @@ import (
 // out later: a lease. So its actions may run later than they are counted, until the
 // end of the window or the period that counts them.
 
-// leastPrepaid is the lowest limit that can be prepaid. The ids of the actions of a lower
+// minPrepaid is the lowest limit that can be prepaid. The ids of the actions of a lower
 // one always fit in one write unit, so leases would save nothing.
-const leastPrepaid = 101
+const minPrepaid = 101
 
-// longestLease is how long a process hands out what it took from a bucket, and how much
+// maxLease is how long a process hands out what it took from a bucket, and how much
 // it takes at most from any limit: what it uses in this time. In milliseconds.
-const longestLease = 1000
+const maxLease = 1000
 
 // A lender is a kind whose actions may run later than they are counted.
 type lender interface {
@@ -33,11 +33,11 @@ func (p Policy) Lease(now int64) (until, lasts int64) {
 	for _, l := range p.limits[1:] {
 		until = min(until, l.kind.(lender).until(now))
 	}
-	return until, min(longestLease, (until-now)/2)
+	return until, min(maxLease, (until-now)/2)
 }
 
-// Is reports whether p and q are copies of one policy.
-func (p Policy) Is(q Policy) bool {
+// Same reports whether p and q are copies of one policy.
+func (p Policy) Same(q Policy) bool {
 	return len(p.limits) > 0 && len(q.limits) > 0 && &p.limits[0] == &q.limits[0]
 }
 
@@ -71,7 +71,7 @@ const lent = "lent"
 // keepBack returns b as a prepaid bucket.
 func keepBack(b bucket) lentBucket {
 	p := lentBucket{bucket: b}
-	p.lasts = min(longestLease, p.burst*p.interval/4)
+	p.lasts = min(maxLease, p.burst*p.interval/4)
 	p.burst -= (p.lasts + p.interval - 1) / p.interval
 	return p
 }
@@ -82,7 +82,7 @@ func keptBack(s State) int64 {
 	if begun != s[since] {
 		return 0
 	}
-	return min(max(0, kept), longestLease)
+	return min(max(0, kept), maxLease)
 }
 
 func (p lentBucket) until(now int64) int64 { return now + p.lasts }
@@ -161,10 +161,10 @@ func (p lentBucket) without(held int64, s State) State {
 func (r Rate) checkPrepaid(k kind) error {
 	left := k.read(0, 0, nil).Limit / r.cost()
 	switch {
-	case !r.Prepaid || left >= leastPrepaid:
+	case !r.Prepaid || left >= minPrepaid:
 		return nil
 	case r.Burst != 0:
-		return fmt.Errorf("burst is prepaid, and %d are left of it without what comes back while a lease lasts, want at least %d; fewer need no leases", left, leastPrepaid)
+		return fmt.Errorf("burst is prepaid, and %d are left of it without what comes back while a lease lasts, want at least %d; fewer need no leases", left, minPrepaid)
 	}
-	return fmt.Errorf("limit is %d and prepaid, want at least %d; a lower one needs no leases", left, leastPrepaid)
+	return fmt.Errorf("limit is %d and prepaid, want at least %d; a lower one needs no leases", left, minPrepaid)
 }

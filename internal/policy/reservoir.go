@@ -140,7 +140,7 @@ func (p Policy) Due(now, readyAt int64) (onTime, early bool) {
 	if readyAt <= 0 || readyAt != r.start(readyAt) {
 		return false, false
 	}
-	far := readyAt-now > longestWindow.Milliseconds() // ahead may have been up to that when the place was given
+	far := readyAt-now > maxWindow.Milliseconds() // ahead may have been up to that when the place was given
 	return readyAt == current, current < readyAt && !far
 }
 

@@ -17,18 +17,18 @@ import (
 // in one group, a post takes one of posts and 2 of writes, and a comment 1 of writes.
 
 const (
-	mostLimits  = 8 // in one policy
-	longestName = 8 // letters in the name of a limit: names are part of every guard
+	maxLimits = 8 // in one policy
+	maxName   = 8 // letters in the name of a limit: names are part of every guard
 
 	severalExample = "minute: 10/1m, day: 200/1d"
 )
 
 // newPolicy builds a policy from its rates and checks what concerns all of them.
 func newPolicy(rates []Rate) (Policy, error) {
-	if len(rates) > mostLimits {
-		return Policy{}, fmt.Errorf("there are %d limits, want at most %d", len(rates), mostLimits)
+	if len(rates) > maxLimits {
+		return Policy{}, fmt.Errorf("there are %d limits, want at most %d", len(rates), maxLimits)
 	}
-	p := Policy{limits: make([]limit, 0, len(rates)), most: million}
+	p := Policy{limits: make([]limit, 0, len(rates)), max: million}
 	named := len(rates) > 1 || rates[0].Name != ""
 	for _, r := range rates {
 		k, _ := kindNamed(r.Kind)
@@ -47,10 +47,10 @@ func newPolicy(rates []Rate) (Policy, error) {
 		}
 		p.limits = append(p.limits, limit{r, made, k.crosses})
 		l := &p.limits[len(p.limits)-1]
-		p.most = min(p.most, l.read(0, 0, nil).Limit)
+		p.max = min(p.max, l.read(0, 0, nil).Limit)
 		switch made.(type) {
 		case reservoir:
-			p.queue, p.most = l, 1
+			p.queue, p.max = l, 1
 		case log:
 			p.log = l
 		}
@@ -71,8 +71,8 @@ func (p Policy) checkNext(r Rate, k Kind) error {
 	switch {
 	case r.Name == "":
 		return fmt.Errorf("a limit has no name; each of several limits has one, as in %s", severalExample)
-	case len(r.Name) > longestName || strings.Trim(r.Name, "abcdefghijklmnopqrstuvwxyz") != "":
-		return fmt.Errorf("name of a limit is %q, want 1 to %d letters a to z, as in %s", r.Name, longestName, severalExample)
+	case len(r.Name) > maxName || strings.Trim(r.Name, "abcdefghijklmnopqrstuvwxyz") != "":
+		return fmt.Errorf("name of a limit is %q, want 1 to %d letters a to z, as in %s", r.Name, maxName, severalExample)
 	case taken:
 		return fmt.Errorf("two limits have the name %q", r.Name)
 	case len(p.limits) > 0 && r.Prepaid != p.Prepaid():
@@ -123,12 +123,12 @@ func (p Policy) Each() []Policy {
 	return each
 }
 
-// OptionsOf returns p with the options in, ahead, keep and cost of q, unless p sets them
+// WithDefaults returns p with the options in, ahead, keep and cost of q, unless p sets them
 // itself: bucket 1/2s with the options of bucket 1/5s burst 3 keep 1h is bucket 1/2s
-// keep 1h. It returns an error if the two can't share a count, see [Share], or if the
+// keep 1h. It returns an error if the two can't share a count, see [CompatibleTiers], or if the
 // cost is above a limit. It also returns one if p counts for longer than the items that
 // q shares, see [Policy.Beside].
-func (p Policy) OptionsOf(q Policy) (Policy, error) {
+func (p Policy) WithDefaults(q Policy) (Policy, error) {
 	rates := p.Rates()
 	meant := Policy{limits: make([]limit, len(rates))}
 	for i, r := range rates {
@@ -141,7 +141,7 @@ func (p Policy) OptionsOf(q Policy) (Policy, error) {
 		r.Ahead, r.Keep = cmp.Or(r.Ahead, theirs.Ahead), cmp.Or(r.Keep, theirs.Keep)
 		rates[i] = r
 	}
-	if err := Share(q, meant); err != nil {
+	if err := CompatibleTiers(q, meant); err != nil {
 		return Policy{}, err
 	}
 	p, err := newPolicy(rates)
@@ -164,8 +164,8 @@ func (p Policy) outlasts(q Policy) bool {
 	return q.beside != nil && slices.ContainsFunc(p.limits, func(l limit) bool {
 		_, most := l.kind.stays()
 		return most > kept && !slices.ContainsFunc(q.limits, func(code limit) bool {
-			_, mostOfCode := code.kind.stays()
-			return code.rate.Name == l.rate.Name && most <= mostOfCode
+			_, maxOfCode := code.kind.stays()
+			return code.rate.Name == l.rate.Name && most <= maxOfCode
 		})
 	})
 }
@@ -180,27 +180,27 @@ func (p Policy) AtOnce() Policy {
 // Named reports whether the limits of p have names.
 func (p Policy) Named() bool { return len(p.limits) > 0 && p.limits[0].rate.Name != "" }
 
-// Share returns nil if a and b can be limits of one activity that count in the same
+// CompatibleTiers returns nil if a and b can be limits of one activity that count in the same
 // items, as its tiers and live limits do. Otherwise it returns an error that names each
-// reason. Both must have the same limits by name, which [Meet] and have the same cost.
+// reason. Both must have the same limits by name, which [CompatibleInGroup] and have the same cost.
 // For example, 10/1m shares with 20/1m, but not with 10/1h, bucket 10/1m or 10/1m cost
 // 2. A release by another cost would give back more than its check took.
-func Share(a, b Policy) error {
+func CompatibleTiers(a, b Policy) error {
 	if len(a.limits) != len(b.limits) {
 		return fmt.Errorf("%q has %s and %q has %d, want the same limits, because they share a count", a, count(len(a.limits)), b, len(b.limits))
 	}
-	return together(a, b, true)
+	return compatible(a, b, true)
 }
 
-// Meet returns nil if a and b can be limits of two activities that count in the same
+// CompatibleInGroup returns nil if a and b can be limits of two activities that count in the same
 // items, and otherwise an error that names each reason why they cannot. Limits with the
 // same name must have the same kind and, except for buckets, the same window. Their
 // numbers and costs may differ. Limits with other names do not meet.
-func Meet(a, b Policy) error { return together(a, b, false) }
+func CompatibleInGroup(a, b Policy) error { return compatible(a, b, false) }
 
-// together does what Meet does. With all, it does what Share does for policies that have
+// compatible does what CompatibleInGroup does. With all, it does what CompatibleTiers does for policies that have
 // equally many limits.
-func together(a, b Policy, all bool) error {
+func compatible(a, b Policy, all bool) error {
 	var problems []error
 	problem := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	for _, l := range b.limits {

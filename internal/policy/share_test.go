@@ -9,7 +9,7 @@ import (
 // A pair is two limits, and the error if they shall share a count.
 type pair struct{ a, b, want string }
 
-// join compares the errors of a function, Share or Meet.
+// join compares the errors of a function, CompatibleTiers or CompatibleInGroup.
 func join(t *testing.T, function func(a, b Policy) error, pairs []pair) {
 	t.Helper()
 	for _, tt := range pairs {
@@ -24,7 +24,7 @@ func join(t *testing.T, function func(a, b Policy) error, pairs []pair) {
 }
 
 func TestShare(t *testing.T) {
-	join(t, Share, []pair{
+	join(t, CompatibleTiers, []pair{
 		{"10/1m", "20/1m", ""},
 		{"log 100/12h", "log 50/12h", ""},
 		{"sliding 50/1h", "sliding 1000/60m", ""},
@@ -58,7 +58,7 @@ func TestShare(t *testing.T) {
 
 // An activity's tiers have the same names and costs, even if there is one limit only.
 func TestShareWithNames(t *testing.T) {
-	join(t, Share, []pair{
+	join(t, CompatibleTiers, []pair{
 		{"writes: 100/1h cost 5", "writes: 200/1h cost 5", ""},
 		{"writes: 100/1h", "100/1h", `"100/1h" has no name, want one as in "writes: 100/1h", with which it shares a count`},
 		{"100/1h", "writes: 100/1h", `"100/1h" has no limit named "writes", but "writes: 100/1h" has one, and they share a count`},
@@ -69,7 +69,7 @@ func TestShareWithNames(t *testing.T) {
 // Activities of a group meet if limits with the same name count alike. Numbers, costs and
 // other names do not matter.
 func TestMeet(t *testing.T) {
-	join(t, Meet, []pair{
+	join(t, CompatibleInGroup, []pair{
 		{"writes: 100/1h", "writes: 80/1h", ""}, // a reserve of 20 for the first one
 		{"writes: 100/1h", "writes: 100/1h cost 5", ""},
 		{"posts: 10/1m, writes: 100/1h", "writes: 100/1h, likes: log 5/1d", ""},

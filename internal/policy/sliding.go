@@ -39,9 +39,9 @@ type sliding struct {
 const overlap = int64(Behind / time.Millisecond)
 
 const (
-	// mostSteps is how many steps of the staircase fit in one guard, beside the last
+	// maxSteps is how many steps of the staircase fit in one guard, beside the last
 	// step. Each takes four of DynamoDB's 300 operators. Other parts need the rest.
-	mostSteps = 64
+	maxSteps = 64
 
 	// blind is how many old counters an update removes that may not exist.
 	blind = 12
@@ -125,7 +125,7 @@ func (p sliding) take(now, n int64, _ uint64, s State) (Update, bool) {
 			{Missing(previous), AtMost(current, most)},
 			{Within(previous, math.MinInt64, p.most(p.left(now), most)), AtMost(current, 0)},
 		}
-		stride := (most-1)/mostSteps + 1
+		stride := (most-1)/maxSteps + 1
 		for v := weight % stride; v < most; v += stride {
 			u.If = append(u.If, step(v))
 		}

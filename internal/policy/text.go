@@ -261,12 +261,12 @@ func span(d time.Duration) string {
 	return d.String()
 }
 
-// parseSpan reads a time of at most longestWindow. It returns 0 for other texts.
+// parseSpan reads a time of at most maxWindow. It returns 0 for other texts.
 func parseSpan(text string) time.Duration {
 	digits := strings.TrimRight(text, "dhms")
 	for _, u := range units {
 		if text[len(digits):] == u.name {
-			return time.Duration(whole(digits, int64(longestWindow/u.of))) * u.of
+			return time.Duration(whole(digits, int64(maxWindow/u.of))) * u.of
 		}
 	}
 	return 0

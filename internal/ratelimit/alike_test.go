@@ -66,7 +66,7 @@ func randomStep(random *rand.Rand, c *clock, p policy.Policy, n int, receipts *[
 	}
 	c.at(c.now().Add(pause).Truncate(time.Millisecond).Sub(start))
 	r := request(p, strconv.Itoa(n), 1)
-	r.UserID, r.Alone = fmt.Sprint("u", random.IntN(3)), false
+	r.UserID, r.Fallback = fmt.Sprint("u", random.IntN(3)), false
 	op := random.IntN(20)
 	switch last := len(*receipts) - 1; {
 	case op == 0 && last >= 0 && !p.Queues():
@@ -80,7 +80,7 @@ func randomStep(random *rand.Rand, c *clock, p policy.Policy, n int, receipts *[
 		r = (*receipts)[max(0, last-random.IntN(4))]
 		r.At = 0
 	case !p.Queues():
-		r.Count = 1 + random.Int64N(min(p.Most(), 4))
+		r.Count = 1 + random.Int64N(min(p.Max(), 4))
 		r.Partial = random.IntN(3) == 0
 	}
 	return step{r, 2}

@@ -24,7 +24,7 @@ type attempts struct {
 	item     Item            // the last item, if answered
 	asked    time.Time       // when the attempt that brought the item began
 	amount   amount          // how many actions a counted id stands for
-	took     *lease          // what a visit took; nil: nothing
+	lease    *lease          // what a visit took; nil: nothing
 	kept     keptPlace       // of a reservoir, by the write under way; zero: none
 }
 
@@ -74,7 +74,7 @@ func (t *attempts) carryOut(q *question, shown Item) (Decision, error) {
 			return t.rely(q, shown)
 		}
 		if q.take > 0 {
-			return t.visit(q, shown)
+			return t.acquire(q, shown)
 		}
 		return t.check(q, shown.State)
 	}
@@ -95,7 +95,7 @@ func (t *attempts) carryOut(q *question, shown Item) (Decision, error) {
 // for an empty item has the guard activityCount <= 9. The store refuses it and
 // returns the count of 10. Then q does not fit: limited, after one request.
 func (t *attempts) check(q *question, shown policy.State) (Decision, error) {
-	w, n := q.write, min(q.Count, q.Policy.Most())
+	w, n := q.write, min(q.Count, q.Policy.Max())
 	w.Update = t.first(q, shown, n)
 	for {
 		w.First, w.Last = w.Update.CountedAt, w.Update.CountedAt

@@ -102,7 +102,7 @@ func TestACallerWhoLeavesEndsTheAttempts(t *testing.T) {
 				return context.Canceled
 			}, refuse)...)
 			r := request(p, "a", 1)
-			r.Alone = false
+			r.Fallback = false
 			for range 2 {
 				if _, err := l.Check(ctx, r); err == nil || store.count() > len(before)+1 {
 					t.Errorf("%s: %d attempts, error %v, want an error after it", name, store.count(), err)

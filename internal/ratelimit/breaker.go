@@ -107,8 +107,8 @@ func (b *breaker) claim(k Key, now time.Time) (cause *StoreError, due bool) {
 	return cause, due
 }
 
-// ended opens or closes circuits according to how the decision about k ended.
-func (b *breaker) ended(k Key, t *attempts, failed *StoreError, now time.Time) {
+// done opens or closes circuits according to how the decision about k ended.
+func (b *breaker) done(k Key, t *attempts, failed *StoreError, now time.Time) {
 	k.Window = 0
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -213,7 +213,7 @@ var errProbe = errors.New("the probe was not answered soon enough")
 func (t *attempts) refused(ctx context.Context, s Store, key Key) error {
 	l := t.limiter
 	a := probeOf(key).by(ctx, s)
-	l.breaker.ended(key, t, asStoreError(a.err), l.Clock())
+	l.breaker.done(key, t, asStoreError(a.err), l.Clock())
 	if a.err == nil {
 		now := l.Clock()
 		l.Memory.Change(key, func(k Known) Known { return k.learn(a.item, t.began, now) })

@@ -70,7 +70,7 @@ func TestAnOpenCircuitAnswersAtOnce(t *testing.T) {
 		for _, alone := range []bool{true, false} {
 			for verb, ask := range verbs(l) {
 				one := another(r.next(1))
-				one.Alone = alone
+				one.Fallback = alone
 				d, err := ask(t.Context(), one)
 				if alone && verb < 2 {
 					if err != nil || d.Reason != Unavailable || !d.Allowed || d.Outage == nil || d.Requests != 0 {
@@ -100,8 +100,8 @@ func TestAnOpenCircuitIsProbed(t *testing.T) {
 			for time.Since(opened) < 31*time.Second {
 				sent, began := store.count(), time.Since(opened)
 				one := r.next(1)
-				one.Alone = r.last%2 == 0
-				if d, err := l.Check(t.Context(), one); (err == nil) != one.Alone {
+				one.Fallback = r.last%2 == 0
+				if d, err := l.Check(t.Context(), one); (err == nil) != one.Fallback {
 					t.Errorf("%s: %+v, %v, want an error unless it may be decided alone", name, d, err)
 				}
 				took := time.Since(opened) - began

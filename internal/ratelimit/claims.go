@@ -18,10 +18,10 @@ import "context"
 // An unknown outcome of one's own write can't be told from a write of another attempt, so
 // it counts as found.
 type claim struct {
-	kept  Kept // where the id was found
-	own   bool // this decision's own write has counted it
-	alone bool // in memory, and not in the store
-	found bool // memory: another decision has counted it
+	kept     Location // where the id was found
+	own      bool     // this decision's own write has counted it
+	fallback bool     // in memory, and not in the store
+	found    bool     // memory: another decision has counted it
 }
 
 // isFound reports whether another decision has counted the check, or perhaps this one.
@@ -36,7 +36,7 @@ func (l *Limiter) rely(ctx context.Context, q *question, d Decision) (Decision, 
 	known := l.recall(q)
 	q.relies = true
 	again, sent, err := l.askStore(ctx, q, known.shown())
-	if err != nil && q.Alone && l.Memory != nil {
+	if err != nil && q.Fallback && l.Memory != nil {
 		again, err = l.outage(q, sent, known, err), nil
 	}
 	if err == nil && again.Reason == "" { // marked: nothing has changed
@@ -51,7 +51,7 @@ func (l *Limiter) rely(ctx context.Context, q *question, d Decision) (Decision, 
 // check is counted again, unless the item has it in another set: then rely marks it there.
 // It returns the zero Decision if the first mark was made.
 func (t *attempts) rely(q *question, shown Item) (d Decision, err error) {
-	if q.claim.alone { // the memory has it, and the store perhaps not
+	if q.claim.fallback { // the memory has it, and the store perhaps not
 		q.claim = claim{}
 		d, err = t.check(q, shown.State)
 	}
@@ -69,7 +69,7 @@ func (t *attempts) rely(q *question, shown Item) (d Decision, err error) {
 
 // relyOn returns k with a mark beside the id of w, wherever k has it.
 func (k Known) relyOn(w Write) Known {
-	for _, item := range []*Item{&k.Seen, &k.Alone} {
+	for _, item := range []*Item{&k.Seen, &k.Fallback} {
 		if kept, found := item.Find(w); found {
 			*item = item.perform(Write{Key: w.Key, RelyOn: kept})
 		}
@@ -81,13 +81,13 @@ func (k Known) relyOn(w Write) Known {
 // decision has counted, or relies on. It returns d with the figures after that.
 func (l *Limiter) unclaim(ctx context.Context, check *question, d Decision) Decision {
 	switch {
-	case d.Leased || d.Visit:
-		l.Memory.putBack(check)
+	case d.Leased || d.Acquired:
+		l.Memory.refund(check)
 	case check.claim.own:
 		r := check.Request
 		r.At = check.write.Now
 		q := r.ask(Release, l.Clock().UnixMilli())
-		if q.mine = true; check.claim.alone {
+		if q.mine = true; check.claim.fallback {
 			l.Memory.Change(q.write.Key, func(k Known) Known { return k.giveBack(&q) })
 			break
 		}
@@ -102,7 +102,7 @@ func (l *Limiter) unclaim(ctx context.Context, check *question, d Decision) Deci
 
 // giveBack returns k without the actions of q, a release, in what was admitted alone.
 func (k Known) giveBack(q *question) Known {
-	for _, item := range []*Item{&k.Seen, &k.Alone} {
+	for _, item := range []*Item{&k.Seen, &k.Fallback} {
 		if w, ok := q.undo(*item); ok {
 			*item, _ = item.Write(w)
 		}

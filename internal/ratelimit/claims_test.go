@@ -56,7 +56,7 @@ func newBusy(t *testing.T) *busy {
 	b := &busy{T: t, store: new(memstore.Store), clock: newClock()}
 	b.mine, b.other = message("u", "r", "a", "2/1d", "1/1d"), message("v", "r", "b", "2/1d", "1/1d")
 	for i := range b.mine {
-		b.mine[i].Alone = false
+		b.mine[i].Fallback = false
 	}
 	b.taken = mustDoAll(t, b.on(b.store), Check, b.other, 0, "the only place in the room")
 	return b
@@ -156,7 +156,7 @@ func TestARepeatInABusyRoom(t *testing.T) {
 }
 
 // A mark has no answer. The next one is the same. If none is answered, that part is an
-// outage. With Alone, the memory decides. Otherwise the answer is an error, and what this
+// outage. With Fallback, the memory decides. Otherwise the answer is an error, and what this
 // decision has counted is given back.
 func TestAMarkWithoutAnAnswer(t *testing.T) {
 	for _, tt := range []struct {
@@ -189,7 +189,7 @@ func TestAMarkWithoutAnAnswer(t *testing.T) {
 			_, _ = b.attempt(first)
 			b.leave()
 			for i := range b.mine {
-				b.mine[i].Alone = tt.alone
+				b.mine[i].Fallback = tt.alone
 			}
 			d, err := b.attempt(second)
 			got := string(d.Reason)
@@ -343,7 +343,7 @@ func TestAMarkInMemory(t *testing.T) {
 		}
 	}})
 	for i := range b.mine {
-		b.mine[i].Alone = true
+		b.mine[i].Fallback = true
 	}
 	if d, err := l.DecideAll(t.Context(), Check, b.mine, false); err != nil || d.Allowed || d.LimitedBy != "room" {
 		t.Errorf("the first attempt: %+v, %v", d, err)

@@ -47,8 +47,8 @@ func race(t *testing.T, store Store, c *clock, activities ...policy.Policy) cros
 	crossed := crossings{}
 	ask := func(id, n int) bool {
 		p := activities[id%len(activities)]
-		r := request(p.Beside(activities...), fmt.Sprint(c.now().Unix(), "-", id), min(int64(n), p.Most()))
-		r.Activity, r.Alone, r.Fresh = "act"+strconv.Itoa(id%len(activities)), false, true
+		r := request(p.Beside(activities...), fmt.Sprint(c.now().Unix(), "-", id), min(int64(n), p.Max()))
+		r.Activity, r.Fallback, r.Fresh = "act"+strconv.Itoa(id%len(activities)), false, true
 		if len(activities) > 1 {
 			r.Group = "group"
 		}
@@ -186,7 +186,7 @@ func TestARepeatSaysNothing(t *testing.T) {
 		for _, text := range []string{"10/1m", "200/1m", "minute: 10/1m, day: 200/1d"} {
 			p := policy.Must(text)
 			l := &Limiter{Store: store, Now: newClock().now, Memory: NewMemory(mib)}
-			r := request(p, "r1", p.Most())
+			r := request(p, "r1", p.Max())
 			r.UserID = text[:3]
 			if d := mustCheck(t, l, r); d.Crossed != 100 {
 				t.Errorf("%s: the first check crossed %d, want 100", text, d.Crossed)
@@ -212,7 +212,7 @@ func TestARefusalSaysNothing(t *testing.T) {
 		f.set(pass, pass, refuse)
 		parts := message("u", "r", "a", text, "1/1m")
 		for i := range int64(8) {
-			if r := parts[0].Request; r.Policy.Most() > 1 && i < 7 {
+			if r := parts[0].Request; r.Policy.Max() > 1 && i < 7 {
 				r.ID = "before " + strconv.FormatInt(i, 10)
 				mustCheck(t, &Limiter{Store: f.Store, Now: newClock().now}, r)
 			}

@@ -110,7 +110,7 @@ func (d *deploy) run() {
 
 func (d *deploy) decide(v int, op Op, id string, at int64) Decision {
 	r := request(d.versions[v].policy, id, 1)
-	r.Group, r.At, r.Alone = d.versions[v].group, at, false
+	r.Group, r.At, r.Fallback = d.versions[v].group, at, false
 	answer, err := d.versions[v].limiters[d.random.IntN(2)].Decide(d.t.Context(), op, r)
 	if err != nil {
 		d.t.Fatalf("%s: %s by %q: %v", d, op, d.versions[v].text, err)

@@ -20,23 +20,23 @@ func NewID(requestID string) ID {
 	return ID(sum[:])
 }
 
-// A Kept is an id with its notes, and the set where an item keeps it. The zero Kept is no
+// A Location is an id with its notes, and the set where an item keeps it. The zero Location is no
 // id.
-type Kept struct {
+type Location struct {
 	Set         string // the attribute's name
-	Mark               // the id, and its largest note above 0
+	Element            // the id, and its largest note above 0
 	First, Last int64  // the earliest and the latest of the times that it has as notes, in Unix milliseconds; 0: none
 	ReliedOn    bool   // it has the note ReliedOn
 }
 
 // read adds a note to k.
-func (k *Kept) read(note int64) {
+func (k *Location) read(note int64) {
 	switch {
 	case note > 0:
 		k.Note = max(k.Note, note)
 	case note == ReliedOn:
 		k.ReliedOn = true
-	case note < -MostReleased:
+	case note < -MaxReleased:
 		if k.First == 0 || -note < k.First {
 			k.First = -note
 		}
@@ -47,7 +47,7 @@ func (k *Kept) read(note int64) {
 // An item keeps the ids of its requests in sets, so that a repeat of a request
 // is recognized. There are two ways:
 //
-//   - A window's item with a limit of up to 100 (Write.Whole) keeps all its ids
+//   - A window's item with a limit of up to 100 (Write.KeepAll) keeps all its ids
 //     in the set "ids".
 //   - Any other item has one set for each generation of 7 s. A write adds its id
 //     to the set of the current generation. It looks for the id in that set, in
@@ -140,9 +140,9 @@ func (w *Write) generation() (number int64, index int) {
 
 // in returns where w's id is kept in the generation that is this many steps from
 // w's own: -1 is the previous one, 0 the current one, and 1 the next one.
-func (w *Write) in(steps int) Kept {
+func (w *Write) in(steps int) Location {
 	number, index := w.generation()
-	return Kept{Set: w.span().names[(index+steps)%(2*generations)], Mark: Mark{ID: w.ID.mixed(number + int64(steps))}}
+	return Location{Set: w.span().names[(index+steps)%(2*generations)], Element: Element{ID: w.ID.mixed(number + int64(steps))}}
 }
 
 // mixed returns the id as the set of a generation holds it.
@@ -162,17 +162,17 @@ func (id ID) number() uint64 {
 	return binary.BigEndian.Uint64(b[:])
 }
 
-// Into returns where w keeps its id. It returns the zero Kept if w keeps none.
+// Into returns where w keeps its id. It returns the zero Location if w keeps none.
 //
 // An update can change each attribute only once. So a write that drops an id from
 // a set keeps its own in another set. Later writes look there, too. For example, a
 // release in generation 9 that drops an id from i09 keeps its own id in i10.
-func (w Write) Into() Kept {
+func (w Write) Into() Location {
 	switch {
 	case w.ID == (ID{}):
-		return Kept{}
-	case w.Whole:
-		return Kept{Set: wholeSet, Mark: Mark{w.ID, w.Note}}
+		return Location{}
+	case w.KeepAll:
+		return Location{Set: wholeSet, Element: Element{w.ID, w.Note}}
 	}
 	into := w.in(0)
 	if into.Set == w.Drop.Set {
@@ -184,15 +184,15 @@ func (w Write) Into() Kept {
 
 // Adds calls yield with each element that w adds to the set of Into or, if it keeps no id,
 // to the set of RelyOn.
-func (w Write) Adds(yield func(Mark) bool) {
+func (w Write) Adds(yield func(Element) bool) {
 	into := w.Into()
 	if into.Set == "" {
 		if w.RelyOn.Set != "" {
-			yield(Mark{w.RelyOn.ID, ReliedOn})
+			yield(Element{w.RelyOn.ID, ReliedOn})
 		}
 		return
 	}
-	if !yield(Mark{ID: into.ID}) {
+	if !yield(Element{ID: into.ID}) {
 		return
 	}
 	notes := [...]int64{w.Note, 0, -w.First, -w.Last}
@@ -203,7 +203,7 @@ func (w Write) Adds(yield func(Mark) bool) {
 		notes[3] = 0
 	}
 	for _, note := range notes {
-		if note != 0 && !yield(Mark{into.ID, note}) {
+		if note != 0 && !yield(Element{into.ID, note}) {
 			return
 		}
 	}
@@ -212,17 +212,17 @@ func (w Write) Adds(yield func(Mark) bool) {
 // Drops calls yield with each element that w removes from the set of Drop, if it can be there.
 // The note ReliedOn stays. A give-back of the attempt that counted can be on its way for
 // longer than the check counts. It must not remove what a later check of the same id counted.
-func (w Write) Drops(yield func(Mark) bool) {
+func (w Write) Drops(yield func(Element) bool) {
 	k := w.Drop
 	notes := [...]int64{k.Note, WasRenewed, -k.First, -k.Last}
 	if k.First == k.Last {
 		notes[3] = 0
 	}
-	if k.Set == "" || !yield(Mark{ID: k.ID}) {
+	if k.Set == "" || !yield(Element{ID: k.ID}) {
 		return
 	}
 	for _, note := range notes {
-		if note != 0 && !yield(Mark{k.ID, note}) {
+		if note != 0 && !yield(Element{k.ID, note}) {
 			return
 		}
 	}
@@ -247,11 +247,11 @@ func (w Write) Unless(yield func(int64) bool) {
 // them: a renewal, or a late job, drops its id from one set and keeps it in another one.
 // That can be the set after the next, if a clock that is ahead moves it again in its own
 // generation.
-func (w Write) LookIn(yield func(Kept) bool) {
+func (w Write) LookIn(yield func(Location) bool) {
 	if w.ID == (ID{}) {
 		return
 	}
-	if w.Key.Window != 0 && !yield(Kept{Set: wholeSet, Mark: Mark{ID: w.ID}}) {
+	if w.Key.Window != 0 && !yield(Location{Set: wholeSet, Element: Element{ID: w.ID}}) {
 		return
 	}
 	later := 1
@@ -269,7 +269,7 @@ func (w Write) LookIn(yield func(Kept) bool) {
 // previous ones, the current one and the next two. A write that keeps no id in a
 // generation removes nothing.
 func (w Write) Forget() []string {
-	if w.ID == (ID{}) || w.Whole {
+	if w.ID == (ID{}) || w.KeepAll {
 		return nil
 	}
 	_, index := w.generation()

@@ -24,9 +24,9 @@ type Item struct {
 
 // IDs holds the requests that an item remembers. The key is the name of the
 // attribute that has them, such as ids or i05.
-type IDs map[string][]Mark
+type IDs map[string][]Element
 
-// A Mark is one element of a set of ids: an id, or an id with a note. Each id that an
+// An Element is one element of a set of ids: an id, or an id with a note. Each id that an
 // item keeps has the element without a note, because a repeat does not know the notes,
 // and a condition can only look for a whole element. These are the notes:
 //
@@ -41,7 +41,7 @@ type IDs map[string][]Mark
 //	                   a release             the time of the check, if that was renewed
 //
 // A version that does not know a note ignores it.
-type Mark struct {
+type Element struct {
 	ID   ID
 	Note int64 // 0: none
 }
@@ -67,7 +67,7 @@ func (i Item) allows(w Write) bool {
 		return false
 	}
 	for note := range w.Unless {
-		if slices.Contains(i.IDs[w.Drop.Set], Mark{w.Drop.ID, note}) {
+		if slices.Contains(i.IDs[w.Drop.Set], Element{w.Drop.ID, note}) {
 			return false
 		}
 	}
@@ -86,7 +86,7 @@ func (i Item) change(w Write, forget []string) Item {
 	if set := w.Drop.Set; set != "" {
 		left := slices.Clone(after.IDs[set])
 		for m := range w.Drops {
-			left = slices.DeleteFunc(left, func(other Mark) bool { return other == m })
+			left = slices.DeleteFunc(left, func(other Element) bool { return other == m })
 		}
 		if after.IDs[set] = left; len(left) == 0 { // DynamoDB has no empty sets
 			delete(after.IDs, set)
@@ -109,7 +109,7 @@ func (i Item) change(w Write, forget []string) Item {
 
 // Find returns where the item keeps the id of w, with its note. It returns
 // false if the item does not have that id.
-func (i Item) Find(w Write) (Kept, bool) {
+func (i Item) Find(w Write) (Location, bool) {
 	for k := range w.LookIn {
 		if !i.has(k) {
 			continue
@@ -121,12 +121,12 @@ func (i Item) Find(w Write) (Kept, bool) {
 		}
 		return k, true
 	}
-	return Kept{}, false
+	return Location{}, false
 }
 
-// has reports whether the item keeps k. Every item has the zero Kept.
-func (i Item) has(k Kept) bool {
-	return k.Set == "" || slices.Contains(i.IDs[k.Set], k.Mark) && slices.Contains(i.IDs[k.Set], Mark{ID: k.ID})
+// has reports whether the item keeps k. Every item has the zero Location.
+func (i Item) has(k Location) bool {
+	return k.Set == "" || slices.Contains(i.IDs[k.Set], k.Element) && slices.Contains(i.IDs[k.Set], Element{ID: k.ID})
 }
 
 // unreadable returns an attribute that w uses and that could not be read; "": none.
@@ -157,6 +157,6 @@ func (r Request) Unusable(now int64, item Item) []string {
 	}
 	q := r.ask(Check, now)
 	w := q.write
-	w.Update, _ = q.in(nil).take(q.Policy.Most()) // this update names every attribute of the policy
+	w.Update, _ = q.in(nil).take(q.Policy.Max()) // this update names every attribute of the policy
 	return item.unusable(w)
 }

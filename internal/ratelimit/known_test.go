@@ -49,10 +49,10 @@ func TestKnownRefuses(t *testing.T) {
 		{"a full state and a repeat of what it counts", Known{Seen: full, Asked: moment}, "b", 1, false},
 		{"a state with room", Known{Seen: holding("a"), Asked: moment}, "x", 2, false},
 		{"a state with too little room", Known{Seen: holding("a"), Asked: moment}, "x", 3, true},
-		{"a full state, doubted since", Known{Seen: full, Asked: moment.Add(-2), Doubted: moment.Add(-1)}, "x", 1, false},
-		{"a full state, doubted at the same time", Known{Seen: full, Asked: moment, Doubted: moment}, "x", 1, false},
-		{"a full state, doubted before", Known{Seen: full, Asked: moment, Doubted: moment.Add(-1)}, "x", 1, true},
-		{"what was admitted alone does not refuse", Known{Seen: holding("a"), Alone: full, Asked: moment}, "x", 1, false},
+		{"a full state, doubted since", Known{Seen: full, Asked: moment.Add(-2), Invalidated: moment.Add(-1)}, "x", 1, false},
+		{"a full state, doubted at the same time", Known{Seen: full, Asked: moment, Invalidated: moment}, "x", 1, false},
+		{"a full state, doubted before", Known{Seen: full, Asked: moment, Invalidated: moment.Add(-1)}, "x", 1, true},
+		{"what was admitted alone does not refuse", Known{Seen: holding("a"), Fallback: full, Asked: moment}, "x", 1, false},
 	} {
 		d, got := tt.known.refuse(new(asking(tt.id, tt.count).ask(Check, moment.UnixMilli())), moment)
 		if got != tt.want || got && (d.Allowed || d.Reason != Limited || d.Wait != time.Minute) {
@@ -75,20 +75,20 @@ func TestKnownLearns(t *testing.T) {
 		{"an answer that was overtaken", Known{Seen: holding("a"), Asked: now}, before, 1},
 		{"an answer after the clock stepped back", Known{Seen: holding("a"), Asked: after}, before, 2},
 	} {
-		tt.had.Alone, tt.had.Doubted = holding("x"), before
+		tt.had.Fallback, tt.had.Invalidated = holding("x"), before
 		got := tt.had.learn(holding("a", "b"), tt.asked, now)
-		if used := got.Seen.State["activityCount"]; used != tt.want || got.Alone.State["activityCount"] != 1 {
-			t.Errorf("%s: %d seen, %v alone, want %d seen, 1 alone", tt.name, used, got.Alone.State, tt.want)
+		if used := got.Seen.State["activityCount"]; used != tt.want || got.Fallback.State["activityCount"] != 1 {
+			t.Errorf("%s: %d seen, %v alone, want %d seen, 1 alone", tt.name, used, got.Fallback.State, tt.want)
 		}
-		if got.Doubted != before {
-			t.Errorf("%s: doubted at %v, want %v", tt.name, got.Doubted, before)
+		if got.Invalidated != before {
+			t.Errorf("%s: doubted at %v, want %v", tt.name, got.Invalidated, before)
 		}
 	}
 }
 
 func TestKnownIsDoubted(t *testing.T) {
-	was := Known{Seen: holding("a", "b", "c"), Alone: holding("x"), Asked: moment}
-	k := was.doubt(moment.Add(time.Millisecond))
+	was := Known{Seen: holding("a", "b", "c"), Fallback: holding("x"), Asked: moment}
+	k := was.invalidate(moment.Add(time.Millisecond))
 	q := asking("y", 1).ask(Check, moment.UnixMilli())
 	if _, refused := k.refuse(&q, moment.Add(2*time.Millisecond)); refused {
 		t.Error("a doubted state refuses, want it to ask the store")
@@ -123,7 +123,7 @@ func TestKnownAdmits(t *testing.T) {
 		{"a repeat of what was seen", holding("a", "b", "c"), Item{}, "a", 1, false, 1, 3, 0},
 		{"a repeat of what was admitted alone", Item{}, holding("a", "b", "c"), "a", 1, false, 1, 0, 3},
 	} {
-		k := Known{Seen: tt.seen, Alone: tt.alone}
+		k := Known{Seen: tt.seen, Fallback: tt.alone}
 		r := asking(tt.id, tt.count)
 		r.Partial = tt.partial
 		q := r.ask(Check, moment.UnixMilli())
@@ -131,15 +131,15 @@ func TestKnownAdmits(t *testing.T) {
 		if d.Reason != Unavailable || d.Granted != tt.want || d.Allowed != (tt.want > 0) {
 			t.Errorf("%s: %+v, want %d granted from memory", tt.name, d, tt.want)
 		}
-		if s, a := after.Seen.State["activityCount"], after.Alone.State["activityCount"]; s != tt.seenAfter || a != tt.aloneAfter {
+		if s, a := after.Seen.State["activityCount"], after.Fallback.State["activityCount"]; s != tt.seenAfter || a != tt.aloneAfter {
 			t.Errorf("%s: %d seen and %d alone afterwards, want %d and %d", tt.name, s, a, tt.seenAfter, tt.aloneAfter)
 		}
 		if k.Seen.State["activityCount"] != tt.seen.State["activityCount"] {
 			t.Errorf("%s: admit changed what it was given", tt.name)
 		}
 		again, d := after.admit(&q, amount{})
-		if tt.want > 0 && (!d.Allowed || again.Alone.State["activityCount"] != tt.aloneAfter) {
-			t.Errorf("%s, repeated: %+v and %v, want it counted once", tt.name, d, again.Alone.State)
+		if tt.want > 0 && (!d.Allowed || again.Fallback.State["activityCount"] != tt.aloneAfter) {
+			t.Errorf("%s, repeated: %+v and %v, want it counted once", tt.name, d, again.Fallback.State)
 		}
 	}
 }
@@ -155,7 +155,7 @@ func TestKnownRefusalWaitsForBoth(t *testing.T) {
 		return item
 	}
 	early, late := at(moment.Add(-40*time.Minute)), at(moment.Add(-10*time.Minute))
-	for _, k := range []Known{{Seen: early, Alone: late}, {Seen: late, Alone: early}} {
+	for _, k := range []Known{{Seen: early, Fallback: late}, {Seen: late, Fallback: early}} {
 		other := r
 		other.ID = "y"
 		_, d := k.admit(new(other.ask(Check, moment.UnixMilli())), amount{})

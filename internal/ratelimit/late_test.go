@@ -27,7 +27,7 @@ func TestALatePartialAttemptTellsWhatItTook(t *testing.T) {
 		} {
 			ask := func(id string, n int64) Request {
 				r := request(three, id, n)
-				r.UserID, r.Policy, r.Alone = name, fourAMinute, false
+				r.UserID, r.Policy, r.Fallback = name, fourAMinute, false
 				return r
 			}
 			plain := &Limiter{Store: store, Now: newClock().now}

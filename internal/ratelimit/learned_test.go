@@ -51,7 +51,7 @@ func TestAnAnswerIsAsOldAsItsAttempt(t *testing.T) {
 		l.Timeout = 5 * time.Second
 		mustCheck(t, &Limiter{Store: store.Store}, request(p, "others", 2))
 		denied := request(p, "a", 1)
-		denied.Alone = false
+		denied.Fallback = false
 		if d, err := l.Check(t.Context(), denied); err == nil || d.Requests != 2 {
 			t.Fatalf("Check = %s after %d requests, want an error after the second", inWords(d), d.Requests)
 		}
@@ -75,7 +75,7 @@ func TestAnUnreadableAnswerErasesNothing(t *testing.T) {
 			c := newClock()
 			broken := &faulty{Store: store, faults: []fault{pass}}
 			l := &Limiter{Store: broken, Timeout: time.Second, Memory: NewMemory(mib), Now: c.now}
-			full := request(p, "full", min(p.Most(), remaining(p)))
+			full := request(p, "full", min(p.Max(), remaining(p)))
 			full.At = mustCheck(t, l, full).At
 			if rest := remaining(p) - full.Count; rest > 0 {
 				for i := range rest {
@@ -86,7 +86,7 @@ func TestAnUnreadableAnswerErasesNothing(t *testing.T) {
 			store.attrs = attributesOf(p)
 			c.at(1100 * time.Millisecond) // the memory refuses no longer
 			r := full
-			r.Alone = false
+			r.Fallback = false
 			if verb == 0 {
 				r.ID = "another"
 			}

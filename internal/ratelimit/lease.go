@@ -74,16 +74,16 @@ func (q *question) pauseOf(l *lease, now int64) time.Duration {
 // leaseOf returns the lease of the limit p among leases; nil: there is none.
 func leaseOf(leases []lease, p policy.Policy) *lease {
 	for i := range leases {
-		if leases[i].policy.Is(p) {
+		if leases[i].policy.Same(p) {
 			return &leases[i]
 		}
 	}
 	return nil
 }
 
-// handOut decides the check q from the lease of its limit. If that does not suffice, it
+// consume decides the check q from the lease of its limit. If that does not suffice, it
 // sets how many actions q's visit should take.
-func (m *Memory) handOut(q *question) (d Decision, ok bool) {
+func (m *Memory) consume(q *question) (d Decision, ok bool) {
 	if m == nil || q.op != Check || !q.Policy.Prepaid() {
 		return d, false
 	}
@@ -108,7 +108,7 @@ func (m *Memory) handOut(q *question) (d Decision, ok bool) {
 	if _, lasts := q.Policy.Lease(now); !m.NoLeases && (l.begun <= l.at || now-l.begun > lasts) { // else another visit is under way
 		l.begun = now
 		used := l.got - l.left
-		take = max(take, min(2*used, used*lasts/max(1, now-l.at), q.Policy.Most()))
+		take = max(take, min(2*used, used*lasts/max(1, now-l.at), q.Policy.Max()))
 	}
 	if take > q.Count || l.full || carried {
 		if !carried { // the visit needs only what is missing
@@ -133,8 +133,8 @@ func (l *lease) suffices(q *question) bool {
 	return l != nil && l.left >= q.Count && q.write.Now < l.until && !l.seen.counts(q.write)
 }
 
-// lends reports whether handOut can decide q.
-func (m *Memory) lends(q *question) bool {
+// leased reports whether consume can decide q.
+func (m *Memory) leased(q *question) bool {
 	if m == nil || q.op != Check || !q.Policy.Prepaid() {
 		return false
 	}
@@ -168,10 +168,10 @@ func (k Known) Held(now int64) (left, until int64) {
 	return left, until
 }
 
-// putBack returns what handOut, or the visit of q, gave to q. A lease that was taken since
+// refund returns what consume, or the visit of q, gave to q. A lease that was taken since
 // then counts in another window, or lasts longer. What the lease before it gave to the visit
 // ends as that would have.
-func (m *Memory) putBack(q *question) {
+func (m *Memory) refund(q *question) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if l := m.lease(q.write.Key, q.Policy); l != nil && l.at <= q.write.Now {
@@ -196,10 +196,10 @@ func (m *Memory) release(q *question) {
 	}
 }
 
-// visit takes what q needs beside what it holds, and more, by a write without an id. It
+// acquire takes what q needs beside what it holds, and more, by a write without an id. It
 // sends a plan once: if the outcome is unknown, the lease may be lost, and q is counted by a
 // write of its own, with its id.
-func (t *attempts) visit(q *question, shown Item) (Decision, error) {
+func (t *attempts) acquire(q *question, shown Item) (Decision, error) {
 	take, need := q.take, q.Count-q.held
 	for range 2 {
 		take = max(need, min(take, q.Policy.Read(q.write.Now, 0, shown.State).Remaining))
@@ -219,10 +219,10 @@ func (t *attempts) visit(q *question, shown Item) (Decision, error) {
 		v := q.in(item.State)
 		if done {
 			until, _ := q.Policy.Lease(q.write.Now)
-			t.took = &lease{got: take + q.held, left: take - need, until: until, seen: item}
+			t.lease = &lease{got: take + q.held, left: take - need, until: until, seen: item}
 			d := v.decision(q.Count, 0)
 			d.Reading = q.Policy.Cross(q.write.Now, take, item.State, d.Reading)
-			d.At, d.Visit = 0, true
+			d.At, d.Acquired = 0, true
 			return d, nil
 		}
 		if item.counts(q.write) {
@@ -236,18 +236,18 @@ func (t *attempts) visit(q *question, shown Item) (Decision, error) {
 	return t.check(q, shown.State)
 }
 
-// lent returns k after the attempts of a check that the store has counted. What is left of
+// lend returns k after the attempts of a check that the store has counted. What is left of
 // the last lease stays, until the earlier end of the two leases. The visit's own request
 // has handed out what it held of the last lease. So usually nothing is left of that, and
 // the new lease lasts as long as it can.
-func (k Known) lent(q *question, granted int64, t *attempts) Known {
+func (k Known) lend(q *question, granted int64, t *attempts) Known {
 	now, old, took := q.write.Now, leaseOf(k.leases, q.Policy), lease{got: granted}
-	if t.took != nil {
-		took = *t.took
+	if t.lease != nil {
+		took = *t.lease
 	}
 	took.policy, took.at, took.begun, took.full = q.Policy, now, now, t.item.crowded(q.write, t.limiter.Memory.Crowd)
 	if old != nil && now < old.until {
-		if t.took != nil && q.held > 0 {
+		if t.lease != nil && q.held > 0 {
 			old.held, old.got, took.before = max(0, old.held-q.held), old.got-q.held, old.until
 		}
 		took.got, took.left, took.held, took.seen = took.got+old.left+old.held, took.left+old.left, old.held, t.item
@@ -255,7 +255,7 @@ func (k Known) lent(q *question, granted int64, t *attempts) Known {
 			took.until = min(old.until, cmp.Or(took.until, old.until))
 		}
 	}
-	k.leases = slices.DeleteFunc(k.leases, func(l lease) bool { return l.policy.Is(q.Policy) || now-l.at > forgotten })
+	k.leases = slices.DeleteFunc(k.leases, func(l lease) bool { return l.policy.Same(q.Policy) || now-l.at > forgotten })
 	k.leases = append(k.leases, took)
 	return k
 }

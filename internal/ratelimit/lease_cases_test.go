@@ -15,7 +15,7 @@ import (
 
 // call returns a request for one action of a hot key.
 func call(p policy.Policy, id int) Request {
-	return Request{UserID: "hot", Activity: "call", Policy: p, Count: 1, ID: strconv.Itoa(id), Alone: true}
+	return Request{UserID: "hot", Activity: "call", Policy: p, Count: 1, ID: strconv.Itoa(id), Fallback: true}
 }
 
 // leased returns the limits of a text, all prepaid.
@@ -69,7 +69,7 @@ func TestAPrepaidKeyBeginsAsAnother(t *testing.T) {
 			before, requests := 99, 0
 			for i := range 300 {
 				d := ask(Check, "hot "+strconv.Itoa(i), 0)
-				if requests += d.Requests; !d.Allowed || (d.Leased || d.Visit) && d.At != 0 {
+				if requests += d.Requests; !d.Allowed || (d.Leased || d.Acquired) && d.At != 0 {
 					t.Fatalf("%s: %+v, want an admission, without a receipt if it is leased", text, d)
 				}
 				before++
@@ -209,7 +209,7 @@ func TestLeasesInAGroup(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if (d.Leased || d.Visit) && i%3 == 2 {
+		if (d.Leased || d.Acquired) && i%3 == 2 {
 			t.Fatalf("%+v, want no lease for an ordinary limit", d)
 		}
 		if d.Allowed {
@@ -239,7 +239,7 @@ func TestALostVisit(t *testing.T) {
 			t.Fatalf("%+v, %v", d, err)
 		}
 		if d.Requests == 2 { // the visit was lost, and a write of its own followed
-			if d.Visit || d.At == 0 {
+			if d.Acquired || d.At == 0 {
 				t.Errorf("%+v, want a receipt", d)
 			}
 			return
@@ -352,14 +352,14 @@ func TestABusyKeyWithoutLeases(t *testing.T) {
 				if d.Leased || d.Allowed && d.Requests > 2 || i > 150 && d.Allowed && d.Requests != 1 {
 					t.Fatalf("%s: check %d: %+v, want one request of its own", text, i, d)
 				}
-				if d.Visit {
+				if d.Acquired {
 					visits++
 				}
 				if d.Allowed {
 					allowed++
 				}
 			}
-			if most := int(p.Most()); allowed != most || visits < 300 { // a bucket keeps back what refills
+			if most := int(p.Max()); allowed != most || visits < 300 { // a bucket keeps back what refills
 				t.Errorf("%s: %d allowed, %d of them without an id, want %d and at least 300", text, allowed, visits, most)
 			}
 		}

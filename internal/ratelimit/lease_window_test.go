@@ -119,7 +119,7 @@ func TestHeldIsWhatIsHandedOut(t *testing.T) {
 		}
 		for i := 99; ; i++ {
 			d := heat(t, l, c, p, i, 1)[0]
-			if left, _ := held(); d.Visit && left > 5 {
+			if left, _ := held(); d.Acquired && left > 5 {
 				break
 			}
 		}
@@ -158,7 +158,7 @@ func TestAVisitCrossesWithWhatItTook(t *testing.T) {
 		crossed, byVisit := map[int64]int{}, 0
 		for i, d := range heat(t, l, c, p, 0, 6000) {
 			for _, share := range shares(d) {
-				if crossed[share]++; d.Visit {
+				if crossed[share]++; d.Acquired {
 					byVisit++
 				}
 				if d.Leased || !d.Allowed {

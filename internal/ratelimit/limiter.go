@@ -25,7 +25,7 @@
 //  4. It stores the item of the last answer in its memory.
 //
 // A refusal is an answer. An error means "I don't know": the store gave no
-// usable answer. A request with [Request.Alone] then gets a decision from
+// usable answer. A request with [Request.Fallback] then gets a decision from
 // memory instead of the error, and [Decision.Outage] holds the error.
 //
 // Times are Unix milliseconds unless a name says otherwise. Only the limiter
@@ -69,7 +69,7 @@ type Budget interface {
 }
 
 // Decide carries out op for r. If the store gives no usable answer, the error is a
-// *StoreError. With r.Alone and a Memory, a check and a status are then decided
+// *StoreError. With r.Fallback and a Memory, a check and a status are then decided
 // from memory, without an error. Any other error names a field that is out of range.
 func (l *Limiter) Decide(ctx context.Context, op Op, r Request) (Decision, error) {
 	if err := r.validate(op); err != nil {
@@ -95,7 +95,7 @@ func (l *Limiter) Decide(ctx context.Context, op Op, r Request) (Decision, error
 
 // recall returns what is known of the item of q, unless q asks only the store.
 func (l *Limiter) recall(q *question) Known {
-	if q.op == Status || q.op == Reset || l.Memory.lends(q) {
+	if q.op == Status || q.op == Reset || l.Memory.leased(q) {
 		return Known{}
 	}
 	return l.Memory.Recall(q.write.Key)
@@ -106,11 +106,11 @@ func (l *Limiter) decide(ctx context.Context, q *question, known Known, now time
 	if d, ok := known.refuse(q, now); ok {
 		return d, nil
 	}
-	if d, ok := l.Memory.handOut(q); ok {
+	if d, ok := l.Memory.consume(q); ok {
 		return d, nil
 	}
 	d, sent, err := l.askStore(ctx, q, known.shown())
-	if sent.took == nil {
+	if sent.lease == nil {
 		l.Memory.release(q)
 	}
 	switch {
@@ -119,9 +119,9 @@ func (l *Limiter) decide(ctx context.Context, q *question, known Known, now time
 			if q.op == Reset && err == nil {
 				k = Known{}
 			}
-			return k.doubt(l.Clock())
+			return k.invalidate(l.Clock())
 		})
-	case err != nil && q.op != Renew && q.Alone && l.Memory != nil:
+	case err != nil && q.op != Renew && q.Fallback && l.Memory != nil:
 		return l.outage(q, sent, known, err), nil
 	case q.hot && err == nil && !d.Allowed: // until then, the memory refuses
 		d.Wait = max(d.Wait, q.pause(q.write.Now))
@@ -131,7 +131,7 @@ func (l *Limiter) decide(ctx context.Context, q *question, known Known, now time
 
 // outage decides q from memory, because what was sent brought no usable answer.
 func (l *Limiter) outage(q *question, sent *attempts, known Known, cause error) Decision {
-	d := l.alone(q, sent, known)
+	d := l.fallback(q, sent, known)
 	d.Requests, d.Outage = sent.requests, cause
 	d.At = 0 // the store may not have it, so there is no receipt
 	return d
@@ -142,12 +142,12 @@ func (l *Limiter) Check(ctx context.Context, r Request) (Decision, error) {
 	return l.Decide(ctx, Check, r)
 }
 
-// alone decides q from memory, after what was sent. Known is what the memory held
+// fallback decides q from memory, after what was sent. Known is what the memory held
 // when a check came. If nothing was sent and known refuses the check, alone
 // returns that refusal and leaves the memory as it is. So an outage does not
 // repack the memory for each refusal. Otherwise alone decides and counts a check
 // in one step on the memory, because other decisions may have changed the memory.
-func (l *Limiter) alone(q *question, sent *attempts, known Known) (d Decision) {
+func (l *Limiter) fallback(q *question, sent *attempts, known Known) (d Decision) {
 	if q.op == Status {
 		return l.Memory.Recall(q.write.Key).status(q)
 	}
@@ -194,7 +194,7 @@ func (l *Limiter) askStore(ctx context.Context, q *question, shown Item) (Decisi
 	q.sent, q.reached = t.amount, t.reached
 	failed := asStoreError(err)
 	if !q.mine {
-		l.breaker.ended(key, t, failed, l.Clock())
+		l.breaker.done(key, t, failed, l.Clock())
 	}
 	if t.answered && (failed == nil || !failed.noState()) {
 		l.learn(q, d, t)
@@ -212,7 +212,7 @@ func (l *Limiter) learn(q *question, d Decision, t *attempts) {
 	l.Memory.Change(q.write.Key, func(k Known) Known {
 		k = k.learn(t.item, t.asked, now)
 		if q.op == Check && d.Reason == OK && q.Policy.Prepaid() {
-			k = k.lent(q, d.Granted, t)
+			k = k.lend(q, d.Granted, t)
 		}
 		return k
 	})

@@ -11,14 +11,14 @@ import (
 	. "github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// Without Alone, an outage is an error, and it comes in time.
+// Without Fallback, an outage is an error, and it comes in time.
 func TestAnOutageIsAnsweredInTime(t *testing.T) {
 	for name, f := range map[string]fault{"hanging": hang, "refused": refuse, "throttled": throttle, "denied": deny} {
 		for verb := range 4 {
 			synctest.Test(t, func(t *testing.T) {
 				l, store := newFaulty(f)
 				r := new(ids).next(1)
-				r.Alone = false
+				r.Fallback = false
 				began := time.Now()
 				_, err := verbs(l)[verb](t.Context(), r)
 				if !errors.As(err, new(*StoreError)) {

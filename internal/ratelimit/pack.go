@@ -9,15 +9,15 @@ import (
 
 // pack appends k to b in a compact form:
 //
-//	Asked, Doubted  two Unix times in ns; 0: the zero time
+//	Asked, Invalidated  two Unix times in ns; 0: the zero time
 //	Seen            an item
-//	Alone           an item
+//	Fallback        an item
 //
 // An item is the number of its attributes, then each name and value, then the
 // number of its sets, then each name and its ids. A name is its length and its
 // letters. Numbers are varints, so small ones take one byte.
 func pack(b []byte, k Known) []byte {
-	for _, t := range []time.Time{k.Asked, k.Doubted} {
+	for _, t := range []time.Time{k.Asked, k.Invalidated} {
 		var nanos int64
 		if !t.IsZero() {
 			nanos = t.UnixNano()
@@ -25,7 +25,7 @@ func pack(b []byte, k Known) []byte {
 		b = binary.AppendVarint(b, nanos)
 	}
 	b = packItem(b, k.Seen)
-	return packItem(b, k.Alone)
+	return packItem(b, k.Fallback)
 }
 
 // unpack returns the Known that pack wrote. The empty string is the zero Known.
@@ -34,9 +34,9 @@ func unpack(packed string) (k Known) {
 		return k
 	}
 	r := reader{packed}
-	k.Asked, k.Doubted = r.time(), r.time()
+	k.Asked, k.Invalidated = r.time(), r.time()
 	k.Seen = r.item()
-	k.Alone = r.item()
+	k.Fallback = r.item()
 	return k
 }
 
@@ -77,7 +77,7 @@ func (r *reader) item() (i Item) {
 		i.IDs = make(IDs, n)
 		for range n {
 			set := r.word()
-			marks := make([]Mark, r.uvarint())
+			marks := make([]Element, r.uvarint())
 			for m := range marks {
 				copy(marks[m].ID[:], r.take(len(ID{})))
 				marks[m].Note = r.varint()

@@ -15,8 +15,8 @@ import (
 func TestPackRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := Known{
-			Seen: drawItem(t), Alone: drawItem(t),
-			Asked: drawTime(t), Doubted: drawTime(t),
+			Seen: drawItem(t), Fallback: drawItem(t),
+			Asked: drawTime(t), Invalidated: drawTime(t),
 		}
 		if diff := cmp.Diff(want, unpack(string(pack(nil, want))), cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(Known{})); diff != "" {
 			t.Fatalf("unpack(pack) (-want +got):\n%s", diff)
@@ -32,8 +32,8 @@ func TestUnpackOfNothing(t *testing.T) {
 
 func drawItem(t *rapid.T) Item {
 	name := rapid.SampledFrom([]string{"", "a0", "tat", "activityCount", "c473215", "minute_s"})
-	mark := rapid.Custom(func(t *rapid.T) Mark {
-		var m Mark
+	mark := rapid.Custom(func(t *rapid.T) Element {
+		var m Element
 		copy(m.ID[:], rapid.SliceOfN(rapid.Byte(), 8, 8).Draw(t, "id"))
 		m.Note = rapid.Int64().Draw(t, "note")
 		return m

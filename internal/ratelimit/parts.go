@@ -26,7 +26,7 @@ func (p *Part) ask(op Op, now int64) question {
 
 const (
 	minGiveBack = 100 * time.Millisecond // of a decision's time is kept, or a fifth, to give back what it has counted
-	mostParts   = 4                      // of an action, so that their questions stay on the stack
+	maxParts    = 4                      // of an action, so that their questions stay on the stack
 )
 
 // An action is a decision about several parts.
@@ -58,8 +58,8 @@ type action struct {
 // If the process stops between two parts, the earlier ones keep a count that nobody used.
 // So they can admit too few, and never too many.
 func (l *Limiter) DecideAll(ctx context.Context, op Op, parts []Part, readOn bool) (Decision, error) {
-	a := action{limiter: l, parts: parts, now: l.Clock(), questions: make([]question, 0, mostParts), known: make([]Known, 0, mostParts)}
-	a.decisions = make([]Decision, mostParts)[:len(parts)]
+	a := action{limiter: l, parts: parts, now: l.Clock(), questions: make([]question, 0, maxParts), known: make([]Known, 0, maxParts)}
+	a.decisions = make([]Decision, maxParts)[:len(parts)]
 	for i := range parts {
 		if err := parts[i].validate(op); err != nil {
 			return Decision{}, err
@@ -117,18 +117,18 @@ func (a *action) decide(ctx context.Context, i int) error {
 	return err
 }
 
-// enter looks at the circuits of these parts, before anything is sent. It sends a probe for
+// allow looks at the circuits of these parts, before anything is sent. It sends a probe for
 // the first part whose circuit is due, and for no other. Then it bars each part whose
 // circuit is open. The error comes from a part that must not be decided from memory.
 //
 // If each part looked at its circuit when its turn comes, each request for a room that does
 // not answer would count its user first, and wait.
-func (a *action) enter(ctx context.Context, from int) error {
+func (a *action) allow(ctx context.Context, from int) error {
 	l := a.limiter
 	probe := -1
 	for i := from; i < len(a.parts); i++ {
 		q := &a.questions[i]
-		q.looked = !l.Memory.lends(q)
+		q.looked = !l.Memory.leased(q)
 		if !q.looked {
 			continue // a lease decides
 		}
@@ -137,12 +137,12 @@ func (a *action) enter(ctx context.Context, from int) error {
 		case cause == nil:
 		case due && probe < 0:
 			probe = i
-		case !q.Alone && !due:
+		case !q.Fallback && !due:
 			return cause
 		}
 	}
 	if probe >= 0 {
-		if err := a.probe(ctx, probe); err != nil && !a.questions[probe].Alone {
+		if err := a.probe(ctx, probe); err != nil && !a.questions[probe].Fallback {
 			return err
 		}
 	}
@@ -151,7 +151,7 @@ func (a *action) enter(ctx context.Context, from int) error {
 		if q.looked && q.barred == nil {
 			q.barred, _ = l.breaker.look(q.write.Key, a.now)
 		}
-		if q.barred != nil && !q.Alone {
+		if q.barred != nil && !q.Fallback {
 			return q.barred
 		}
 	}
@@ -186,7 +186,7 @@ func (a *action) check(ctx context.Context, readOn bool) error {
 		}
 	}
 	if !refused {
-		if err := a.enter(ctx, next); err != nil {
+		if err := a.allow(ctx, next); err != nil {
 			return err
 		}
 	}
@@ -347,8 +347,8 @@ func merge(parts []Part, decisions []Decision) (all Decision) {
 			all.Reason = d.Reason
 		}
 		switch {
-		case d.Leased, d.Visit: // the receipt is about the other parts
-			all.Leased, all.Visit = all.Leased || d.Leased, all.Visit || d.Visit
+		case d.Leased, d.Acquired: // the receipt is about the other parts
+			all.Leased, all.Acquired = all.Leased || d.Leased, all.Acquired || d.Acquired
 		case at < 0:
 			at = d.At
 		case at != d.At:

@@ -16,7 +16,7 @@ import (
 
 // message returns the parts of a message of a user in a room.
 func message(user, room, id string, own, shared string) []Part {
-	r := Request{UserID: user, Activity: "write", Policy: policy.Must(own), Count: 1, ID: id, Alone: true}
+	r := Request{UserID: user, Activity: "write", Policy: policy.Must(own), Count: 1, ID: id, Fallback: true}
 	inRoom := r
 	inRoom.UserID, inRoom.For, inRoom.Policy = " room "+room, user, policy.Must(shared)
 	return []Part{{Request: r}, {Request: inRoom, Subject: "room"}}
@@ -119,7 +119,7 @@ func TestARepeatCountsWhatIsMissing(t *testing.T) {
 		c := newClock()
 		parts := message("u", "r", "a", "10/1m", "3/1m")
 		dying := &Limiter{Store: store, Now: c.now, Memory: NewMemory(mib)}
-		parts[0].Alone, parts[1].Alone = false, false
+		parts[0].Fallback, parts[1].Fallback = false, false
 		_, _ = dying.DecideAll(t.Context(), Check, parts, false)
 		d, err := (&Limiter{Store: store.Store, Now: c.now}).DecideAll(t.Context(), Check, parts, false)
 		if err != nil || !d.Allowed || d.Reason != OK && d.Reason != Duplicate || (d.Reason == Duplicate) != (performed >= 2) {
@@ -183,7 +183,7 @@ func TestARenewalEndsBetweenTwoParts(t *testing.T) {
 		store, c := new(memstore.Store), newClock()
 		l := &Limiter{Store: store, Now: c.now, Memory: NewMemory(mib)}
 		parts := message("u", "r", "a", "log 3/10m", "log 9/10m")
-		parts[0].Alone, parts[1].Alone = false, false
+		parts[0].Fallback, parts[1].Fallback = false, false
 		d := mustDoAll(t, l, Check, parts, 0, "a check")
 		c.add(3 * time.Minute)
 		parts[0].At, parts[1].At = d.At, d.At
@@ -305,7 +305,7 @@ func TestAnErrorKeepsWhatARepeatReliesOn(t *testing.T) {
 		store, c := new(memstore.Store), newClock()
 		parts := message("u", "r", "a", "10/1m", "3/1m")
 		for i := range parts {
-			parts[i].Alone, parts[i].Fresh = false, fresh
+			parts[i].Fallback, parts[i].Fresh = false, fresh
 		}
 		first := &Limiter{Now: c.now, Store: &meanwhile{Store: store, then: func() error {
 			if fresh {

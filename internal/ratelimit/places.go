@@ -20,8 +20,8 @@ import (
 //
 // Places of one id only move forward. So an update that was planned before a move finds
 // the id with another place, in the same set or in a later one, and changes nothing.
-func (q *question) late(kept Kept) bool {
-	if !q.Policy.Queues() || kept.Note <= MostReleased { // no place, but the number of a partial grant
+func (q *question) late(kept Location) bool {
+	if !q.Policy.Queues() || kept.Note <= MaxReleased { // no place, but the number of a partial grant
 		return false
 	}
 	onTime, early := q.Policy.Due(q.write.Now, kept.Note)
@@ -38,13 +38,13 @@ func (q *question) late(kept Kept) bool {
 // have twice their places.
 func (q *question) skip(m *Memory) {
 	if q.Policy.Queues() {
-		q.given = m.Recall(q.write.Key).Alone.State
+		q.given = m.Recall(q.write.Key).Fallback.State
 	}
 }
 
 // A kept place is the place of a write under way. The memory counts it as given from
 // memory, so that nobody else gets it there meanwhile.
-type keptPlace struct{ before, after policy.State } // of Known.Alone; zero: none
+type keptPlace struct{ before, after policy.State } // of Known.Fallback; zero: none
 
 // take plans n of q's actions in an item with state s, as [view.take] does. As long as places
 // lie ahead that were given from memory, take keeps the place that it plans.
@@ -55,14 +55,14 @@ func (t *attempts) take(q *question, s policy.State, n int64) (u policy.Update, 
 		return q.in(s).take(n)
 	}
 	m.Change(q.write.Key, func(k Known) Known {
-		q.given = k.Alone.State
+		q.given = k.Fallback.State
 		v := q.in(s)
 		if u, ok = v.take(n); !ok {
 			return k
 		}
-		if after, further := q.Policy.Skip(q.write.Now, u.Apply(v.state), k.Alone.State); further {
-			t.kept = keptPlace{k.Alone.State, after}
-			k.Alone.State = after
+		if after, further := q.Policy.Skip(q.write.Now, u.Apply(v.state), k.Fallback.State); further {
+			t.kept = keptPlace{k.Fallback.State, after}
+			k.Fallback.State = after
 		}
 		return k
 	})
@@ -74,8 +74,8 @@ func (t *attempts) take(q *question, s policy.State, n int64) (u policy.Update, 
 func (t *attempts) settle(q *question, done bool) {
 	if t.kept.after != nil && !done {
 		t.limiter.Memory.Change(q.write.Key, func(k Known) Known {
-			if maps.Equal(k.Alone.State, t.kept.after) {
-				k.Alone.State = t.kept.before
+			if maps.Equal(k.Fallback.State, t.kept.after) {
+				k.Fallback.State = t.kept.before
 			}
 			return k
 		})

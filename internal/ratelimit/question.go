@@ -11,12 +11,12 @@ import (
 
 // validate returns an error if r has no id, or a count that op can't take.
 func (r *Request) validate(op Op) error {
-	most := r.Policy.Most()
+	most := r.Policy.Max()
 	switch {
 	case op == Reset:
 		return nil
 	case op == Release || op == Renew:
-		most = MostReleased
+		most = MaxReleased
 	case r.Partial:
 		most = max(r.Count, 1)
 	}
@@ -78,7 +78,7 @@ func (r Request) ask(op Op, now int64) question {
 	alone := log && !r.Policy.Named() && !r.Shared // a log alone keeps receipts as long as its slots, without ids
 	return question{Request: r, op: op, write: Write{
 		Key: Key{UserID: r.UserID, Activity: cmp.Or(r.Group, r.Activity), Window: window},
-		ID:  r.id(what), Whole: window != 0 && r.Policy.Most() <= wholeLimit, Hold: r.Hold && !alone,
+		ID:  r.id(what), KeepAll: window != 0 && r.Policy.Max() <= maxKeepAll, Hold: r.Hold && !alone,
 		Renewed: log || r.Policy.Queues(), Now: now, Expires: expires,
 	}}
 }
@@ -102,7 +102,7 @@ func (r *Request) id(what string) ID {
 
 // wholeLimit is the highest limit whose window's item keeps all its ids. About
 // 140 ids fit in one write unit, beside a user id of 36 characters.
-const wholeLimit = 100
+const maxKeepAll = 100
 
 // due decides a check that presents a place, without the store. If it is on time,
 // it may run. If it is early, it gets the same place again. It returns false if
@@ -150,7 +150,7 @@ func (v *view) take(n int64) (policy.Update, bool) {
 func (v *view) fits() (int64, policy.Update) {
 	n := v.Count
 	if v.Partial {
-		n = min(n, v.Policy.Most(), v.Policy.Read(v.write.Now, 0, v.state).Remaining)
+		n = min(n, v.Policy.Max(), v.Policy.Read(v.write.Now, 0, v.state).Remaining)
 	}
 	if u, ok := v.take(n); ok {
 		return n, u
@@ -189,7 +189,7 @@ func (v *view) decision(granted, readyAt int64) Decision {
 //     attempt counted it, or an earlier decision did if the id is the caller's.
 //   - Otherwise an earlier decision counted it: a duplicate. Granted is 0 for a
 //     partial request, because the item does not show how many actions it got.
-func (v *view) found(kept Kept, done bool, sent amount) Decision {
+func (v *view) found(kept Location, done bool, sent amount) Decision {
 	readyAt, note := int64(0), kept.Note
 	switch {
 	case v.Policy.Queues(): // the note of a queue is the place
@@ -222,7 +222,7 @@ func (v *view) found(kept Kept, done bool, sent amount) Decision {
 // CountIn decides a check of r at now, in Unix milliseconds, as a limiter does, and
 // counts it in s if it is admitted. It is for a program that holds all items itself,
 // such as a replay: it sends nothing and needs no id. S is the state of r's item and
-// not nil. R is no repeat, and its Count at most the policy's Most. A decision that
+// not nil. R is no repeat, and its Count at most the policy's Max. A decision that
 // admits all of Count now has no figures, which can take as long as the decision.
 // No decision has Crossed.
 func (r Request) CountIn(now int64, s policy.State) Decision {

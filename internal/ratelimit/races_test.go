@@ -35,7 +35,7 @@ func TestExactlyTheCapacityUnderARace(t *testing.T) {
 			for i := range callers {
 				wg.Go(func() {
 					r := request(p, strconv.Itoa(i), 1)
-					r.Alone = false
+					r.Fallback = false
 					d, err := instance().Check(t.Context(), r)
 					if err != nil {
 						t.Error(err)

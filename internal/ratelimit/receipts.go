@@ -8,13 +8,13 @@ import (
 // A receipt is what a release or a renewal presents, At and the id of the check, beside what
 // the item knows of that check. Times are Unix milliseconds.
 type receipt struct {
-	kept    Kept  // where the item keeps the check's id
-	found   bool  // it does
-	at      int64 // when the log's slots were taken or last renewed
-	check   int64 // when the check came; 0: the item does not know it
-	counted int64 // when the actions count in limits other than a log
-	now     int64 // the time of the question, and at least each time that the item has
-	wrong   bool  // At is no receipt of what the item knows under this id
+	kept    Location // where the item keeps the check's id
+	found   bool     // it does
+	at      int64    // when the log's slots were taken or last renewed
+	check   int64    // when the check came; 0: the item does not know it
+	counted int64    // when the actions count in limits other than a log
+	now     int64    // the time of the question, and at least each time that the item has
+	wrong   bool     // At is no receipt of what the item knows under this id
 }
 
 // receipt compares the receipt of q with the item. An id that was renewed has notes of when
@@ -38,7 +38,7 @@ func (q *question) receipt(item Item) (r receipt) {
 
 // isFrom reports whether the item can keep the id in this set if the check came at At. A
 // check keeps its id in its own generation, and a late job's id perhaps in the next one.
-func (q *question) isFrom(k Kept) bool {
+func (q *question) isFrom(k Location) bool {
 	w := q.write
 	w.Now = q.At
 	own, next := w.in(0), w.in(1)
@@ -48,7 +48,7 @@ func (q *question) isFrom(k Kept) bool {
 // renewed reports whether the actions whose id the item keeps were renewed. Their largest
 // note is then the time of the last renewal. A smaller note is the number of a partial
 // grant, and a queue's note is a place.
-func (q *question) renewed(kept Kept) bool { return kept.Note > MostReleased && !q.Policy.Queues() }
+func (q *question) renewed(kept Location) bool { return kept.Note > MaxReleased && !q.Policy.Queues() }
 
 // release gives back the actions of a check. It changes nothing if they do not count
 // in the item.

@@ -28,7 +28,7 @@ func onEachReleasable(t *testing.T, test func(t *testing.T, store Store, r Reque
 	onEachStore(t, func(t *testing.T, store Store) {
 		for _, text := range releasable {
 			r := request(policy.Must(text), "r1", 1)
-			r.UserID, r.Alone = text, false
+			r.UserID, r.Fallback = text, false
 			t.Run(text, func(t *testing.T) { test(t, store, r) })
 		}
 	})

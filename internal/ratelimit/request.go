@@ -12,7 +12,7 @@ type Request struct {
 	Group    string // the item that counts Activity with others, whose limits have names; empty: it counts alone
 	For      string // if UserID is another subject, such as a room: the user; else empty
 	Policy   policy.Policy
-	Count    int64  // how many actions: 1 to the policy's Most; with Partial any number from 1; release and renew: 1 to MostReleased
+	Count    int64  // how many actions: 1 to the policy's Max; with Partial any number from 1; release and renew: 1 to MaxReleased
 	Partial  bool   // grant as many of Count as fit, instead of all or nothing
 	ID       string // the request's id, required; a repeat with the same id is not counted again
 	Fresh    bool   // ID was made for this decision, so no earlier decision can have used it
@@ -20,7 +20,7 @@ type Request struct {
 	Hold     bool   // the id and the receipt serve for 15 minutes and not only for 20 s; the same for each op
 	At       int64  // release, renew: the receipt of the check, in Unix milliseconds; else 0
 	ReadyAt  int64  // check: the place that the policy gave earlier, in Unix milliseconds; 0: none
-	Alone    bool   // in an outage, decide a check or a status from memory; otherwise the outage is an error
+	Fallback bool   // in an outage, decide a check or a status from memory; otherwise the outage is an error
 }
 
 // An Op is what a limiter does for a request.
@@ -61,8 +61,8 @@ const (
 	Reset = guards.Reset
 )
 
-// MostReleased is the most actions that one release gives back, or one renewal renews.
-const MostReleased = 1_000_000
+// MaxReleased is the most actions that one release gives back, or one renewal renews.
+const MaxReleased = 1_000_000
 
 // A Decision is the answer to a request.
 type Decision struct {
@@ -86,7 +86,7 @@ type Decision struct {
 	Waiting   int64  // Delayed: places given in later windows, up to and including this one
 	LimitedBy string // the limit that refused, if the policy has several
 	Leased    bool   // admitted from a lease of a prepaid limit, without a request
-	Visit     bool   // admitted by the request that took a lease
+	Acquired  bool   // admitted by the request that took a lease
 	Requests  int    // requests that were sent to the store, answered or not
 	Outage    error  // why the store gave no answer, if Reason is Unavailable
 }

@@ -53,7 +53,7 @@ func (i *ids) next(n int64) Request {
 // request returns a request of a caller's own id. In an outage it is decided from
 // memory.
 func request(p policy.Policy, id string, n int64) Request {
-	return Request{UserID: "u", Activity: "act", Policy: p, Count: n, ID: id, Alone: true}
+	return Request{UserID: "u", Activity: "act", Policy: p, Count: n, ID: id, Fallback: true}
 }
 
 // stores opens each kind of store, empty.

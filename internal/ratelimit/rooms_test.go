@@ -33,7 +33,7 @@ func (s *roomStore) Delete(ctx context.Context, k Key) error       { return s.of
 
 // say returns the parts of a message in a room.
 func say(id, room string, fresh, alone bool) []Part {
-	user := Request{UserID: "u", Activity: "say", Policy: policy.Must("log 5/12h"), Count: 1, ID: id, Fresh: fresh, Alone: alone}
+	user := Request{UserID: "u", Activity: "say", Policy: policy.Must("log 5/12h"), Count: 1, ID: id, Fresh: fresh, Fallback: alone}
 	there := user
 	there.UserID, there.For, there.Policy = room, "u", policy.Must("30/1m")
 	return []Part{{Request: user}, {Request: there, Subject: "room"}}
@@ -92,7 +92,7 @@ func TestAFailingRoomCostsItsUsersNothing(t *testing.T) {
 	}
 }
 
-// With Alone, such a room is decided from memory, and its users by the table.
+// With Fallback, such a room is decided from memory, and its users by the table.
 func TestAFailingRoomIsDecidedFromMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		works := new(memstore.Store)

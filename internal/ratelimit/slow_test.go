@@ -193,7 +193,7 @@ func TestASlowTableThatLosesAnswersCountsOnce(t *testing.T) {
 			for n := range 400 {
 				time.Sleep(time.Second)
 				r := request(p, fmt.Sprint("r", n), 1)
-				r.Fresh, r.Alone = true, false
+				r.Fresh, r.Fallback = true, false
 				d, err := l.Check(t.Context(), r)
 				if err != nil {
 					unknown += int64(min(1, d.Requests))

@@ -31,24 +31,24 @@ type Write struct {
 
 	// ID is the request's id. If the item has it already, the store refuses the
 	// write. Otherwise the item keeps it. The zero ID is no id.
-	ID    ID
-	Note  int64 // kept with ID, so that a repeat of the request can read it; 0: no note
-	First int64 // a time that is kept with ID, too, see Mark; 0: none
-	Last  int64 // another one, or the same
-	Whole bool  // the item keeps its ids as long as it lives, and not only for 21 to 28 s
-	Hold  bool  // the item keeps the id for 15 to 20 minutes, and not only for 21 to 28 s
+	ID      ID
+	Note    int64 // kept with ID, so that a repeat of the request can read it; 0: no note
+	First   int64 // a time that is kept with ID, too, see Element; 0: none
+	Last    int64 // another one, or the same
+	KeepAll bool  // the item keeps its ids as long as it lives, and not only for 21 to 28 s
+	Hold    bool  // the item keeps the id for 15 to 20 minutes, and not only for 21 to 28 s
 
 	Renewed bool // the id can have moved, by a renewal or as a late job, and is then kept up to two generations ahead
 
 	// Drop is an id to remove. If the item does not have it, with its note, the store
 	// refuses the write. With Renewed, an id without a note is not one that was renewed.
-	// The zero Kept: the write removes no id.
-	Drop      Kept
+	// The zero Location: the write removes no id.
+	Drop      Location
 	GivesBack bool // the store refuses to remove an id that has been renewed or that another attempt relies on
 
 	// RelyOn is an id that gets the note ReliedOn. If the item does not have it, the store
-	// refuses the write. Such a write has no ID. The zero Kept: none.
-	RelyOn Kept
+	// refuses the write. Such a write has no ID. The zero Location: none.
+	RelyOn Location
 
 	Now     int64 // Unix milliseconds: the creation time of a new item; it also selects the set for the id
 	Expires int64 // Unix seconds: when the item stops mattering; 0: the item keeps its own

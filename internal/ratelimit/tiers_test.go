@@ -34,7 +34,7 @@ func TestAChangedLimitActsOnWhatIsCounted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			from, to := policy.Must(tt.from), policy.Must(tt.to)
-			if err := policy.Share(from, to); err != nil {
+			if err := policy.CompatibleTiers(from, to); err != nil {
 				t.Fatal(err)
 			}
 			c := newClock()

@@ -47,7 +47,7 @@ func timeline(t *testing.T, text string, moments []moment) {
 				p = policy.Must(m.limit)
 			}
 			r := request(p, m.id, max(1, m.count))
-			r.Alone, r.Hold, r.Partial = false, m.hold, m.partial
+			r.Fallback, r.Hold, r.Partial = false, m.hold, m.partial
 			if m.readyAt != 0 {
 				r.ReadyAt = start.Add(m.readyAt).UnixMilli()
 			}

@@ -50,7 +50,7 @@ func (s *spoiled) spoil(item Item) Item {
 
 // attributesOf returns all attributes that p uses in an empty item.
 func attributesOf(p policy.Policy) []string {
-	u, _ := p.Take(start.UnixMilli(), p.Most(), 1, nil)
+	u, _ := p.Take(start.UnixMilli(), p.Max(), 1, nil)
 	return slices.Compact(slices.Sorted(u.Attributes))
 }
 
@@ -67,7 +67,7 @@ func TestAnUnreadableItemEndsAfterTwoRequests(t *testing.T) {
 				if counted {
 					r.At = mustCheck(t, l, r).At
 				}
-				r.Alone = false
+				r.Fallback = false
 				l.Memory = NewMemory(mib) // a cold instance
 				store.attrs, store.sent = attributesOf(p), 0
 				if verb == 0 {

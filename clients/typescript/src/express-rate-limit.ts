@@ -6,10 +6,10 @@ import { OutageError } from "./errors.js";
 import type { Guards } from "./guards.js";
 
 /** How many requests of one key the store remembers, so that it can give them back. */
-const mostDecisions = 100;
+const maxDecisions = 100;
 
 /** How many keys the store remembers. */
-const mostKeys = 10_000;
+const maxKeys = 10_000;
 
 /**
  * How an outage reaches the app if the option `onOutage` is "deny". Express answers with this status and these headers,
@@ -91,8 +91,8 @@ export class GuardsStore<A extends Activities = Activities> implements Store {
     this.#decisions.delete(key);
     this.#decisions.set(key, decisions);
     decisions.push(decision);
-    if (decisions.length > mostDecisions) decisions.shift();
-    if (this.#decisions.size > mostKeys) this.#decisions.delete(this.#decisions.keys().next().value as string);
+    if (decisions.length > maxDecisions) decisions.shift();
+    if (this.#decisions.size > maxKeys) this.#decisions.delete(this.#decisions.keys().next().value as string);
   }
 
   /** express-rate-limit refuses if totalHits is above the app's limit. It wants at least 1. */

@@ -58,7 +58,7 @@ export interface Settings {
 const overhead = 300;
 
 /** The longest time that a timer of Node can run, in milliseconds. A longer one would fire at once. */
-export const longestTimer = 2 ** 31 - 1;
+export const maxTimer = 2 ** 31 - 1;
 
 const names = ["activities", "client", "urls", "prefix", "onOutage", "timeout", "maxTries", "decisionTimeout", "warn"];
 
@@ -82,7 +82,7 @@ export function settings(options: Options): Settings {
   if (!(Number.isFinite(timeout) && timeout >= attemptTimeout)) {
     bad("timeout", timeout, `at least decisionTimeout and ${overhead} ms more, ${attemptTimeout} ms`);
   }
-  if (timeout > longestTimer) bad("timeout", timeout, `at most ${longestTimer} ms`);
+  if (timeout > maxTimer) bad("timeout", timeout, `at most ${maxTimer} ms`);
   if (!(Number.isInteger(maxTries) && maxTries >= 1)) bad("maxTries", maxTries, "a whole number of at least 1");
   if (typeof warn !== "function") bad("warn", warn, "a function");
   const known = readList(activities);

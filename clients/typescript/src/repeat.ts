@@ -27,13 +27,13 @@ export async function repeat<T>(
 ): Promise<T> {
   const { time, timeout, signal } = call;
   for (let n = 0; ; n++) {
-    const longestPause = firstPause * 2 ** n;
+    const maxPause = firstPause * 2 ** n;
     const left = timeout - time.elapsed;
-    const last = n + 1 >= maxTries || left - attemptTimeout - longestPause < attemptTimeout;
+    const last = n + 1 >= maxTries || left - attemptTimeout - maxPause < attemptTimeout;
     try {
       return await within(last ? left : attemptTimeout, call, send);
     } catch (error) {
-      const rest = Math.random() * longestPause;
+      const rest = Math.random() * maxPause;
       const again = error instanceof OutageError && error.retryable && n + 1 < maxTries;
       if (!again || timeout - time.elapsed - rest < attemptTimeout) throw error;
       await pause(rest, signal);

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { pause } from "./breaker.js";
 import type { Decision } from "./decision.js";
-import { longestTimer } from "./options.js";
+import { maxTimer } from "./options.js";
 
 /**
  * How long before its end a slot is lost, in milliseconds. Until then another caller can't get it, even if the clocks of
@@ -114,7 +114,7 @@ export class Slot {
     if (this.lost) return;
     if (performance.now() >= this.#due) void this.#renew();
     const next = Math.min(this.#due, this.#lostAt) - performance.now();
-    this.#timer = setTimeout(() => this.#tick(), Math.min(next, longestTimer)).unref();
+    this.#timer = setTimeout(() => this.#tick(), Math.min(next, maxTimer)).unref();
   }
 
   async #renew(): Promise<void> {

@@ -2,7 +2,7 @@ import { isPlain, kindOf, readWaitOptions } from "./args.js";
 import { pause } from "./cancel.js";
 import type { Decision } from "./decision.js";
 import { ValidationError } from "./errors.js";
-import { longestTimer } from "./options.js";
+import { maxTimer } from "./options.js";
 
 /** How long `wait` may wait. */
 export interface WaitOptions {
@@ -28,7 +28,7 @@ export async function wait(decision: Waiting, options: WaitOptions = {}): Promis
   // Without a random part, everybody who was refused would come back in the same millisecond.
   const end = performance.now() + waitTime + Math.random() * Math.max(50, waitTime / 10);
   for (let left = end - performance.now(); left > 0; left = end - performance.now()) {
-    await pause(Math.min(left, longestTimer), signal);
+    await pause(Math.min(left, maxTimer), signal);
   }
   return true;
 }

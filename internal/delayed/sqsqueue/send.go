@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	mostCopies = 2           // sends of one job that the queue may have taken
-	copyAfter  = time.Second // how long a send may be without an answer until a copy follows
+	maxCopies = 2           // sends of one job that the queue may have taken
+	copyAfter = time.Second // how long a send may be without an answer until a copy follows
 )
 
 // sends are the sends of one job. For example, the queue takes 1.3 s to answer:
@@ -69,7 +69,7 @@ func (q *Queue) deliver(ctx context.Context, message *sqs.SendMessageInput) erro
 }
 
 // mayFollow reports whether another send may follow.
-func (s *sends) mayFollow() bool { return s.copies < mostCopies && s.started < retry.MaxTries }
+func (s *sends) mayFollow() bool { return s.copies < maxCopies && s.started < retry.MaxTries }
 
 // start starts the next send, and sets when a copy of it follows.
 func (q *Queue) start(ctx context.Context, s *sends, message *sqs.SendMessageInput) {

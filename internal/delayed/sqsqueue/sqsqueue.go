@@ -42,8 +42,8 @@ func New(cfg aws.Config, url string) *Queue {
 }
 
 const (
-	timeout      = 2 * time.Second  // for one Send, all copies included
-	longestDelay = 15 * time.Minute // the longest that SQS allows
+	timeout  = 2 * time.Second  // for one Send, all copies included
+	maxDelay = 15 * time.Minute // the longest that SQS allows
 )
 
 // Send implements [delayed.Queue]. While there is time, it sends the job again if the queue
@@ -67,6 +67,6 @@ func (q *Queue) Send(ctx context.Context, job guard.Job, delay time.Duration) er
 // delaySeconds returns the delay in whole seconds. It rounds up, because a job
 // that arrives early has to wait again.
 func delaySeconds(delay time.Duration) int32 {
-	delay = min(max(0, delay), longestDelay)
+	delay = min(max(0, delay), maxDelay)
 	return int32((delay + time.Second - 1) / time.Second)
 }

@@ -91,7 +91,7 @@ func (s *stack) everyGuardRefuses(t *testing.T) {
 		if activity.Limit.Queues() {
 			continue // see delayedJobsReachTheReadyQueue
 		}
-		limit := activity.Limit.Most()
+		limit := activity.Limit.Max()
 		full := fmt.Sprintf(`{"userId": %q, "activity": %q, "count": %d}`, user+"1", activity.Name, limit)
 		op := func(name string) answer {
 			return s.invoke(t, g.Name, fmt.Sprintf(`{"userId": %q, "activity": %q, "op": %q}`, user+"1", activity.Name, name))

@@ -133,14 +133,14 @@ func httpReply(status int, headers, body string) func(net.Conn) {
 		status, http.StatusText(status), headers, len(body), body))
 }
 
-// endless sends an answer that begins as one of a guard, and ends far behind mostSent, so
+// endless sends an answer that begins as one of a guard, and ends far behind maxSent, so
 // that a client that reads on ends, too.
 func endless(status int) func(net.Conn) {
 	head := fmt.Sprintf("HTTP/1.1 %d %s\r\nConnection: close\r\nContent-Type: application/json\r\n\r\n"+`{"allowed":true,"message":"`, status, http.StatusText(status))
 	return func(c net.Conn) {
 		replies(head)(c)
 		more := []byte(strings.Repeat("x", 64<<10))
-		for range 2 * mostSent / len(more) {
+		for range 2 * maxSent / len(more) {
 			if _, err := c.Write(more); err != nil {
 				return
 			}
@@ -151,8 +151,8 @@ func endless(status int) func(net.Conn) {
 // allows is what a guard answers.
 var allows = httpReply(200, "", `{"allowed":true,"reason":"ok","userId":"u1","activity":"create_post","op":"check","granted":1}`)
 
-// mostSent is what a client and the buffers of both sockets take of an endless answer.
-const mostSent = 32 << 20
+// maxSent is what a client and the buffers of both sockets take of an endless answer.
+const maxSent = 32 << 20
 
 func TestStrangers(t *testing.T) {
 	t.Parallel()
@@ -171,7 +171,7 @@ func TestStrangers(t *testing.T) {
 				s.sent.Store(0)
 				d.do(t, map[string]any{"new": options})
 				got, message := classOf(d.do(t, checkBy("user")))
-				if n := s.sent.Load(); got != want || n > mostSent || redirected.Swap(false) {
+				if n := s.sent.Load(); got != want || n > maxSent || redirected.Swap(false) {
 					t.Errorf("%s by %s: %q (%s) after %d bytes, want %q and no redirect", name, by, got, message, n, want)
 				}
 			}

@@ -13,8 +13,8 @@ import (
 
 // The guard's limit is log 3/6s.
 const (
-	mostWorkers = 3
-	window      = 6 * time.Second
+	maxWorkers = 3
+	window     = 6 * time.Second
 )
 
 // A crew is workers that want the same slots. Each is a process of its own with a
@@ -64,15 +64,15 @@ func TestWorkersWithSlots(t *testing.T) {
 		restarts := crew.restarts(guard)
 		wg.Wait()
 		time.Sleep(window)
-		used, most := guard.used(t), mostAtOnce(crew.shifts)
+		used, most := guard.used(t), maxAtOnce(crew.shifts)
 		t.Logf("%v: at most %d at once; shifts of each worker: %v; %d killed, %d restarts; %d slots used at the end", lasts, most, crew.worked, crew.kills, restarts, used)
-		if most > mostWorkers || used != 0 {
-			t.Errorf("%d work at once, and %d slots are used at the end, want at most %d and none", most, used, mostWorkers)
+		if most > maxWorkers || used != 0 {
+			t.Errorf("%d work at once, and %d slots are used at the end, want at most %d and none", most, used, maxWorkers)
 		}
 		if crew.slow && slices.Min(crew.worked) < int(lasts.Minutes()) {
 			t.Errorf("a worker starves: %v", crew.worked)
 		}
-		if most < mostWorkers || crew.kills == 0 || restarts == 0 {
+		if most < maxWorkers || crew.kills == 0 || restarts == 0 {
 			t.Error("this proves nothing")
 		}
 	})
@@ -136,7 +136,7 @@ func (c *crew) over() bool {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return late > time.Minute || c.kills > 0 && mostAtOnce(c.shifts) == mostWorkers
+	return late > time.Minute || c.kills > 0 && maxAtOnce(c.shifts) == maxWorkers
 }
 
 // shift asks for a slot and works in it, unless the worker is killed.
@@ -203,9 +203,9 @@ func beginnings(d *driver) (all []int64) {
 	return all
 }
 
-// mostAtOnce returns how many shifts there are at once, at most. The most are there when a
+// maxAtOnce returns how many shifts there are at once, at most. The most are there when a
 // shift begins.
-func mostAtOnce(shifts []shift) (most int) {
+func maxAtOnce(shifts []shift) (most int) {
 	for _, one := range shifts {
 		now := 0
 		for _, other := range shifts {

@@ -61,7 +61,7 @@ func TestASettingsItemOfAnotherTypeIsReported(t *testing.T) {
 				t.Errorf("a follower: %v, want a DocumentError that names %s", err, tt.names)
 			}
 			post, _ := cricket.Posts.Activity("create_post")
-			if a, _ := f.Limits().Activity(post); a.Limit.Most() != 20 {
+			if a, _ := f.Limits().Activity(post); a.Limit.Max() != 20 {
 				t.Errorf("the limit is %q, want the last good one", a.Limit)
 			}
 		})

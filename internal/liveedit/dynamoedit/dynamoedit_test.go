@@ -124,7 +124,7 @@ func TestADeletedDocument(t *testing.T) {
 			t.Fatal(err)
 		}
 		a, _ := f.Limits().Activity(post)
-		if got := a.Limit.Most(); got != want {
+		if got := a.Limit.Max(); got != want {
 			t.Errorf("the limit is %d, want %d", got, want)
 		}
 	}

@@ -93,7 +93,7 @@ func sharing(k policy.Kind) (sets [][]string) {
 	for i, text := range k.Examples {
 		set := []string{text}
 		for _, other := range k.Examples[i+1:] {
-			if policy.Share(policy.Must(text), policy.Must(other)) == nil {
+			if policy.CompatibleTiers(policy.Must(text), policy.Must(other)) == nil {
 				set = append(set, other)
 			}
 		}
@@ -113,7 +113,7 @@ func pair(a, b policy.Kind) [][]string {
 		return nil
 	}
 	other := fmt.Sprintf("b: %s, a: %s", y[len(y)-1], x[len(x)-1])
-	if policy.Share(policy.Must(sets[0][0]), policy.Must(other)) == nil {
+	if policy.CompatibleTiers(policy.Must(sets[0][0]), policy.Must(other)) == nil {
 		sets = append(sets, []string{sets[0][0], other})
 	}
 	return sets
@@ -167,7 +167,7 @@ func (w *World) Any(t *rapid.T) policy.Policy {
 // Count draws a number of actions that p accepts in one request. Large numbers
 // are rare.
 func Count(t *rapid.T, p policy.Policy) int64 {
-	most := p.Most()
+	most := p.Max()
 	if rapid.IntRange(0, 3).Draw(t, "few") > 0 {
 		most = min(most, 4)
 	}

@@ -141,7 +141,7 @@ func (r *run) run(c call) {
 	default:
 		d, err = r.limit.Check(ctx, c.request)
 	}
-	r.want = ask{what: ended, attempts: r.want.attempts, probed: r.want.probed, decision: r.x.results.number(result{err != nil, d.Outage != nil, d.Allowed, d.Leased, d.Visit, d.Reason, d.Granted, d.At, d.ReadyAt})}
+	r.want = ask{what: ended, attempts: r.want.attempts, probed: r.want.probed, decision: r.x.results.number(result{err != nil, d.Outage != nil, d.Allowed, d.Leased, d.Acquired, d.Reason, d.Granted, d.At, d.ReadyAt})}
 }
 
 // ops has the operation of each verb that does not check.

@@ -18,8 +18,8 @@ import (
 	"github.com/cric-talk/guards/internal/proofs/prove"
 )
 
-// mostStates ends an exploration whose bounds are too wide for this machine.
-const mostStates = 8_000_000
+// maxStates ends an exploration whose bounds are too wide for this machine.
+const maxStates = 8_000_000
 
 // Every state that the systems of all plans can reach has the properties. A
 // violation is printed with its system, which wrongOnce can take, and the moves to it.
@@ -77,7 +77,7 @@ func (p plan) explore(done func(*explorer, *found, error)) {
 		workers.Go(func() {
 			for y := range systems {
 				x := newExplorer(y)
-				f, err := x.explore(mostStates)
+				f, err := x.explore(maxStates)
 				mu.Lock()
 				done(x, f, err)
 				mu.Unlock()

@@ -65,16 +65,16 @@ func (x *explorer) begin() (w world, err error) {
 	k := ratelimit.Key{UserID: user, Activity: "act"}
 	var expires int64
 	k.Window, expires = p.Item(at)
-	for left := x.prefill; left > 0; left -= p.Most() {
+	for left := x.prefill; left > 0; left -= p.Max() {
 		before := x.items.at(x.item(w.store, x.number(k))).State
-		n := min(left, p.Most())
+		n := min(left, p.Max())
 		u, ok := p.Take(at, n, 1, before)
 		if !ok {
 			break // another of several limits is full before
 		}
 		rest := written{slot: old, ms: x.instants[0], call: ratelimit.Request{Count: n, Policy: p}, before: before, write: ratelimit.Write{
 			Key: k, ID: ratelimit.NewID(fmt.Sprint("rest", left)), Note: u.ReadyAt, Update: u, Now: at, Expires: expires,
-			Whole: k.Window != 0 && p.Most() <= 100,
+			KeepAll: k.Window != 0 && p.Max() <= 100,
 		}}
 		var a answer
 		w.store, a, err = x.perform(w.store, rest.write)
@@ -105,7 +105,7 @@ func (x *explorer) perform(store uint32, write ratelimit.Write) (uint32, answer,
 	i := x.number(write.Key)
 	item, done := x.items.at(s.items[i]).Write(write)
 	for _, marks := range item.IDs { // a set has no order
-		slices.SortFunc(marks, func(a, b ratelimit.Mark) int { return bytes.Compare(a.ID[:], b.ID[:]) })
+		slices.SortFunc(marks, func(a, b ratelimit.Element) int { return bytes.Compare(a.ID[:], b.ID[:]) })
 	}
 	a := answer{item: x.items.number(item), done: done}
 	if done {

@@ -37,21 +37,21 @@ type dropped struct{ item, ms int64 } // item: its number
 
 // An entry is what was counted for a request.
 type entry struct {
-	id      uint8             // the slot whose id it has
-	writer  uint8             // the slot that counted it
-	item    int64             // the number of the item
-	n       int64             // the actions, and how many of them each limit still counts
-	left    [mostLimits]int64 // in units: an action takes as many as it costs
-	at      int64             // the receipt, and the time of its slots in a log
-	counted int64             // when it counts in other limits: later, if a clock that is ahead has begun something
-	moved   [slots - 1]int64  // log: when its slots were renewed, and that is a receipt too; the last one first, 0: none
-	now     int64             // the clock that counted it
-	ms      int64             // when the store counted it, in ms after the edge
-	whole   bool              // the item knows its id as long as it lives
-	hold    bool              // the item knows its id for 15 minutes
-	place   int64             // reservoir: when it may run
-	limit   uint8             // the number of the policy that counted it
-	freed   int64             // bucket: units of the item that came before this one and were given back after it
+	id      uint8            // the slot whose id it has
+	writer  uint8            // the slot that counted it
+	item    int64            // the number of the item
+	n       int64            // the actions, and how many of them each limit still counts
+	left    [maxLimits]int64 // in units: an action takes as many as it costs
+	at      int64            // the receipt, and the time of its slots in a log
+	counted int64            // when it counts in other limits: later, if a clock that is ahead has begun something
+	moved   [slots - 1]int64 // log: when its slots were renewed, and that is a receipt too; the last one first, 0: none
+	now     int64            // the clock that counted it
+	ms      int64            // when the store counted it, in ms after the edge
+	whole   bool             // the item knows its id as long as it lives
+	hold    bool             // the item knows its id for 15 minutes
+	place   int64            // reservoir: when it may run
+	limit   uint8            // the number of the policy that counted it
+	freed   int64            // bucket: units of the item that came before this one and were given back after it
 
 	takenBack bool  // by a give-back, and not by the app's release
 	late      bool  // a copy that arrived after its decision was over
@@ -75,8 +75,8 @@ type receipt struct {
 	item int64
 }
 
-// mostLimits is the most limits of a policy that the explorer takes.
-const mostLimits = 5
+// maxLimits is the most limits of a policy that the explorer takes.
+const maxLimits = 5
 
 // old is the id of what was counted before the run began.
 const old = 255
@@ -111,7 +111,7 @@ func (l *ledger) emptied(item int64, reset bool, inFlight uint8) {
 			e.forgotten, e.aliveFor = true, inFlight
 		}
 		if reset {
-			e.left = [mostLimits]int64{}
+			e.left = [maxLimits]int64{}
 		}
 	}
 	l.over = slices.DeleteFunc(l.over, func(o dropped) bool { return o.item == item })
@@ -128,7 +128,7 @@ func (l *ledger) ended(slot int) {
 		l.entries[i].aliveFor &^= 1 << slot
 	}
 	l.entries = slices.DeleteFunc(l.entries, func(e entry) bool {
-		if !e.forgotten || e.aliveFor != 0 || e.left != [mostLimits]int64{} {
+		if !e.forgotten || e.aliveFor != 0 || e.left != [maxLimits]int64{} {
 			return false
 		}
 		l.drop(dropped{e.item, max(e.latest(), e.counted, e.now)})

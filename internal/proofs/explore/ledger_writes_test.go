@@ -58,7 +58,7 @@ func (x *explorer) counted(l *ledger, w written) error {
 		x.excuse(countedAfterRefusal)
 	}
 	e := entry{
-		id: id, writer: uint8(w.slot), item: item, n: 1, now: w.write.Now, at: w.write.Now, counted: p.CountedAt(w.write.Now, w.after), ms: w.ms, whole: w.write.Whole, hold: x.hold && (p.Named() || p.HeldUntil(0) == 0),
+		id: id, writer: uint8(w.slot), item: item, n: 1, now: w.write.Now, at: w.write.Now, counted: p.CountedAt(w.write.Now, w.after), ms: w.ms, whole: w.write.KeepAll, hold: x.hold && (p.Named() || p.HeldUntil(0) == 0),
 		place: w.write.Update.ReadyAt, limit: w.limit, late: w.inFlight>>w.slot&1 == 0,
 	}
 	switch {
@@ -120,8 +120,8 @@ func (e *entry) known(ms int64) bool {
 // edge. Elsewhere than in such a window it keeps an id for at most four
 // generations of 7 s, or of 5 minutes. Clocks that are apart add 2 s.
 func (e *entry) canBeKnown(ms int64) bool {
-	const longest, longestHeld = 30_000, 1_202_000
-	return e.whole || ms-e.ms <= longest || e.hold && ms-e.ms <= longestHeld
+	const longest, maxHeld = 30_000, 1_202_000
+	return e.whole || ms-e.ms <= longest || e.hold && ms-e.ms <= maxHeld
 }
 
 // live reports whether the item counts the id, and must know it, in an entry of this kind.

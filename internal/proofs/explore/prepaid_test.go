@@ -180,7 +180,7 @@ func sumOf(n [limits]int64) (sum int64) {
 // visit is the id of what a visit counts.
 const visit = 254
 
-// lends reports whether users or the room have a prepaid limit.
+// leased reports whether users or the room have a prepaid limit.
 func (y *system) lends() bool { return y.policies[0].Prepaid() || follow(y.room, 0).Prepaid() }
 
 // prepaids returns the kinds that can be prepaid, and several of them in one item.
@@ -188,7 +188,7 @@ func prepaids() (subjects []subject) {
 	add := func(kinds, text, lowered, raised string) {
 		all := func(s string) string { return strings.ReplaceAll(s, ",", " prepaid,") + " prepaid" }
 		if p, err := policy.Parse(all(text)); err == nil {
-			subjects = append(subjects, subject{kinds: kinds + ", prepaid", text: []string{all(text), all(lowered), all(raised)}, prefill: p.Most() - 3})
+			subjects = append(subjects, subject{kinds: kinds + ", prepaid", text: []string{all(text), all(lowered), all(raised)}, prefill: p.Max() - 3})
 		}
 	}
 	for _, k := range policy.Kinds() {

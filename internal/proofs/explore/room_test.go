@@ -26,7 +26,7 @@ func (y *system) partsOf(s int, limit uint8, r ratelimit.Request) []ratelimit.Pa
 	default:
 		r.UserID, r.ID = users[n%2], name(n/2)
 	}
-	r.Alone = false
+	r.Fallback = false
 	inRoom := r
 	inRoom.UserID, inRoom.For = room, r.UserID
 	_, inRoom.Policy = y.terms(s, limit)
@@ -173,7 +173,7 @@ func (l *ledger) wasFull(x *explorer, w ratelimit.Write, r ratelimit.Request, be
 		n *= 2
 	}
 	for _, item := range []uint32{before, after} {
-		if _, ok := r.Policy.Take(w.Now, min(n, r.Policy.Most()), 0, x.items.at(item).State); !ok {
+		if _, ok := r.Policy.Take(w.Now, min(n, r.Policy.Max()), 0, x.items.at(item).State); !ok {
 			l.full = ms + since
 		}
 	}

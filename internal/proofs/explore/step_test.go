@@ -60,7 +60,7 @@ func (x *explorer) step(w world, m move) (world, error) {
 // forgetLate drops the requests that are too late to reach the store, and those
 // that can change nothing any more.
 func (x *explorer) forgetLate(w *world) {
-	for i := mostLate - 1; i >= 0; i-- {
+	for i := maxLate - 1; i >= 0; i-- {
 		m := x.messages.at(w.late[i])
 		if w.late[i] != 0 && x.instants[w.now]-x.instants[w.procs[m.slot].began] > latest {
 			w.take(i)

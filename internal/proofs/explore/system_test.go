@@ -136,7 +136,7 @@ func follow(list []policy.Policy, limit uint8) (p policy.Policy) {
 }
 
 // unitsOf returns how much of each limit n actions with the policy p take.
-func unitsOf(p policy.Policy, n int64) (units [mostLimits]int64) {
+func unitsOf(p policy.Policy, n int64) (units [maxLimits]int64) {
 	for i, r := range p.Rates() {
 		units[i] = n * max(1, r.Cost)
 	}
@@ -147,7 +147,7 @@ func unitsOf(p policy.Policy, n int64) (units [mostLimits]int64) {
 // the request that it refers to was told.
 func (y *system) call(s int, limit uint8, of kept) ratelimit.Request {
 	p, inRoom := y.terms(s, limit)
-	r := ratelimit.Request{UserID: users[0], Activity: "act", Policy: p, Count: 1, ID: name(y.first(s)), Hold: y.hold, Alone: true}
+	r := ratelimit.Request{UserID: users[0], Activity: "act", Policy: p, Count: 1, ID: name(y.first(s)), Hold: y.hold, Fallback: true}
 	if y.policies[0].Named() { // the other requests are of another activity of a group
 		r.Group, r.Activity = "act", "activity0"
 		if y.isOther(s) {
@@ -169,9 +169,9 @@ func (y *system) call(s int, limit uint8, of kept) ratelimit.Request {
 	case reset, status:
 		r.ID = string(mine.verb)
 	}
-	r.Count = min(r.Count, max(p.Most(), 1))
+	r.Count = min(r.Count, max(p.Max(), 1))
 	if !inRoom.IsZero() {
-		r.Count = min(r.Count, inRoom.Most())
+		r.Count = min(r.Count, inRoom.Max())
 	}
 	if r.Partial {
 		r.Count = mine.count

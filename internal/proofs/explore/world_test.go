@@ -16,11 +16,11 @@ type world struct {
 	inst   [2]uint32
 	limit  [2]uint8 // the number of the policy that each instance follows
 	procs  [slots]proc
-	late   [mostLate]uint32 // numbers of messages, in order; zero: none
+	late   [maxLate]uint32 // numbers of messages, in order; zero: none
 }
 
-// mostLate is the most requests to the store that can be on their way at once.
-const mostLate = 3 * slots
+// maxLate is the most requests to the store that can be on their way at once.
+const maxLate = 3 * slots
 
 // A proc is the decision in one slot.
 type proc struct {
@@ -70,7 +70,7 @@ func (w *world) send(number uint32) {
 // take removes message i.
 func (w *world) take(i int) {
 	copy(w.late[i:], w.late[i+1:])
-	w.late[mostLate-1] = 0
+	w.late[maxLate-1] = 0
 }
 
 // forget drops what no longer matters of decisions that are over.

@@ -9,7 +9,7 @@ import (
 
 // draw draws the next call.
 func (w *world) draw() call {
-	c := call{op: ratelimit.Check, instance: w.random.IntN(instances), n: 1 + w.random.Int64N(min(3, w.policy.Most()))}
+	c := call{op: ratelimit.Check, instance: w.random.IntN(instances), n: 1 + w.random.Int64N(min(3, w.policy.Max()))}
 	queue := w.policy.Queues()
 	switch what := w.random.IntN(20); {
 	case what < 5 && len(w.receipts) > 0:
@@ -52,7 +52,7 @@ func (w *world) renews(instance int) bool {
 func (w *world) send(ctx context.Context, c call) (ratelimit.Decision, error) {
 	r := ratelimit.Request{
 		UserID: w.user, Activity: "act", Policy: w.policy, Count: c.n, Partial: c.partial, Fresh: c.partial,
-		ID: c.id, At: c.at, Alone: w.random.IntN(2) == 0,
+		ID: c.id, At: c.at, Fallback: w.random.IntN(2) == 0,
 	}
 	if w.group { // the request's id tells which of two activities it is of
 		r.Group, r.Activity = "act", []string{"post", "comment"}[len(c.id)%2]

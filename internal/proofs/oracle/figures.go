@@ -4,8 +4,8 @@ package oracle
 type Figure struct {
 	Name               string
 	Limit              int64
-	Used, MostUsed     int64
-	Left, MostLeft     int64
+	Used, MaxUsed      int64
+	Left, MaxLeft      int64
 	Resets, LastResets int64
 	Window             int64 // the window's number; 0: the kind has none
 }
@@ -16,11 +16,11 @@ func (a *Account) Figures(t *Terms, now int64) []Figure {
 	figures := make([]Figure, 0, len(t.Rates))
 	for m, r := range a.Own(t) {
 		at := w.in(m)
-		used, mostUsed, c := m.Used(at, r, false), m.Used(at, r, true), Cost(r)
+		used, maxUsed, c := m.Used(at, r, false), m.Used(at, r, true), Cost(r)
 		f := Figure{
 			Name: r.Name, Limit: r.Burst / c,
-			Used: (used + c - 1) / c, MostUsed: (mostUsed + c - 1) / c,
-			Left: max(0, r.Burst-mostUsed) / c, MostLeft: max(0, r.Burst-used) / c,
+			Used: (used + c - 1) / c, MaxUsed: (maxUsed + c - 1) / c,
+			Left: max(0, r.Burst-maxUsed) / c, MaxLeft: max(0, r.Burst-used) / c,
 			Resets: m.Resets(at, r, false), LastResets: m.Resets(at, r, true),
 		}
 		if !a.Named() && r.Kind != "bucket" && r.Kind != "log" {

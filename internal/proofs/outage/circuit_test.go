@@ -10,9 +10,9 @@ import (
 
 // The contract's numbers (section 5).
 const (
-	timeout      = time.Second // DECISION_TIMEOUT
-	probeEvery   = 5 * time.Second
-	longestProbe = 250 * time.Millisecond
+	timeout    = time.Second // DECISION_TIMEOUT
+	probeEvery = 5 * time.Second
+	maxProbe   = 250 * time.Millisecond
 )
 
 // A record is one decision, as its caller saw it.
@@ -107,8 +107,8 @@ func (c *circuit) probe(r record) {
 	if r.start.Before(c.earliest) {
 		c.report("at %s: a probe, want none before %s", clock(r.start), clock(c.earliest))
 	}
-	if r.wait() > longestProbe {
-		c.report("at %s: a probe took %v, want at most %v", clock(r.start), r.wait(), longestProbe)
+	if r.wait() > maxProbe {
+		c.report("at %s: a probe took %v, want at most %v", clock(r.start), r.wait(), maxProbe)
 	}
 	c.probed, c.earliest, c.latest = r.start, r.start.Add(probeEvery), r.end.Add(probeEvery)
 	if !r.outage {

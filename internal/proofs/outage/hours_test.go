@@ -98,7 +98,7 @@ func (w *world) summary(f failure, began, ended time.Time) (s summary) {
 				continue
 			}
 			s.add(r)
-			if r.requests > 0 && r.wait() <= longestProbe {
+			if r.requests > 0 && r.wait() <= maxProbe {
 				s.later = max(s.later, r.wait())
 			}
 		}

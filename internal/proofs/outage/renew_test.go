@@ -21,7 +21,7 @@ func TestARenewalInAnOutageIsAnErrorAndChangesNothing(t *testing.T) {
 				w := newWorld(t, f.name, 1, 1, text)
 				in, u := w.instances[0], w.users[0]
 				ctx := context.WithValue(t.Context(), units{}, int64(1))
-				r := ratelimit.Request{UserID: u.name, Activity: "act", Policy: u.policy, Count: 1, ID: "r", Alone: true}
+				r := ratelimit.Request{UserID: u.name, Activity: "act", Policy: u.policy, Count: 1, ID: "r", Fallback: true}
 				d, err := in.Check(ctx, r)
 				if err != nil || d.At == 0 {
 					t.Fatalf("%s: %+v, %v", f.name, d, err)

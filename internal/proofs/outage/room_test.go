@@ -33,7 +33,7 @@ func TestAnOutageOfOneItemOfTwo(t *testing.T) {
 					admitted := map[string]int64{}
 					for i := range 20 {
 						user := fmt.Sprint("u", i%2)
-						r := ratelimit.Request{UserID: user, Activity: "act", Policy: policy.Must(fmt.Sprintf("%d/1h", userLimit)), Count: 1, ID: fmt.Sprint("r", i), Fresh: true, Alone: alone}
+						r := ratelimit.Request{UserID: user, Activity: "act", Policy: policy.Must(fmt.Sprintf("%d/1h", userLimit)), Count: 1, ID: fmt.Sprint("r", i), Fresh: true, Fallback: alone}
 						room := r
 						room.UserID, room.For, room.Policy = " room r", user, policy.Must(fmt.Sprintf("%d/1h", roomLimit))
 						began := time.Now()
@@ -79,7 +79,7 @@ func TestAFullRoomInAnOutageUsesNothingOfTheUser(t *testing.T) {
 				w.use(f.way)
 				ask := func(user, inRoom string) bool {
 					asked++
-					r := ratelimit.Request{UserID: user, Activity: "act", Policy: policy.Must(fmt.Sprintf(text, userLimit)), Count: 1, ID: fmt.Sprint("r", asked), Alone: true}
+					r := ratelimit.Request{UserID: user, Activity: "act", Policy: policy.Must(fmt.Sprintf(text, userLimit)), Count: 1, ID: fmt.Sprint("r", asked), Fallback: true}
 					room := r
 					room.UserID, room.For, room.Policy = " room "+inRoom, user, policy.Must(fmt.Sprintf("%d/1d", roomLimit))
 					d, err := in.DecideAll(context.WithValue(t.Context(), units{}, int64(1)), ratelimit.Check, []ratelimit.Part{{Request: r}, {Request: room, Subject: "room"}}, false)

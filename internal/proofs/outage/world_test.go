@@ -138,7 +138,7 @@ func (in *instance) decide(t testing.TB, u user) {
 	in.mu.Lock()
 	in.asked++
 	r := ratelimit.Request{
-		UserID: u.name, Activity: "act", Policy: u.policy, Count: 1, ID: fmt.Sprintf("%p %d", in, in.asked), Fresh: true, Alone: true,
+		UserID: u.name, Activity: "act", Policy: u.policy, Count: 1, ID: fmt.Sprintf("%p %d", in, in.asked), Fresh: true, Fallback: true,
 	}
 	if u.policy.Named() { // two activities of a group
 		r.Group, r.Activity = "act", fmt.Sprint("activity", in.asked%2)

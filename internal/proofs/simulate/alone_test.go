@@ -111,7 +111,7 @@ func (l *ledger) sameAlone(o *op) {
 	window, _ := o.terms.Item(o.now)
 	key := o.item()
 	key.Window = window
-	held := o.in.limiter.Memory.Recall(key).Alone.State
+	held := o.in.limiter.Memory.Recall(key).Fallback.State
 	models := a.Clone()
 	models.GiveAll(held) // it may keep a place that a write has skipped to
 	if !models.Same(held) || window != 0 && !o.terms.Named() && a.Counted(window) != held["activityCount"] {

@@ -117,7 +117,7 @@ func (s *sim) arrive() {
 	s.ids++
 	a := s.anActivity()
 	c := call{Request: ratelimit.Request{
-		UserID: s.aUser(), Activity: a.Name, Group: a.Group, Hold: a.Hold, Count: 1, ID: fmt.Sprint("r", s.ids), Alone: !s.chance(4),
+		UserID: s.aUser(), Activity: a.Name, Group: a.Group, Hold: a.Hold, Count: 1, ID: fmt.Sprint("r", s.ids), Fallback: !s.chance(4),
 	}}
 	if s.chance(4) {
 		c.tier = premium

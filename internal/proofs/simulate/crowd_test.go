@@ -22,7 +22,7 @@ func TestTheMemoryOfACrowdIsBounded(t *testing.T) {
 				s := newSim(subject, 1, false)
 				a := s.activities[0]
 				for i := range 4000 { // users come within a second, and ask for as much as the limit gives at once
-					r := call{Request: ratelimit.Request{UserID: fmt.Sprint("one of many ", i), Activity: a.Name, Group: a.Group, Count: s.of(a.Limit).numbers.Most, ID: fmt.Sprint("r", i), Alone: true}}
+					r := call{Request: ratelimit.Request{UserID: fmt.Sprint("one of many ", i), Activity: a.Name, Group: a.Group, Count: s.of(a.Limit).numbers.Most, ID: fmt.Sprint("r", i), Fallback: true}}
 					s.at(s.now+s.upTo(1000), func() { s.instances[0].send(ratelimit.Check, r, math.MaxInt64, nil) })
 				}
 				s.loop()

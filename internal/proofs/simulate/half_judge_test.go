@@ -90,7 +90,7 @@ func (h *half) drawAction(i int) action {
 func (h *half) decide(process int, op ratelimit.Op, a action, at int64) (ratelimit.Decision, error) {
 	p := h.processes[process]
 	p.thaw()
-	r := ratelimit.Request{UserID: a.user, Activity: "act", Policy: h.versions[a.version], Count: 1, ID: a.id, At: at, Alone: a.alone}
+	r := ratelimit.Request{UserID: a.user, Activity: "act", Policy: h.versions[a.version], Count: 1, ID: a.id, At: at, Fallback: a.alone}
 	parts := []ratelimit.Part{{Request: r}}
 	if a.room != "" {
 		r.UserID, r.For = a.room, a.user
@@ -159,7 +159,7 @@ func (h *half) tallies(a action) (list []*tally) {
 	return list
 }
 
-// doubt notes that an action was not decided by the table. If nothing gets lost, one that was
+// invalidate notes that an action was not decided by the table. If nothing gets lost, one that was
 // refused is not counted, or was given back.
 func (h *half) doubt(a action, d ratelimit.Decision, err error) {
 	h.mu.Lock()

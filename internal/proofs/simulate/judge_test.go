@@ -32,7 +32,7 @@ func (l *ledger) judge(o *op, d ratelimit.Decision, err error) {
 	}
 	switch {
 	case err != nil:
-		if o.request.Alone && !byReceipt(o.kind) && o.kind != ratelimit.Reset {
+		if o.request.Fallback && !byReceipt(o.kind) && o.kind != ratelimit.Reset {
 			s.fail("%s: %v, want a decision from memory", o.name, err)
 		}
 		return
@@ -56,7 +56,7 @@ func (l *ledger) judge(o *op, d ratelimit.Decision, err error) {
 	s.reason(o, d)
 	a := o.last
 	switch {
-	case d.Visit:
+	case d.Acquired:
 		l.judgeFigures(o, d, a.figures, [2]int64{})
 		return
 	case o.terms.Prepaid(): // a refusal of a hot key is repeated for up to a second
@@ -188,15 +188,15 @@ func (l *ledger) judgeFigures(o *op, d ratelimit.Decision, want []oracle.Figure,
 	for i, r := range each {
 		f := want[i]
 		left := f.Left
-		if r.Name != f.Name || r.Limit != f.Limit || r.Used < f.Used || r.Used > f.MostUsed || r.WindowKey != f.Window ||
+		if r.Name != f.Name || r.Limit != f.Limit || r.Used < f.Used || r.Used > f.MaxUsed || r.WindowKey != f.Window ||
 			r.ResetAt < min(f.Resets, f.LastResets) || r.ResetAt > max(f.Resets, f.LastResets) {
 			s.wrong("%s: the figures are %+v, want %+v", o.name, r, f)
 		}
 		if several && r.Remaining == 0 {
 			left = 0 // a clock ahead has begun the next window of a limit beside others
 		}
-		if r.Remaining > f.MostLeft || r.Remaining < left {
-			s.wrong("%s: %d remain, want %d to %d", o.name, r.Remaining, left, f.MostLeft)
+		if r.Remaining > f.MaxLeft || r.Remaining < left {
+			s.wrong("%s: %d remain, want %d to %d", o.name, r.Remaining, left, f.MaxLeft)
 		}
 		longest = max(longest, r.Wait)
 		binding = binding || r.Name == d.Name && r.Used == d.Used && r.Limit == d.Limit

@@ -60,7 +60,7 @@ type settled struct {
 	set   map[string]string // the live limits and modes, by their names
 }
 
-// of names a live limit of an activity, of its subject or of a group. Most callers have no
+// of names a live limit of an activity, of its subject or of a group. Max callers have no
 // tier.
 func of(name, subject, tier string) string {
 	if subject != "" {
@@ -89,7 +89,7 @@ func (d settled) limit(code limits.Activity, subject, tier string) string {
 			rates[i] = number
 		}
 	}
-	whole, err := policy.Must(strings.Join(rates, ", ")).OptionsOf(mine)
+	whole, err := policy.Must(strings.Join(rates, ", ")).WithDefaults(mine)
 	if err != nil {
 		return err.Error()
 	}
@@ -181,7 +181,7 @@ func (s *sim) operate() {
 			to = reversed(to)
 		}
 		edit = func(l liveedit.Draft) (liveedit.Draft, error) { return l.Set(name, tier, to.String(), ""), nil }
-		whole, err := to.OptionsOf(part.For(tier))
+		whole, err := to.WithDefaults(part.For(tier))
 		if err != nil && a.Group != "" { // such as a longer reservoir than the shared item is kept for
 			return
 		}
@@ -265,7 +265,7 @@ func (*instance) Blocks(context.Context, bool) (live.Stored, error) { return liv
 // that, and looks at the live limits if that is due.
 func (in *instance) terms(c call) live.Terms {
 	s := in.sim
-	t := in.follower.Limits().Terms(live.Case{
+	t := in.follower.Limits().Terms(live.Query{
 		Activity: s.named(c.Activity), UserID: c.UserID, Subjects: c.subjects, Tier: c.tier, At: in.clock(),
 	})
 	if !in.mayFollow(c, t) {

@@ -50,7 +50,7 @@ func (in *instance) given(o *op) int64 {
 	if _, ok := o.queue(); !ok {
 		return 0
 	}
-	state := in.limiter.Memory.Recall(o.item()).Alone.State
+	state := in.limiter.Memory.Recall(o.item()).Fallback.State
 	for _, r := range o.terms.numbers.Rates {
 		if r.Kind == "reservoir" && r.Name != "" {
 			return state[r.Name+"_t"]

@@ -53,10 +53,10 @@ func (l *ledger) visited(u *user, a *landing, w ratelimit.Write, before ratelimi
 // balanced judges what an instance has handed out of its leases.
 func (l *ledger) balanced(o *op, d ratelimit.Decision) {
 	s, b := l.sim, o.in.balanceOf(o.owner())
-	if d.Visit {
+	if d.Acquired {
 		s.stats["writes that took a lease of a prepaid limit"]++
 	}
-	if d.Visit || d.Leased {
+	if d.Acquired || d.Leased {
 		b.handed[o.terms] += d.Granted
 		if o.whole != nil {
 			s.stats["actions that a room's lease gave"]++
@@ -98,7 +98,7 @@ func (l *ledger) told(o *op, d ratelimit.Decision) {
 	b, at := o.in.balanceOf(o.owner()), max(o.now, d.At)
 	counted, _ := o.terms.Item(o.now)
 	switch {
-	case d.Visit: // a clock ahead can have begun the window that counts it
+	case d.Acquired: // a clock ahead can have begun the window that counts it
 		at = max(at, o.last.at)
 		b.at[counted] = at
 	case d.Leased:
@@ -152,7 +152,7 @@ func (l *ledger) tell(o *op, d ratelimit.Decision, at int64) {
 			p = &spending{counts: map[int64]int64{}, most: map[int64]int64{}, ids: map[string]bool{}}
 			u.spent[r.Name] = p
 		}
-		if p.ids[o.id] && d.At == 0 && !d.Leased && !d.Visit {
+		if p.ids[o.id] && d.At == 0 && !d.Leased && !d.Acquired {
 			continue // a repeat
 		}
 		p.ids[o.id] = true

@@ -93,7 +93,7 @@ func (o *op) circuits() (c circuits) {
 // bar reports whether a check has to end before it sends anything: a circuit is open and not
 // due, and it may not be decided from memory.
 func (o *op) bar() bool {
-	if o.kind != ratelimit.Check || o.request.Alone || o.shadow || o.in.sim.prepaid() {
+	if o.kind != ratelimit.Check || o.request.Fallback || o.shadow || o.in.sim.prepaid() {
 		return false
 	}
 	c, now := o.circuits(), o.in.clock()

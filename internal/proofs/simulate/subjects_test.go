@@ -102,7 +102,7 @@ func variations(p policy.Policy) (list []policy.Policy) {
 		}
 		q, err := parse(rates)
 		if err == nil {
-			q, err = q.OptionsOf(p)
+			q, err = q.WithDefaults(p)
 		}
 		if err != nil || seen[q.String()] {
 			continue

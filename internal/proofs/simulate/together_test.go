@@ -174,14 +174,14 @@ func (l *ledger) judgeAll(o *op, d ratelimit.Decision, err error) {
 	for i, p := range o.parts {
 		mine := o.share(d, p)
 		if o.kind == ratelimit.Check && err == nil && p.terms.Prepaid() {
-			mine.Leased, mine.Visit = d.Allowed && d.Outage == nil && p.last == nil, d.Allowed && d.Outage == nil && p.last != nil && p.last.took > 0
+			mine.Leased, mine.Acquired = d.Allowed && d.Outage == nil && p.last == nil, d.Allowed && d.Outage == nil && p.last != nil && p.last.took > 0
 			l.balanced(p, mine)
 		}
 		if err == nil && p.terms.Prepaid() {
 			l.told(p, mine)
 		} else if err == nil {
 			ordinary := mine
-			ordinary.Leased, ordinary.Visit = false, false
+			ordinary.Leased, ordinary.Acquired = false, false
 			l.told(p, ordinary)
 		}
 		if refuser >= 0 || err != nil {
@@ -208,7 +208,7 @@ func (l *ledger) judgeAll(o *op, d ratelimit.Decision, err error) {
 	}
 	switch {
 	case err != nil:
-		if o.request.Alone && !byReceipt(o.kind) {
+		if o.request.Fallback && !byReceipt(o.kind) {
 			s.fail("%s: %v, want a decision from memory", o.name, err)
 		}
 		return

@@ -93,7 +93,7 @@ func TestFaultsHaveTheSameEffectAsOnTheSDKsClient(t *testing.T) {
 			for i, s := range []decider{New(cfg, table), stock{client, table}} {
 				stores[i] = story(t, s, fault, fmt.Sprint("u", i))
 			}
-			if diff := cmp.Diff(stores[1], stores[0], cmpopts.SortSlices(func(a, b ratelimit.Mark) bool { return string(a.ID[:]) < string(b.ID[:]) })); diff != "" {
+			if diff := cmp.Diff(stores[1], stores[0], cmpopts.SortSlices(func(a, b ratelimit.Element) bool { return string(a.ID[:]) < string(b.ID[:]) })); diff != "" {
 				t.Errorf("the SDK's client (-) and the store (+) differ:\n%s", diff)
 			}
 		})

@@ -123,7 +123,7 @@ func (e *expression) string(s string) (name string) {
 }
 
 // elements adds elements of a set of ids, and returns their name.
-func (e *expression) elements(marks iter.Seq[ratelimit.Mark]) (name string) {
+func (e *expression) elements(marks iter.Seq[ratelimit.Element]) (name string) {
 	name = e.value()
 	before := `{"BS":[`
 	for m := range marks {
@@ -135,14 +135,14 @@ func (e *expression) elements(marks iter.Seq[ratelimit.Mark]) (name string) {
 }
 
 // mark adds an element of a set of ids to the values and returns its name.
-func (e *expression) mark(m ratelimit.Mark) (name string) {
+func (e *expression) mark(m ratelimit.Element) (name string) {
 	name = e.value()
 	e.values = append(appendElement(append(e.values, `{"B":`...), m), '}')
 	return name
 }
 
 // appendElement appends an element of a set: the id, with its note if it has one.
-func appendElement(b []byte, m ratelimit.Mark) []byte {
+func appendElement(b []byte, m ratelimit.Element) []byte {
 	var element [idSize + noteSize]byte
 	copy(element[:], m.ID[:])
 	binary.BigEndian.PutUint64(element[idSize:], uint64(m.Note))
@@ -171,21 +171,21 @@ func (e *expression) condition(w ratelimit.Write) {
 	and := ""
 	for k := range w.LookIn {
 		set := e.attr(k.Set)
-		e.write(and, "(attribute_not_exists(", set, ") OR NOT contains(", set, ", ", e.mark(ratelimit.Mark{ID: k.ID}), "))")
+		e.write(and, "(attribute_not_exists(", set, ") OR NOT contains(", set, ", ", e.mark(ratelimit.Element{ID: k.ID}), "))")
 		and = " AND "
 	}
-	for _, k := range [...]ratelimit.Kept{w.Drop, w.RelyOn} {
+	for _, k := range [...]ratelimit.Location{w.Drop, w.RelyOn} {
 		if k.Set == "" {
 			continue
 		}
-		e.write(and, "contains(", e.attr(k.Set), ", ", e.mark(ratelimit.Mark{ID: k.ID}), ")")
+		e.write(and, "contains(", e.attr(k.Set), ", ", e.mark(ratelimit.Element{ID: k.ID}), ")")
 		and = " AND "
 		if k.Note != 0 {
-			e.write(and, "contains(", e.attr(k.Set), ", ", e.mark(k.Mark), ")")
+			e.write(and, "contains(", e.attr(k.Set), ", ", e.mark(k.Element), ")")
 		}
 	}
 	for note := range w.Unless {
-		e.write(and, "NOT contains(", e.attr(w.Drop.Set), ", ", e.mark(ratelimit.Mark{ID: w.Drop.ID, Note: note}), ")")
+		e.write(and, "NOT contains(", e.attr(w.Drop.Set), ", ", e.mark(ratelimit.Element{ID: w.Drop.ID, Note: note}), ")")
 	}
 	for _, t := range w.Update.Also {
 		e.write(and)

@@ -147,14 +147,14 @@ func addIDs(item *ratelimit.Item, name string, set [][]byte) bool {
 	if !ratelimit.IsSet(name) {
 		return false
 	}
-	marks := make([]ratelimit.Mark, 0, len(set))
+	marks := make([]ratelimit.Element, 0, len(set))
 	for _, element := range set {
 		switch len(element) {
 		case idSize:
-			marks = append(marks, ratelimit.Mark{ID: ratelimit.ID(element)})
+			marks = append(marks, ratelimit.Element{ID: ratelimit.ID(element)})
 		case idSize + noteSize:
 			note := int64(binary.BigEndian.Uint64(element[idSize:]))
-			marks = append(marks, ratelimit.Mark{ID: ratelimit.ID(element[:idSize]), Note: note})
+			marks = append(marks, ratelimit.Element{ID: ratelimit.ID(element[:idSize]), Note: note})
 		case 8, 16: // an earlier version's
 		default:
 			return false

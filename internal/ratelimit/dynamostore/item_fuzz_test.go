@@ -33,8 +33,8 @@ func FuzzStoredItem(f *testing.F) {
 		d := draw{spec}
 		p := policies[d.below(len(policies))]
 		r := ratelimit.Request{
-			UserID: "u1", Activity: "act", Policy: p, ID: "r1", Alone: true,
-			Count: 1 + int64(d.below(int(min(p.Most(), 4)))),
+			UserID: "u1", Activity: "act", Policy: p, ID: "r1", Fallback: true,
+			Count: 1 + int64(d.below(int(min(p.Max(), 4)))),
 			At:    itemTime - int64(d.below(3)),
 		}
 		op := d.below(4)
@@ -134,7 +134,7 @@ func (d *draw) below(n int) int {
 // values of any type.
 func (d *draw) item(p policy.Policy) map[string]any {
 	names := []string{"ids", "i00", "i30", "expiresAt", "activity", "createdAt", "x", "", "i3", "top"}
-	for _, n := range []int64{1, p.Most()} {
+	for _, n := range []int64{1, p.Max()} {
 		if u, ok := p.Take(itemTime, n, 1, nil); ok {
 			names = slices.AppendSeq(names, u.Attributes)
 		}

@@ -19,8 +19,8 @@ import (
 
 // DynamoDB accepts at most so much in one expression.
 const (
-	mostOperators = 300
-	mostBytes     = 4096
+	maxOperators = 300
+	maxBytes     = 4096
 )
 
 // Comparisons, connectives and functions are operators. The AND of a BETWEEN
@@ -42,7 +42,7 @@ func TestDynamoDBCountsOperatorsAsThisTestDoes(t *testing.T) {
 	for _, part := range []string{"a = :v", "a <= :v", "(a >= :v)", "a BETWEEN :v AND :v"} {
 		for most, extra := range map[bool]string{true: " OR b = :v", false: " OR NOT b = :v OR b = :v"} {
 			condition := strings.Repeat(part+" AND ", 148) + part + extra
-			if got := operators(condition) <= mostOperators; got != most {
+			if got := operators(condition) <= maxOperators; got != most {
 				t.Fatalf("%s: %d operators", part, operators(condition))
 			}
 			_, err := client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
@@ -93,7 +93,7 @@ func take(p policy.Policy, now int64, u policy.Update) ratelimit.Write {
 	window, expires := p.Item(now)
 	return ratelimit.Write{
 		Key: ratelimit.Key{UserID: "u1", Activity: "act", Window: window}, ID: ratelimit.NewID("r1"),
-		Note: u.ReadyAt, Whole: window != 0 && p.Most() <= 100, Renewed: p.HeldUntil(0) != 0 || p.Queues(), Update: u, Now: now, Expires: expires,
+		Note: u.ReadyAt, KeepAll: window != 0 && p.Max() <= 100, Renewed: p.HeldUntil(0) != 0 || p.Queues(), Update: u, Now: now, Expires: expires,
 	}
 }
 
@@ -138,7 +138,7 @@ func small(t fataler, w ratelimit.Write) int {
 	in := UpdateInput("rateLimit", w)
 	condition := aws.ToString(in.ConditionExpression)
 	count := operators(condition)
-	if count > mostOperators || len(condition) > mostBytes || len(*in.UpdateExpression) > mostBytes {
+	if count > maxOperators || len(condition) > maxBytes || len(*in.UpdateExpression) > maxBytes {
 		t.Fatalf("the condition has %d operators and %d bytes, the update %d bytes: %+v",
 			count, len(condition), len(*in.UpdateExpression), w)
 	}

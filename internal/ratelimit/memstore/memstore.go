@@ -26,9 +26,9 @@ type stored struct {
 	expires int64 // Unix seconds
 }
 
-// leastSweep is the lowest number of items that makes a Store look for expired
+// minSweep is the lowest number of items that makes a Store look for expired
 // ones.
-const leastSweep = 1024
+const minSweep = 1024
 
 // Update implements [ratelimit.Store].
 func (s *Store) Update(_ context.Context, w ratelimit.Write) (ratelimit.Item, bool, error) {
@@ -73,12 +73,12 @@ func (s *Store) DeleteFunc(del func(k ratelimit.Key, expires int64) bool) {
 // that expired before now (Unix milliseconds).
 func (s *Store) put(k ratelimit.Key, v stored, now int64) {
 	if s.items == nil {
-		s.items, s.full = make(map[ratelimit.Key]stored), leastSweep
+		s.items, s.full = make(map[ratelimit.Key]stored), minSweep
 	}
 	s.items[k] = v
 	if len(s.items) < s.full {
 		return
 	}
 	maps.DeleteFunc(s.items, func(_ ratelimit.Key, v stored) bool { return v.expires < now/1000 })
-	s.full = max(leastSweep, 2*len(s.items))
+	s.full = max(minSweep, 2*len(s.items))
 }

@@ -140,7 +140,7 @@ func renews(t *testing.T, s ratelimit.Store) {
 			w.Drop, w.Note = kept, w.Now
 			w.Update = policy.Update{Acts: []policy.Act{{Verb: policy.Set, Attr: "n", Value: i}}}
 			item = update(t, s, w, true)
-			w.Drop = ratelimit.Kept{}
+			w.Drop = ratelimit.Location{}
 			if kept, ok = item.Find(w); !ok || kept.Note != w.Note || len(item.IDs) != 1 {
 				t.Fatalf("renewal %d: the item keeps %v and finds %+v, %v, want one set with the note %d", i, item.IDs, kept, ok, w.Note)
 			}
@@ -155,12 +155,12 @@ func remembersWhole(t *testing.T, s ratelimit.Store) {
 	w.Now += 3_600_000
 	update(t, s, w, false)
 	generations := w // a tier with a higher limit looks there too
-	generations.Whole = false
+	generations.KeepAll = false
 	update(t, s, generations, false)
 	other := write("u", "b", 50)
-	other.Whole = false
+	other.KeepAll = false
 	update(t, s, other, true)
-	other.Whole = true
+	other.KeepAll = true
 	update(t, s, other, false)
 }
 
@@ -230,12 +230,12 @@ func renewsElsewhere(t *testing.T, s ratelimit.Store) {
 		w := forever(write(user, "a", 9), 7_000-now%7_000) // a generation begins
 		w.Renewed = true
 		item := update(t, s, w, true)
-		renew := func(after int64) (planned ratelimit.Kept) {
+		renew := func(after int64) (planned ratelimit.Location) {
 			planned, _ = item.Find(w)
 			w.Now += after
 			w.Note, w.Drop = w.Now, planned
 			item = update(t, s, w, true)
-			w.Drop = ratelimit.Kept{}
+			w.Drop = ratelimit.Location{}
 			return planned
 		}
 		if renewed {

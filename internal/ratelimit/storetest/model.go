@@ -22,9 +22,9 @@ func likeTheModel(t *testing.T, s ratelimit.Store) {
 		for _, w := range rapid.SliceOfN(step, 1, 12).Draw(r, "steps") {
 			w.Key = key(fmt.Sprint("u", tried))
 			w.Key.Window = window
-			w.Whole = w.Whole && window != 0 && w.Drop.Set == ""
+			w.KeepAll = w.KeepAll && window != 0 && w.Drop.Set == ""
 			if w.Drop.Set != "" { // what the step drew is only the wish to drop
-				w.Drop = ratelimit.Kept{}
+				w.Drop = ratelimit.Location{}
 				w.Drop = giveBack(w, model).Drop
 				switch rapid.IntRange(0, 2).Draw(r, "keeps") {
 				case 0:
@@ -46,7 +46,7 @@ func likeTheModel(t *testing.T, s ratelimit.Store) {
 
 func drawWrite(t *rapid.T) ratelimit.Write {
 	w := write("", rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "id"), 0)
-	w.Whole = rapid.Bool().Draw(t, "whole")
+	w.KeepAll = rapid.Bool().Draw(t, "whole")
 	w.Hold = rapid.Bool().Draw(t, "hold")
 	if rapid.IntRange(0, 3).Draw(t, "drops") == 0 {
 		w.Drop.Set = "ids"

@@ -54,7 +54,7 @@ func key(user string) ratelimit.Key {
 // write counts one action of the request id if at most limit-1 are counted.
 func write(user, id string, limit int64) ratelimit.Write {
 	return ratelimit.Write{
-		Key: key(user), ID: ratelimit.NewID(id), Whole: true, Now: now, Expires: now/1000 + 60,
+		Key: key(user), ID: ratelimit.NewID(id), KeepAll: true, Now: now, Expires: now/1000 + 60,
 		Update: policy.Update{
 			If:   [][]policy.Term{{policy.AtMost("n", limit-1)}},
 			Acts: []policy.Act{{Verb: policy.Add, Attr: "n", Value: 1}},
@@ -65,7 +65,7 @@ func write(user, id string, limit int64) ratelimit.Write {
 // forever makes w a write of an item that serves forever, some milliseconds
 // after now.
 func forever(w ratelimit.Write, after int64) ratelimit.Write {
-	w.Key.Window, w.Whole, w.Now = 0, false, now+after
+	w.Key.Window, w.KeepAll, w.Now = 0, false, now+after
 	return w
 }
 
@@ -74,7 +74,7 @@ func forever(w ratelimit.Write, after int64) ratelimit.Write {
 func giveBack(w ratelimit.Write, item ratelimit.Item) ratelimit.Write {
 	kept, ok := item.Find(w)
 	if !ok {
-		w.LookIn(func(k ratelimit.Kept) bool {
+		w.LookIn(func(k ratelimit.Location) bool {
 			kept = k
 			return false
 		})
@@ -87,7 +87,7 @@ func giveBack(w ratelimit.Write, item ratelimit.Item) ratelimit.Write {
 
 // ids returns the requests that a window's item remembers.
 func ids(requests ...string) ratelimit.IDs {
-	marks := make([]ratelimit.Mark, len(requests))
+	marks := make([]ratelimit.Element, len(requests))
 	for i, r := range requests {
 		marks[i].ID = ratelimit.NewID(r)
 	}
@@ -111,7 +111,7 @@ type fataler interface {
 
 func same(t fataler, what string, got, want ratelimit.Item) {
 	t.Helper()
-	less := cmpopts.SortSlices(func(a, b ratelimit.Mark) int {
+	less := cmpopts.SortSlices(func(a, b ratelimit.Element) int {
 		if c := slices.Compare(a.ID[:], b.ID[:]); c != 0 {
 			return c
 		}

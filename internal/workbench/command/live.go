@@ -21,7 +21,7 @@ import (
 // guard with the BYPASS_ROLES of this environment, and without a MODE, decides by it.
 func termsOf(changed *live.Limits, a limits.Activity, key, tier string, at time.Time) live.Terms {
 	one := whoseOf(key)
-	t := changed.Terms(live.Case{Activity: a, UserID: one.UserID, Subjects: one.Subject, Tier: tier, At: at, BypassRoles: wiring.Function.BypassRoles()})
+	t := changed.Terms(live.Query{Activity: a, UserID: one.UserID, Subjects: one.Subject, Tier: tier, At: at, BypassRoles: wiring.Function.BypassRoles()})
 	for _, s := range t.Subjects {
 		t.Limit, t.Code, t.Tier = s.Limit, s.Code, s.Tier
 	}

@@ -114,8 +114,8 @@ func (c *releaseCommand) validate(con session) (a limits.Activity, wanted int64,
 	return a, wanted, nil
 }
 
-// mostListed is how many times an error lists.
-const mostListed = 10
+// maxListed is how many times an error lists.
+const maxListed = 10
 
 // choose returns the slot that is wanted, or the only one if wanted is 0.
 func (c *releaseCommand) choose(slots []slot, wanted int64) (slot, error) {
@@ -134,7 +134,7 @@ func (c *releaseCommand) choose(slots []slot, wanted int64) (slot, error) {
 		what = "no open slot has the time " + instant(wanted) + ", want --at"
 	}
 	var times []string
-	for _, s := range slots[:min(len(slots), mostListed)] {
+	for _, s := range slots[:min(len(slots), maxListed)] {
 		times = append(times, instant(s.At))
 	}
 	if more := len(slots) - len(times); more > 0 {

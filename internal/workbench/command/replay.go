@@ -176,9 +176,9 @@ func (c *replayCommand) policy(con session) (policy.Policy, error) {
 	return policy.Policy{}, fmt.Errorf("%s is unlimited: give a --limit to try, such as 20/1m", c.Activity)
 }
 
-// longestActivity is longer than a guard's activities, because it can also be
+// maxActivity is longer than a guard's activities, because it can also be
 // the path of a request in a log.
-const longestActivity = 200
+const maxActivity = 200
 
 // check returns an error if flags do not fit together.
 func (c *replayCommand) check() error {
@@ -188,8 +188,8 @@ func (c *replayCommand) check() error {
 	if c.Plot != "" && !strings.HasSuffix(c.Plot, ".svg") {
 		return input.Invalid("--plot", input.Show(c.Plot), "the name of a file that ends in .svg")
 	}
-	if len(c.Activity) < 1 || len(c.Activity) > longestActivity {
-		return input.Invalid("--activity", input.Show(c.Activity), fmt.Sprintf("1 to %d characters", longestActivity))
+	if len(c.Activity) < 1 || len(c.Activity) > maxActivity {
+		return input.Invalid("--activity", input.Show(c.Activity), fmt.Sprintf("1 to %d characters", maxActivity))
 	}
 	if c.User != "" && c.Plot == "" {
 		return errors.New("--user goes with --plot")

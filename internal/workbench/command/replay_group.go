@@ -105,7 +105,7 @@ func meet(all []replay.Member) error {
 			return fmt.Errorf("--limit for %s: limit %q has no name, want one in a group, as in \"writes: %[2]s\"", m.Activity, m.Policy)
 		}
 		for _, other := range all[:i] {
-			if err := policy.Meet(other.Policy, m.Policy); err != nil {
+			if err := policy.CompatibleInGroup(other.Policy, m.Policy); err != nil {
 				return fmt.Errorf("activities %s and %s: %w", other.Activity, m.Activity, err)
 			}
 		}

@@ -126,13 +126,13 @@ func statusTable(list []standing) (t textTable) {
 	return t
 }
 
-// mostSlots is how many slots of a log a table shows.
-const mostSlots = 10
+// maxSlots is how many slots of a log a table shows.
+const maxSlots = 10
 
 // slots adds the slots of an activity's log.
 func (t *textTable) slots(activity string, slots []slot) {
 	for i, s := range slots {
-		if i == mostSlots {
+		if i == maxSlots {
 			t.row(fmt.Sprintf("and %d more of %s: see --json", len(slots)-i, activity))
 			return
 		}

@@ -247,14 +247,14 @@ func (r *ranking) rank(k ratelimit.Key, a limits.Activity, item ratelimit.Item) 
 	if t.Exempt() || !a.Has(subjectOf(k.UserID)) || keyOf(k.UserID, a, now) != k {
 		return ranked{}, false
 	}
-	f := mostUsed(t.Limit.Read(now, 1, item.State))
+	f := maxUsed(t.Limit.Read(now, 1, item.State))
 	return ranked{whoseOf(k.UserID), a.Name, a.Group, false, f.Name, f.Limit, f.Used, share(f), f.Wait.Milliseconds(), f.ResetAt, !t.Block.Until.IsZero()}, true
 }
 
-// mostUsed returns the figures of the limit with the largest used share, if
+// maxUsed returns the figures of the limit with the largest used share, if
 // there are several. That need not be the limit with the fewest actions left:
 // 26 of 30 is more than 2 of 5.
-func mostUsed(f policy.Reading) policy.Reading {
+func maxUsed(f policy.Reading) policy.Reading {
 	for _, one := range f.Each {
 		if share(one) > share(f) {
 			f = one

@@ -69,12 +69,12 @@ func clears(counted []limits.Activity, key ratelimit.Key, at time.Time) bool {
 // unreadItems are the first of the items that were read and are unreadable.
 type unreadItems []unread
 
-const mostUnread = 100
+const maxUnread = 100
 
 // add adds an item and returns true, unless guards can read it.
 func (all *unreadItems) add(guards limits.Guards, key ratelimit.Key, item ratelimit.Item, at time.Time) bool {
 	u, ok := unreadOf(guards, key, item, at)
-	if ok && len(*all) < mostUnread {
+	if ok && len(*all) < maxUnread {
 		*all = append(*all, u)
 	}
 	return ok

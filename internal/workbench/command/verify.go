@@ -129,15 +129,15 @@ func (c *verifyCommand) verify(ctx context.Context, con session, ask asker, p po
 	return v, err
 }
 
-// leastOfPrepaid is how many actions of a new user get through at least: a prepaid key begins as
+// minOfPrepaid is how many actions of a new user get through at least: a prepaid key begins as
 // any other, and leases begin when its item shows this many ids.
-const leastOfPrepaid = 100
+const minOfPrepaid = 100
 
 // ofLeases reports whether what was allowed keeps the promise of a prepaid limit: what instances
 // hold is refused, and nothing above the limit is allowed.
 func (v raceResult) ofLeases(limit int64) bool {
 	allowed := int64(v.Allowed)
-	return min(leastOfPrepaid, limit) <= allowed && allowed <= limit
+	return min(minOfPrepaid, limit) <= allowed && allowed <= limit
 }
 
 // counts reports whether an item that counts this many actions counts what was allowed. Of a

@@ -114,7 +114,7 @@ func (v *raceResult) judge(ctx context.Context, ask asker, user guard.Request, g
 			allowed[name]++
 		}
 	}
-	v.Exact = !v.Prepaid || v.Allowed >= leastOfPrepaid
+	v.Exact = !v.Prepaid || v.Allowed >= minOfPrepaid
 	for _, a := range group {
 		v.Activities = append(v.Activities, portion{a.Name, asked[a.Name], allowed[a.Name]})
 		v.take(a, before[a.Name], allowed[a.Name])

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	mostShown    = 100    // answers that the page can show
-	mostRequests = 10_000 // requests that a picture can show
+	maxShown    = 100    // answers that the page can show
+	maxRequests = 10_000 // requests that a picture can show
 )
 
 // A history keeps the last calls. Its size is bounded.
@@ -45,7 +45,7 @@ type key struct{ user, activity string }
 // its actions, so the picture shows them from then on.
 func (h *history) add(c call, group string) {
 	h.n++
-	h.calls = last(append(h.calls, c), mostShown)
+	h.calls = last(append(h.calls, c), maxShown)
 	for _, p := range partsOf(c.request) {
 		if p.subject == "" || c.request.Op != guards.Reset { // a reset clears the user alone
 			h.addPart(c, p, group)
@@ -58,7 +58,7 @@ func (h *history) addPart(c call, p part, group string) {
 	k, r, d := p.key, c.request, c.answer
 	switch {
 	case r.Op == guards.Check && c.counts() && d.Reason != guards.Duplicate && (d.Allowed || subjectOf(r, d.LimitedBy) == p.subject): // a request as replay knows it
-		h.requests = last(append(h.requests, decided{k, group, c.at, r.Count, d.RequestID}), mostRequests)
+		h.requests = last(append(h.requests, decided{k, group, c.at, r.Count, d.RequestID}), maxRequests)
 	case c.err != "":
 	case r.Op == guards.Reset:
 		h.requests = slices.DeleteFunc(h.requests, func(d decided) bool {
@@ -136,15 +136,15 @@ func timelines(ctx context.Context, k key, limit policy.Policy, requests []decid
 
 // asCSV returns requests as replay reads them, in the order of time. The
 // clock may have been moved back. A request for several actions is one line for
-// each action, and at most mostRequests lines remain.
+// each action, and at most maxRequests lines remain.
 func asCSV(requests []decided) ([]byte, error) {
 	slices.SortStableFunc(requests, func(a, b decided) int { return cmp.Compare(a.at, b.at) })
 	var lines [][]string
 	for _, d := range requests {
-		for range min(d.count, mostRequests) {
+		for range min(d.count, maxRequests) {
 			lines = append(lines, []string{strconv.FormatInt(d.at, 10), d.shown(), d.activity})
 		}
-		lines = last(lines, mostRequests)
+		lines = last(lines, maxRequests)
 	}
 	var b bytes.Buffer
 	err := csv.NewWriter(&b).WriteAll(append([][]string{{"time", "user", "activity"}}, lines...))

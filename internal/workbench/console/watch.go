@@ -87,8 +87,8 @@ func (c *Console) record(made call) {
 	c.notify()
 }
 
-// mostBytes is the size of the largest event that the form can send.
-const mostBytes = 128 << 10
+// maxBytes is the size of the largest event that the form can send.
+const maxBytes = 128 << 10
 
 // serveAsk sends an event to a guard, in the same way as an app does. The body
 // is {"function": NAME, "event": EVENT}. The response is the same as in
@@ -118,7 +118,7 @@ func (c *Console) serveAsk(w http.ResponseWriter, r *http.Request) {
 // decode reads the body, which must be one JSON value. If it is not, decode
 // answers the caller and returns false.
 func decode(w http.ResponseWriter, r *http.Request, v any) bool {
-	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostBytes))
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBytes))
 	if err == nil {
 		err = json.Unmarshal(text, v)
 	}
@@ -166,9 +166,9 @@ func eventOf(r guards.Request) []byte {
 	return event
 }
 
-// mostKept is how much of an event is kept. Guards refuse longer ones, so the
+// maxKept is how much of an event is kept. Guards refuse longer ones, so the
 // rest would only take memory.
-const mostKept = 64 << 10
+const maxKept = 64 << 10
 
 // newCall reads an event and its answer. Either of them can be the form of
 // Lambda's Invoke API or the HTTP form of a Function URL.
@@ -185,8 +185,8 @@ func newCall(event, reply []byte, err error) call {
 		_ = json.Unmarshal(reply, &response)
 		c.reply = []byte(response.Body)
 	}
-	if len(c.event) > mostKept {
-		c.event = bytes.Clone(c.event[:mostKept])
+	if len(c.event) > maxKept {
+		c.event = bytes.Clone(c.event[:maxKept])
 	}
 	_ = json.Unmarshal(c.event, &c.request) // a mistake in the event is the guard's to report
 	c.request.Op, c.request.Count, c.request.Job = cmp.Or(c.request.Op, guards.Check), max(c.request.Count, 1), nil
@@ -210,7 +210,7 @@ const (
 	tick  = 250 * time.Millisecond // how often a stream looks for windows that are due
 	pause = 50 * time.Millisecond  // the shortest time between two parts of a stream
 
-	mostStreams = 20 // each one makes a request to a guard slower, because it gets every answer
+	maxStreams = 20 // each one makes a request to a guard slower, because it gets every answer
 )
 
 // serveEvents streams what changes, as server-sent events:
@@ -220,12 +220,12 @@ const (
 //	answer   an answerView; its id is its number
 //
 // The query after=N leaves out the answers up to N, which the page shows
-// already. A browser that connects again sends the last id. If mostStreams are
+// already. A browser that connects again sends the last id. If maxStreams are
 // open, one more is refused.
 func (c *Console) serveEvents(w http.ResponseWriter, r *http.Request) {
-	if c.streams.Add(1) > mostStreams {
+	if c.streams.Add(1) > maxStreams {
 		c.streams.Add(-1)
-		http.Error(w, fmt.Sprintf("%d consoles are open, which is the most. Close one, and load this page again.", mostStreams), http.StatusServiceUnavailable)
+		http.Error(w, fmt.Sprintf("%d consoles are open, which is the most. Close one, and load this page again.", maxStreams), http.StatusServiceUnavailable)
 		return
 	}
 	defer c.streams.Add(-1)

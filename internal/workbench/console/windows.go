@@ -12,8 +12,8 @@ import (
 	"github.com/cric-talk/guards/internal/workbench/words"
 )
 
-// mostWindows is how many users' windows the page shows.
-const mostWindows = 40
+// maxWindows is how many users' windows the page shows.
+const maxWindows = 40
 
 // windows are the counts that the page shows, the newest first. A window keeps
 // its place, so that the page stays calm.
@@ -84,7 +84,7 @@ func (w *windows) addPart(c call, p part, group string, now int64) {
 	if known == nil {
 		known = &window{key: k, subject: p.subject, group: group, bars: []barView{}}
 		w.all = append([]*window{known}, w.all...)
-		if len(w.all) > mostWindows {
+		if len(w.all) > maxWindows {
 			oldest := slices.MinFunc(w.all[1:], func(a, b *window) int { return cmp.Compare(a.last, b.last) })
 			w.all = slices.DeleteFunc(w.all, func(other *window) bool { return other == oldest })
 		}
@@ -122,7 +122,7 @@ func (w *window) hold(c call) {
 		if i >= 0 {
 			w.slots = slices.Delete(w.slots, i, i+1)
 		}
-		w.slots = last(append(w.slots, held{id, d.HeldUntil, d.Granted}), mostShown)
+		w.slots = last(append(w.slots, held{id, d.HeldUntil, d.Granted}), maxShown)
 	case i >= 0 && r.Op == guards.Renew:
 		w.slots = slices.Delete(w.slots, i, i+1)
 	case i >= 0 && r.Op == guards.Release && c.gaveBack():

@@ -86,7 +86,7 @@ type Member struct {
 
 // Group decides all requests of r.Activity and of the others, which count in one item of
 // each user. Limits with the same name share a count, so the policies must meet: see
-// [policy.Meet]. There is a report for each activity, in this order. Of an activity
+// [policy.CompatibleInGroup]. There is a report for each activity, in this order. Of an activity
 // without a request, it has no figures.
 func (r *Replay) Group(ctx context.Context, t *traffic.Reader, others ...Member) ([]*Report, error) {
 	return r.decide(ctx, t, append([]Member{{r.Activity, r.Policy}}, others...), true)
@@ -179,9 +179,9 @@ func nothing(t *traffic.Reader, activity string, others []string) error {
 // there is one shard.
 
 const (
-	batch      = 512 // requests that a shard gets at once
-	waiting    = 4   // batches that wait for a shard
-	mostShards = 8   // more would wait for the reader of the files
+	batch     = 512 // requests that a shard gets at once
+	waiting   = 4   // batches that wait for a shard
+	maxShards = 8   // more would wait for the reader of the files
 )
 
 // A shard decides the requests of some of the users, under each policy.
@@ -202,7 +202,7 @@ type shards struct {
 // the same items.
 func newShards(all []Member, shared bool, subjects []Subject) *shards {
 	s := &shards{seed: maphash.MakeSeed()}
-	n := min(runtime.GOMAXPROCS(0), mostShards)
+	n := min(runtime.GOMAXPROCS(0), maxShards)
 	if len(subjects) > 0 {
 		n = 1
 	}
@@ -289,13 +289,13 @@ type item struct {
 	refused, until int64
 }
 
-// leastSweep is how many items a decider holds before it drops expired ones.
-const leastSweep = 1024
+// minSweep is how many items a decider holds before it drops expired ones.
+const minSweep = 1024
 
 func newDecider(p policy.Policy, figures bool) *decider {
 	return &decider{
 		request: ratelimit.Request{Policy: p, Count: 1}, figures: figures,
-		items: make(map[ratelimit.Key]*item), full: leastSweep,
+		items: make(map[ratelimit.Key]*item), full: minSweep,
 	}
 }
 
@@ -359,7 +359,7 @@ func (d *decider) item(user string, now int64) *item {
 	if i == nil {
 		if len(d.items) >= d.full {
 			maps.DeleteFunc(d.items, func(_ ratelimit.Key, i *item) bool { return i.expires < now/1000 })
-			d.full = max(leastSweep, 2*len(d.items))
+			d.full = max(minSweep, 2*len(d.items))
 		}
 		i = &item{state: make(policy.State, 4)}
 		d.items[key] = i

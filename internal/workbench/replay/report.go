@@ -72,7 +72,7 @@ type load struct {
 	requests int64
 }
 
-const mostWorst = 5
+const maxWorst = 5
 
 func newReport(activity string, p policy.Policy, subjects []Subject) *Report {
 	quota := p.Quota()
@@ -181,7 +181,7 @@ func (r *Report) finish(t *traffic.Reader) {
 		r.LongestWaitMs = max(r.LongestWaitMs, u.LongestWaitMs)
 		if u.heldUp() > 0 {
 			r.HeldUp++
-			if len(r.Worst) < mostWorst {
+			if len(r.Worst) < maxWorst {
 				r.Worst = append(r.Worst, *u)
 			}
 		}

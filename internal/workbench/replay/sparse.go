@@ -57,10 +57,10 @@ func (t *Timeline) sparse(r ruler, times []int64, u *User) bool {
 	if !empty {
 		return false
 	}
-	t.Whole = len(windows) <= mostWindows
+	t.Whole = len(windows) <= maxWindows
 	if !t.Whole {
 		first := max(0, slices.Index(windows, u.worst.window)-before)
-		windows = windows[first:min(first+mostWindows, len(windows))]
+		windows = windows[first:min(first+maxWindows, len(windows))]
 	}
 	t.From, t.To = windows[0].Start, windows[len(windows)-1].End
 	for i, w := range windows[1:] {

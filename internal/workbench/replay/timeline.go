@@ -71,18 +71,18 @@ type Densest struct {
 }
 
 const (
-	mostWindows = 12 // in a picture; more would be too narrow to read
-	before      = 4  // windows in a picture before the worst one
+	maxWindows = 12 // in a picture; more would be too narrow to read
+	before     = 4  // windows in a picture before the worst one
 
-	// mostBorders is how many windows of a panel have borders. A limit with more
+	// maxBorders is how many windows of a panel have borders. A limit with more
 	// windows in the picture has none, as in a comparison of 10/10s with 200/1d.
-	mostBorders = 48
+	maxBorders = 48
 
 	// columns and levels are the resolution of a picture: two marks in the same
 	// column and on the same level look the same.
 	columns, levels = 480, 70
 
-	mostRuns = 1 << 20 // allowed requests; with more, the densest time stays unknown
+	maxRuns = 1 << 20 // allowed requests; with more, the densest time stays unknown
 )
 
 // Timelines decides the requests of one user once more, under r.Policy and each
@@ -128,14 +128,14 @@ func (r *Replay) Timelines(ctx context.Context, t *traffic.Reader, reports []*Re
 
 // period returns the time that a picture shows, and whether it contains all
 // requests of the user. That is the time of all of these requests or, if they
-// last too long, mostWindows windows around the worst one. Last is when the last
+// last too long, maxWindows windows around the worst one. Last is when the last
 // of the requests comes or runs.
 func (u *User) period(r ruler, last int64) (from, to int64, whole bool) {
 	from, to = r.at(u.first).Start, r.at(last).End
 	if took := last - u.first; took > 0 && to-from > 4*took { // else most of the window would be empty
 		return max(0, u.first-took/10-1), last + took/10 + 1, true
 	}
-	if to <= r.after(from, mostWindows) {
+	if to <= r.after(from, maxWindows) {
 		return from, to, true
 	}
 	worst := u.worst.window
@@ -143,7 +143,7 @@ func (u *User) period(r ruler, last int64) (from, to int64, whole bool) {
 		worst = r.at(max(0, worst.Start-1))
 	}
 	from = max(from, worst.Start)
-	to = r.after(from, mostWindows)
+	to = r.after(from, maxWindows)
 	return from, to, u.first >= from && u.last < to
 }
 
@@ -186,7 +186,7 @@ func newDrawing(t Timeline, p policy.Policy) *drawing {
 		panel := Panel{Name: rate.Name, Limit: empty.Limit}
 		windows := ruler{limits[i], rate.Window.Milliseconds()}
 		w := windows.at(max(0, t.From-1))
-		if windowed := empty.WindowKey != 0; windowed && t.Shown(t.To)/(w.End-w.Start) <= mostBorders {
+		if windowed := empty.WindowKey != 0; windowed && t.Shown(t.To)/(w.End-w.Start) <= maxBorders {
 			for ; w.Start <= t.To; w = windows.at(t.Uncut(w.End)) {
 				panel.Windows = append(panel.Windows, w)
 			}
@@ -300,7 +300,7 @@ func (d *drawing) shows(at int64) bool { return d.From <= at && at < d.To }
 
 // run records an allowed request. It reports whether its time is in the picture.
 func (d *drawing) run(at int64) bool {
-	if d.shows(at) && len(d.runs) <= mostRuns {
+	if d.shows(at) && len(d.runs) <= maxRuns {
 		d.runs = append(d.runs, at)
 	}
 	return d.shows(at)
@@ -321,9 +321,9 @@ func (d *drawing) mark(panel int, m Mark) {
 }
 
 // find sets d to the densest stretch of time in runs, the times of allowed
-// requests. With more than mostRuns of them it leaves d unchanged.
+// requests. With more than maxRuns of them it leaves d unchanged.
 func (d *Densest) find(runs []int64) {
-	if len(runs) > mostRuns {
+	if len(runs) > maxRuns {
 		return
 	}
 	slices.Sort(runs)

@@ -178,17 +178,17 @@ func (c *Client) request(ctx context.Context, operation, table string, body []by
 	return request.WithContext(ctx), nil
 }
 
-// longestAnswer bounds the memory for an answer. An item has at most 400 KB,
+// maxAnswer bounds the memory for an answer. An item has at most 400 KB,
 // which base64 makes a third longer.
-const longestAnswer = 1 << 20
+const maxAnswer = 1 << 20
 
 // read reads the whole body.
 func read(r *http.Response) ([]byte, error) {
-	if r.ContentLength > longestAnswer {
-		return nil, fmt.Errorf("the answer has %d bytes, want at most %d", r.ContentLength, longestAnswer)
+	if r.ContentLength > maxAnswer {
+		return nil, fmt.Errorf("the answer has %d bytes, want at most %d", r.ContentLength, maxAnswer)
 	}
 	if r.ContentLength <= 0 {
-		return io.ReadAll(io.LimitReader(r.Body, longestAnswer))
+		return io.ReadAll(io.LimitReader(r.Body, maxAnswer))
 	}
 	body := make([]byte, r.ContentLength)
 	_, err := io.ReadFull(r.Body, body)
@@ -230,8 +230,8 @@ func errorCode(name string) string {
 }
 
 const (
-	longestRoundTrip = 15 * time.Minute // noteSkew does not trust the date of an answer that took longer
-	wrongClock       = 4 * time.Minute  // how far off a clock must be for another attempt: the SDK's bound, a minute less than DynamoDB's
+	maxRoundTrip = 15 * time.Minute // noteSkew does not trust the date of an answer that took longer
+	wrongClock   = 4 * time.Minute  // how far off a clock must be for another attempt: the SDK's bound, a minute less than DynamoDB's
 )
 
 // refusesSignature reports whether an answer refuses the signature of a request,
@@ -248,7 +248,7 @@ func refusesSignature(err error) bool {
 // SDK does. An error's date counts, too. DynamoDB refuses a signature that is
 // more than 5 minutes off. The next request is signed with the corrected time.
 func (c *Client) noteSkew(header http.Header, sent, received time.Time) {
-	if c.options.DisableClockSkewCorrection || header.Get("Age") != "" || received.Sub(sent) > longestRoundTrip {
+	if c.options.DisableClockSkewCorrection || header.Get("Age") != "" || received.Sub(sent) > maxRoundTrip {
 		return
 	}
 	if date, err := http.ParseTime(header.Get("Date")); err == nil {

@@ -5,7 +5,7 @@
 const $ = (id) => document.getElementById(id);
 const answers = $("answer-list");
 const windows = $("window-list");
-const mostAnswers = 100;
+const maxAnswers = 100;
 
 // ---- The guards' clock
 
@@ -113,7 +113,7 @@ function addAnswer(view) {
   release.hidden = view.release === "";
   li.querySelector("details").addEventListener("toggle", (e) => (li.open = e.target.open));
   answers.prepend(li);
-  while (answers.children.length > mostAnswers) answers.lastElementChild.remove();
+  while (answers.children.length > maxAnswers) answers.lastElementChild.remove();
   answers.parentElement.querySelector(".empty").hidden = true;
   if (view.release !== "") keepReceipt(JSON.parse(view.release));
   if (view.from === "app") count(view);
@@ -224,14 +224,14 @@ async function ask(guard, event, times = 1) {
 const form = $("ask");
 const receipts = new Map(); // the event that releases the last check, by user and activity
 const receiptKey = (user, activity) => `${user}\n${activity}`;
-const mostReceipts = 1000;
+const maxReceipts = 1000;
 const receiptOps = new Set(["release", "renew"]); // the operations that need one
 
 function keepReceipt(receipt) {
   const k = receiptKey(receipt.userId, receipt.activity);
   receipts.delete(k);
   receipts.set(k, receipt); // the newest comes last
-  if (receipts.size > mostReceipts) receipts.delete(receipts.keys().next().value);
+  if (receipts.size > maxReceipts) receipts.delete(receipts.keys().next().value);
 }
 
 // eventOf returns the event that the form describes. It leaves out defaults.

@@ -16,16 +16,16 @@ import (
 )
 
 const (
-	width        = 800 * pixel
-	leastLeft    = 78 * pixel // of the time axis
-	right        = width - 34*pixel
-	inset        = 6 * pixel // room for a mark at either end of the axis
-	plotHeight   = 150 * pixel
-	oneOfMany    = 96 * pixel // height, if there are several limits
-	pileRow      = 9 * pixel  // distance between two marks of a pile
-	longestTitle = 85         // characters
-	longestLine  = 105        // characters of the line below the title
-	highest      = 8          // marks in a pile; a higher pile is cut and gets a number
+	width      = 800 * pixel
+	minLeft    = 78 * pixel // of the time axis
+	right      = width - 34*pixel
+	inset      = 6 * pixel // room for a mark at either end of the axis
+	plotHeight = 150 * pixel
+	oneOfMany  = 96 * pixel // height, if there are several limits
+	pileRow    = 9 * pixel  // distance between two marks of a pile
+	maxTitle   = 85         // characters
+	maxLine    = 105        // characters of the line below the title
+	highest    = 8          // marks in a pile; a higher pile is cut and gets a number
 )
 
 // A picture is a canvas that is filled from top to bottom.
@@ -40,7 +40,7 @@ type picture struct {
 // SVG draws one timeline, or several of the same user and the same period below
 // each other. It writes the same bytes for the same timelines, on every machine.
 func SVG(w io.Writer, timelines ...*replay.Timeline) error {
-	p := &picture{all: timelines, t: timelines[0], left: leastLeft}
+	p := &picture{all: timelines, t: timelines[0], left: minLeft}
 	for _, t := range timelines {
 		for _, of := range t.Panels {
 			p.left = max(p.left, labelEnd+widthOf(limitLabel(of.Limit))+2*pixel)
@@ -172,7 +172,7 @@ func (p *picture) title() string {
 		return fmt.Sprintf("%s: %d limits compared", p.t.Activity, len(p.all))
 	}
 	s := p.t.Activity + ": " + p.t.Policy
-	if len(s) > longestTitle {
+	if len(s) > maxTitle {
 		s = fmt.Sprintf("%s: %d limits", p.t.Activity, len(p.t.Panels))
 	}
 	return s
@@ -213,7 +213,7 @@ func (p *picture) heading() {
 	if !p.t.Whole {
 		when = " at the worst" + when
 	}
-	p.text("q", "start", edge, 51*pixel, "user "+shortened(p.t.User, longestLine-len("user ")-len(when))+when)
+	p.text("q", "start", edge, 51*pixel, "user "+shortened(p.t.User, maxLine-len("user ")-len(when))+when)
 	x := edge + 5*pixel
 	entry := func(width px, draw func(x px), text string) {
 		draw(x)
@@ -258,7 +258,7 @@ func shortened(s string, n int) string {
 // subheading draws the limit of one of several timelines, with the numbers.
 func (p *picture) subheading() {
 	s := p.t.Policy
-	if len(s) > longestTitle {
+	if len(s) > maxTitle {
 		s = fmt.Sprintf("%d limits", len(p.t.Panels))
 	}
 	p.y += 24 * pixel

@@ -83,28 +83,28 @@ func (f *file) line() (Line, error) {
 			line, err = f.read(record)
 		}
 		if err == nil {
-			f.tried = mostTries
+			f.tried = maxTries
 			return line, nil
 		}
 		if broken, ok := errors.AsType[*fileError](err); ok {
 			return line, broken
 		}
-		if f.tried < mostTries && f.plan != nil && f.plan.isGuess {
+		if f.tried < maxTries && f.plan != nil && f.plan.isGuess {
 			f.plan = nil // the next object may tell more
 			f.tried++
 		}
 		if err = f.fault(err); !f.SkipBad {
 			return line, &BadLine{err}
 		}
-		if f.tally.Bad++; len(f.tally.FirstBad) < mostBad {
+		if f.tally.Bad++; len(f.tally.FirstBad) < maxBad {
 			f.tally.FirstBad = append(f.tally.FirstBad, err.Error())
 		}
 	}
 }
 
-// mostTries is how many bad lines can come before the first one that tells the format,
+// maxTries is how many bad lines can come before the first one that tells the format,
 // such as what a server writes when it starts.
-const mostTries = 1000
+const maxTries = 1000
 
 // A BadLine is the error for a line that is no request. [Options.SkipBad] skips it.
 type BadLine struct{ error }

@@ -15,20 +15,20 @@ import (
 // unpack returns the text of a file as UTF-8 without a byte order mark. The first
 // bytes tell gzip, zstd and UTF-16 from text.
 func unpack(raw io.Reader) (*bufio.Reader, error) {
-	text := bufio.NewReaderSize(raw, longestLine)
+	text := bufio.NewReaderSize(raw, maxLine)
 	switch magic, _ := text.Peek(4); {
 	case bytes.HasPrefix(magic, []byte("\x1f\x8b")):
 		unpacked, err := gzip.NewReader(text)
 		if err != nil {
 			return nil, err
 		}
-		text = bufio.NewReaderSize(unpacked, longestLine)
+		text = bufio.NewReaderSize(unpacked, maxLine)
 	case string(magic) == "\x28\xb5\x2f\xfd":
 		unpacked, err := zstd.NewReader(text, zstd.WithDecoderConcurrency(1)) // which starts no goroutine, so nothing has to be closed
 		if err != nil {
 			return nil, err
 		}
-		text = bufio.NewReaderSize(unpacked, longestLine)
+		text = bufio.NewReaderSize(unpacked, maxLine)
 	}
 	if mark, _ := text.Peek(3); string(mark) == "\ufeff" { // spreadsheets put a byte order mark before CSV
 		_, _ = text.Discard(3)
@@ -39,14 +39,14 @@ func unpack(raw io.Reader) (*bufio.Reader, error) {
 	return text, nil
 }
 
-const longestLine = 64 << 10 // bytes
+const maxLine = 64 << 10 // bytes
 
-var errTooLong = fmt.Errorf("it is longer than %d bytes", longestLine)
+var errTooLong = fmt.Errorf("it is longer than %d bytes", maxLine)
 
 // lines splits text into records. A record is a line, or several lines if the
 // line breaks are inside the quotes of CSV.
 type lines struct {
-	text   *bufio.Reader // with room for longestLine
+	text   *bufio.Reader // with room for maxLine
 	quotes bool          // the text is CSV
 	number int64         // of the first line of the last record; the file's first line is 1
 	more   int64         // lines of the last record after its first one
@@ -88,12 +88,12 @@ func (l *lines) next() ([]byte, error) {
 func (l *lines) join(line []byte) []byte {
 	n := len(line)
 	l.joined = append(l.joined[:0], line...)
-	following, _ := l.text.Peek(longestLine - n)
+	following, _ := l.text.Peek(maxLine - n)
 	l.joined = append(l.joined, following...)
 	r := csv.NewReader(bytes.NewReader(l.joined))
 	_, err := r.Read()
 	end := int(r.InputOffset())
-	if errors.Is(err, csv.ErrQuote) || end == longestLine && l.joined[end-1] != '\n' { // the record may be longer
+	if errors.Is(err, csv.ErrQuote) || end == maxLine && l.joined[end-1] != '\n' { // the record may be longer
 		return l.joined[:n]
 	}
 	record := l.joined[:end]

@@ -13,9 +13,9 @@ import (
 // of order, the file was never sorted by time, and a replay of it would be wrong.
 const furthestBack = 10 * time.Minute
 
-// mostHeld is how many lines wait for an earlier one. In traffic with more lines
+// maxHeld is how many lines wait for an earlier one. In traffic with more lines
 // in ten minutes, a line that comes later than this is a step back.
-const mostHeld = 1 << 16
+const maxHeld = 1 << 16
 
 // An order puts the lines of one file in the order of time. A file may run
 // backwards, as CloudWatch Insights writes it.
@@ -47,7 +47,7 @@ func (o *order) add(line Line) error {
 	}
 	o.last, o.latest, o.earliest = line.Time, max(o.latest, line.Time), min(o.earliest, line.Time)
 	o.held = append(o.held, line)
-	if between(o.earliest, o.latest) > furthestBack || len(o.held) == mostHeld {
+	if between(o.earliest, o.latest) > furthestBack || len(o.held) == maxHeld {
 		return o.direct()
 	}
 	return nil
@@ -102,7 +102,7 @@ func (o *order) isReady() bool {
 	if !o.directed || o.backwards || o.queue.size() == 0 {
 		return false
 	}
-	return o.queue.size() >= mostHeld || between(o.queue.first(), o.latest) > furthestBack
+	return o.queue.size() >= maxHeld || between(o.queue.first(), o.latest) > furthestBack
 }
 
 // end tells that no more lines come.

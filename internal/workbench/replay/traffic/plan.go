@@ -51,7 +51,7 @@ type plan struct {
 type fields struct {
 	time, user, activity []byte
 	noActivity           bool // the record names none
-	subjects             [mostSubjects][]byte
+	subjects             [maxSubjects][]byte
 }
 
 // newPlan returns the plan for the records of a form.

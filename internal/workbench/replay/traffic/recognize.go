@@ -90,7 +90,7 @@ func (f *file) csv(header []byte) error {
 	s, err := newCSV(header)
 	isHeader := err == nil && s.isHeader() && (len(s.names) > 1 || slices.Contains([]string{f.Columns.time(), f.Columns.user()}, s.names[0]))
 	if !isHeader && f.Format != CSV {
-		if f.tried++; f.SkipBad && f.tried < mostTries {
+		if f.tried++; f.SkipBad && f.tried < maxTries {
 			return errUnknown // perhaps the next line is known
 		}
 		return &fileError{f.fault(errUnknown)}

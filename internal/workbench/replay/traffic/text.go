@@ -126,7 +126,7 @@ func (s *textSplitter) all(line []byte) (words []word) {
 // want finds a field by its name or its number. It returns false if the lines have no such field.
 func (s *textSplitter) want(index int, name string) bool {
 	position := slices.Index(s.names, name)
-	if n, err := strconv.Atoi(name); position < 0 && err == nil && n >= 1 && n <= mostFields {
+	if n, err := strconv.Atoi(name); position < 0 && err == nil && n >= 1 && n <= maxFields {
 		position = n - 1
 	}
 	if position < 0 {
@@ -139,8 +139,8 @@ func (s *textSplitter) want(index int, name string) bool {
 	return true
 }
 
-// mostFields is the highest number of a field.
-const mostFields = 200
+// maxFields is the highest number of a field.
+const maxFields = 200
 
 // fields lists the names, for an error.
 func (s *textSplitter) fields() string {
@@ -187,8 +187,8 @@ func (s *textSplitter) wrong() error {
 	return fmt.Errorf("it is not a line of %s", s.name)
 }
 
-// mostSkipped is how many words of another program can stand before a line.
-const mostSkipped = 8
+// maxSkipped is how many words of another program can stand before a line.
+const maxSkipped = 8
 
 // A known log of lines is a form that is ready to be compared with lines.
 type known struct {
@@ -223,7 +223,7 @@ func recognizeText(line []byte) (f *form, skip int) {
 		case k.braces:
 			words = unbraced
 		}
-		for skip := 0; skip <= mostSkipped && skip+k.last < len(words); skip++ {
+		for skip := 0; skip <= maxSkipped && skip+k.last < len(words); skip++ {
 			if k.fits(words[skip:]) {
 				return k.form, skip
 			}

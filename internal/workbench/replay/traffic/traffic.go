@@ -29,11 +29,11 @@ type Line struct {
 	Time     int64 // Unix milliseconds
 	User     string
 	Activity string
-	Subjects [mostSubjects]string // the ids of [Options.Subjects], in their order; empty: the line names none
+	Subjects [maxSubjects]string // the ids of [Options.Subjects], in their order; empty: the line names none
 }
 
-// mostSubjects is how many subjects an activity can have.
-const mostSubjects = 3
+// maxSubjects is how many subjects an activity can have.
+const maxSubjects = 3
 
 // Options describe the form of the files. The zero Options read CSV and JSON with
 // the fields time, user and activity, and the known logs.
@@ -43,7 +43,7 @@ type Options struct {
 	Unit     Unit
 	Activity string         // of lines that name no activity; empty: each line must name one
 	Patterns []string       // activities; * in them stands for any text, and a line whose activity fits has this one
-	Subjects []string       // names of subjects that lines have, such as room; at most mostSubjects
+	Subjects []string       // names of subjects that lines have, such as room; at most maxSubjects
 	SkipBad  bool           // skip lines that are no requests, instead of ending with an error
 	Zone     *time.Location // of times without a zone; nil: UTC
 	Hops     int            // which address of X-Forwarded-For counts, from the end; 0 and 1: the last one
@@ -75,10 +75,10 @@ type Tally struct {
 	Furthest time.Duration // the largest such difference
 
 	Bad      int64    // lines that were skipped because they are no requests
-	FirstBad []string // what is wrong with the first of them, with file and line; at most mostBad
+	FirstBad []string // what is wrong with the first of them, with file and line; at most maxBad
 }
 
-const mostBad = 3
+const maxBad = 3
 
 // A Source is how a file was read.
 type Source struct {
@@ -187,7 +187,7 @@ func (r *Reader) Next() (Line, error) {
 // into an object: request.user is the field user of the object request.
 type Columns struct {
 	Time, User, Activity string
-	Subjects             [mostSubjects]string // in the order of [Options.Subjects]
+	Subjects             [maxSubjects]string // in the order of [Options.Subjects]
 }
 
 const wantColumns = "time=NAME, user=NAME and activity=NAME, and room=NAME for --subject room, separated by commas"
