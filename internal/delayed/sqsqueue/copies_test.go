@@ -206,6 +206,7 @@ func TestACopyHasANewConnection(t *testing.T) {
 		if sent.Wait(); t.Failed() {
 			return
 		}
+		time.Sleep(100 * time.Millisecond) // until both are idle; otherwise the third job dials, and leaves a new one
 		if err := queue.Send(t.Context(), job, 0); err != nil {
 			t.Errorf("%v, want an answer on a new connection", err)
 		}
