@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
@@ -100,7 +101,7 @@ func TestVerifyFindsWrongGroups(t *testing.T) {
 				return got, json.Unmarshal(answer.AppendJSON(nil), &got)
 			}
 			c := verifyCommand{Activity: "create_post", Callers: 4}
-			v, err := c.verifyGroup(t.Context(), session{guards: all, err: io.Discard, now: atPinned}, ask, group)
+			v, err := c.race(t.Context(), session{guards: all, err: io.Discard, now: atPinned}, ask, group)
 			if !errors.Is(err, wrong.want) || v.Exact != wrong.exact {
 				t.Errorf("%+v, %v, want %v", v, err, wrong.want)
 			}
@@ -117,5 +118,25 @@ func TestFunctionsOfAGroup(t *testing.T) {
 		if names["add_comment"] != want || (err != nil) != (want == "") {
 			t.Errorf("%q: %v, %v, want %s", function, names, err, want)
 		}
+	}
+}
+
+// Actions of several costs can use up units that those of one cost leave. With 11 units, two
+// actions of cost 3 and one of cost 4 use 10, and three of cost 3 alone use 9.
+func TestVerifyOfAGroupWithoutACostOfOne(t *testing.T) {
+	uneven := []guards.Guard{{Name: "api-guard", Message: "m", Activities: []guards.Activity{
+		{Name: "read", Limit: "units: 11/1h cost 3", Group: "api"}, {Name: "write", Limit: "units: 11/1h cost 4", Group: "api"},
+	}}}
+	want := "api: 3 of 7 allowed, exactly the limits: units 10/10 (read 2 of 4, write 1 of 3), in "
+	if status, out, log := command(t, uneven, "verify read --callers 1"); status != done || !strings.HasPrefix(out, want) {
+		t.Errorf("status %d, %s%s, want %s", status, out, log, want)
+	}
+}
+
+// The limits of an activity alone are shown if they have names, in actions.
+func TestVerifyShowsSeveralLimits(t *testing.T) {
+	several := []guards.Guard{{Name: "api-guard", Message: "m", Activities: []guards.Activity{{Name: "read", Limit: "hour: 20/1h cost 2, day: 100/1d"}}}}
+	if status, out, log := command(t, several, "verify read --callers 5"); status != done || !strings.HasPrefix(out, "read: 10 of 15 allowed, exactly the limit: hour 10/10, day 10/100, in ") {
+		t.Errorf("status %d, %s%s", status, out, log)
 	}
 }
