@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/cric-talk/guards/internal/cleanup"
 	"github.com/cric-talk/guards/internal/input"
@@ -27,19 +28,18 @@ type verifyCommand struct {
 }
 
 func (verifyCommand) Help() string {
-	return `Many callers ask at once for one user. The command makes up a user, and clears
-that user's count afterwards. A reservoir's places can't be given back; they expire.
-If the activity is in a group, callers ask for all of its activities at once, and each
-limit with a name must be used up exactly. With --function dev-{guard}, the names of the
-group's other guards get the same prefix.
+	return `Many callers ask at once for one user. Exactly the limit must get through, and the
+user's item must count what was allowed. The command makes up a user, and clears that
+user's count afterwards. A reservoir's places can't be given back; they expire.
+If the activity is in a group, callers ask for all of its activities at once. No limit
+may be exceeded, and at the end nothing more may fit. With --function dev-{guard}, the
+names of the group's other guards get the same prefix.
 If the activity has subjects, such as a room, several users ask in the same subjects, for
-this activity alone.
-Exactly the lowest limit of a subject must get through, and each item must count what was
-allowed. A guard clears users only, so with --invoke the counts of subjects stay until
-they expire.
+this activity alone. Exactly the lowest limit of a subject must get through. A guard
+clears users only, so with --invoke the counts of subjects stay until they expire.
 Of a prepaid limit, at most the limit must get through and at least 100, because instances
-can hold the rest in leases. Its item must count no less than what was allowed. Through a function, a live limit counts as prepaid only if the
-code's limit is.
+can hold the rest in leases. Its item must count no less than what was allowed. Through a
+function, a live limit counts as prepaid only if the code's limit is.
 The exit status is 1 unless exactly that was allowed. Examples:
   guards verify {activity}
   guards verify {activity} --store dynamodb --callers 100
@@ -47,7 +47,7 @@ The exit status is 1 unless exactly that was allowed. Examples:
   guards verify {activity} --invoke --function dev-{guard}`
 }
 
-// Run returns errRefused unless exactly the limit got through, or of a prepaid limit what it promises.
+// Run returns errRefused unless the race is exact.
 func (c *verifyCommand) Run(ctx context.Context, con session) error {
 	g, activity, err := con.find(c.Activity)
 	if err != nil {
@@ -94,8 +94,9 @@ type raceResult struct {
 	Limits     []usedLimit `json:"limits,omitempty"`     // those with a name; of an activity with subjects, theirs
 	Users      int         `json:"users,omitzero"`       // who shared the subjects
 
-	miscount string // the first item that does not count what was allowed, in words; empty: none
-	left     error  // why the counts could not be removed; nil if they were
+	Miscount string `json:"miscount,omitzero"` // the first item that does not count what was allowed, in words
+
+	left error // why the counts could not be removed; nil if they were
 }
 
 // A portion is what one activity of a group got.
@@ -112,6 +113,47 @@ type usedLimit struct {
 	Limit int64  `json:"limit"` // the most that the activities can take
 	Used  int64  `json:"used"`
 }
+
+// report writes to v how long the checks took, what each activity of a group got, and how much
+// of each limit was taken that has a name. If there are subjects, these are their limits only.
+func (r *race) report(v *raceResult, checks []call, used map[spot]int64) {
+	v.Asked = len(checks)
+	if r.subjects != nil {
+		v.Users = len(r.users)
+	}
+	for _, l := range r.lanes {
+		v.Activities = append(v.Activities, portion{Activity: l.activity})
+		for _, one := range l.limits {
+			if one.Name == "" || r.subjects != nil && one.subject == "" {
+				continue
+			}
+			i := slices.IndexFunc(v.Limits, func(u usedLimit) bool { return u.Name == one.Name })
+			if i < 0 {
+				i = len(v.Limits)
+				v.Limits = append(v.Limits, usedLimit{Name: one.Name, Used: used[one.in(r.users[0])]})
+			}
+			u := &v.Limits[i]
+			u.Limit = max(u.Limit, one.Limit*one.cost, min(u.Used, one.highest()))
+		}
+	}
+	took := make([]float64, len(checks))
+	for i, one := range checks {
+		took[i] = milliseconds(one.took)
+		part := &v.Activities[slices.Index(r.lanes, one.lane)]
+		part.Asked++
+		if one.Allowed {
+			part.Allowed++
+			v.Allowed++
+		}
+	}
+	if len(r.lanes) == 1 {
+		v.Activities = nil
+	}
+	slices.Sort(took)
+	v.P50Ms, v.P99Ms = took[len(took)/2], took[len(took)*99/100]
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // print writes the result. It returns errRefused unless the result is exact, and otherwise the error of the clean-up.
 func (v raceResult) print(con session, asJSON bool) error {
@@ -143,8 +185,8 @@ func (v raceResult) verdict(con session) string {
 		return con.paint(green, "at most the "+limit+number+", "+promise)
 	case v.Exact:
 		return con.paint(green, "exactly the "+limit)
-	case v.miscount != "":
-		return con.paint(red, "but "+v.miscount)
+	case v.Miscount != "":
+		return con.paint(red, "but "+v.Miscount)
 	default:
 		return con.paint(red, "not the "+limit+number)
 	}

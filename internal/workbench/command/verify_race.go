@@ -137,12 +137,11 @@ func (c *verifyCommand) enter(ctx context.Context, con session, r *race, a limit
 	if len(got) != len(l.limits) {
 		return fmt.Errorf("%s has %s in the guard and %d in the code", a.Name, several(int64(len(got)), "limit"), len(l.limits))
 	}
-	lowest := map[bool]int64{} // of the subjects' limits, and of the user's
+	lowest := map[bool]int64{} // of the subjects' limits (true), and of the user's
 	for i, f := range got {
-		one := &l.limits[i]
-		one.figures = f
-		ofSubject := one.subject != ""
-		lowest[ofSubject] = min(f.Limit, cmp.Or(lowest[ofSubject], f.Limit))
+		l.limits[i].figures = f
+		shared := l.limits[i].subject != ""
+		lowest[shared] = min(f.Limit, cmp.Or(lowest[shared], f.Limit))
 	}
 	l.fits = lowest[r.subjects != nil]
 	for r.subjects != nil && int64(len(r.users)-1)*lowest[false] <= l.fits {
@@ -229,8 +228,6 @@ func (r *race) put(ctx context.Context, one *call) (err error) {
 	return err
 }
 
-func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-
 // each returns the figures of each limit in the answer. It returns none if the answer has none.
 func (c *call) each() []figures {
 	if c.Limits == nil && c.Limit != 0 {
@@ -287,8 +284,8 @@ func (r *race) judge(checks, statuses []call) (v raceResult, err error) {
 			units := used[one.in(s.user)]
 			exceeded = exceeded || units > one.highest()
 			v.Prepaid = v.Prepaid || one.prepaid
-			if v.miscount == "" && !one.counts(f.ActivityCount, units) {
-				v.miscount = fmt.Sprintf("the %s's item counts %d of %s", cmp.Or(limits.SubjectName(one.subject), "user"), f.ActivityCount, s.lane.activity)
+			if v.Miscount == "" && !one.counts(f.ActivityCount, units) {
+				v.Miscount = fmt.Sprintf("the %s's item counts %d of %s", cmp.Or(limits.SubjectName(one.subject), "user"), f.ActivityCount, s.lane.activity)
 			}
 		}
 	}
@@ -296,10 +293,10 @@ func (r *race) judge(checks, statuses []call) (v raceResult, err error) {
 	if v.Prepaid {
 		full = int64(v.Allowed) >= least
 	}
-	if exceeded || !full {
-		v.miscount = ""
+	if exceeded {
+		v.Miscount = "" // this says more
 	}
-	v.Exact = !exceeded && full && v.miscount == ""
+	v.Exact = !exceeded && full && v.Miscount == ""
 	if !v.Exact && slices.ContainsFunc(checks, call.expired) {
 		return v, errExpired
 	}
@@ -338,44 +335,6 @@ func taken(calls []call) (map[spot]int64, error) {
 func (c call) expired() bool {
 	passed := time.Since(c.sent).Milliseconds()
 	return c.At != 0 && slices.ContainsFunc(c.each(), func(f figures) bool { return f.ResetAt-c.At <= passed })
-}
-
-// report writes to v how long the checks took, what each activity of a group got, and how much
-// of each limit was taken that has a name. If there are subjects, these are their limits only.
-func (r *race) report(v *raceResult, checks []call, used map[spot]int64) {
-	v.Asked = len(checks)
-	took, parts := make([]float64, v.Asked), make(map[*lane]portion)
-	for i, one := range checks {
-		part := parts[one.lane]
-		part.Asked++
-		if one.Allowed {
-			part.Allowed++
-			v.Allowed++
-		}
-		took[i], parts[one.lane] = milliseconds(one.took), part
-	}
-	slices.Sort(took)
-	v.P50Ms, v.P99Ms = took[len(took)/2], took[len(took)*99/100]
-	if r.subjects != nil {
-		v.Users = len(r.users)
-	}
-	for _, l := range r.lanes {
-		if len(r.lanes) > 1 {
-			v.Activities = append(v.Activities, portion{l.activity, parts[l].Asked, parts[l].Allowed})
-		}
-		for _, one := range l.limits {
-			if one.Name == "" || r.subjects != nil && one.subject == "" {
-				continue
-			}
-			i := slices.IndexFunc(v.Limits, func(u usedLimit) bool { return u.Name == one.Name })
-			if i < 0 {
-				i = len(v.Limits)
-				v.Limits = append(v.Limits, usedLimit{Name: one.Name, Used: used[one.in(r.users[0])]})
-			}
-			u := &v.Limits[i]
-			u.Limit = max(u.Limit, one.Limit*one.cost, min(u.Used, one.highest()))
-		}
-	}
 }
 
 // clear removes the counts of the users and the subjects, even if ctx has ended. A guard clears

@@ -135,7 +135,7 @@ func TestVerifyPrintsTheVerdictIfItsUserStays(t *testing.T) {
 		{9, 0, refused, "not the limit of 10"},
 		{10, 0, unreachable, "exactly the limit"},
 		{11, 0, refused, "not the limit of 10"},
-		{10, -1, refused, "not the limit of 10"}, // one more fits
+		{10, -1, refused, "but the user's item counts 9 of create_post"},
 		{10, 1, refused, "but the user's item counts 11 of create_post"},
 	} {
 		guarded := letting(10, tt.through, tt.more)
