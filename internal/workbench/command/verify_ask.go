@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -46,20 +47,22 @@ func (c *verifyCommand) asker(ctx context.Context, con session, g limits.Guard) 
 		return nil, err
 	}
 	c.live = changed.Limits()
-	// A person waits for the first request, a status. The others come all at
-	// once, so they can be slow and throttled. If one fails, it is sent again, as
-	// in the deployed functions.
+	// A person waits for the first answer. The other requests come many at once, so
+	// they can be slow and throttled. If one fails, it is sent again, as in the
+	// deployed functions.
 	first := &guard.Handler{Guard: g, Limiter: store.limiter(con), Live: changed}
 	many := &guard.Handler{Guard: g, Limiter: &ratelimit.Limiter{Store: store.Store, Now: con.now, Timeout: 30 * time.Second}, Live: changed}
+	var answered atomic.Bool
 	return func(ctx context.Context, r guard.Request) (asked, error) {
 		ask := many.Decide
-		if r.Op == guard.Status {
+		if !answered.Load() {
 			ask = func(ctx context.Context, r guard.Request) (guard.Answer, error) { return decide(ctx, first, r) }
 		}
 		a, err := ask(ctx, r)
 		if err != nil {
 			return asked{}, err
 		}
+		answered.Store(true)
 		return a.Public(), nil
 	}, nil
 }
