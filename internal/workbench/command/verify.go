@@ -110,13 +110,13 @@ type portion struct {
 // an action takes as many as its cost. Otherwise they are in actions.
 type usedLimit struct {
 	Name  string `json:"name"`
-	Limit int64  `json:"limit"` // the most that the activities can take
+	Limit int64  `json:"limit"` // the highest of an activity
 	Used  int64  `json:"used"`
 }
 
 // report writes to v how long the checks took, what each activity of a group got, and how much
 // of each limit was taken that has a name. If there are subjects, these are their limits only.
-func (r *race) report(v *raceResult, checks []call, used map[spot]int64) {
+func (r *race) report(v *raceResult, checks []call, all map[spot]taken) {
 	v.Asked = len(checks)
 	if r.subjects != nil {
 		v.Users = len(r.users)
@@ -127,13 +127,10 @@ func (r *race) report(v *raceResult, checks []call, used map[spot]int64) {
 			if one.Name == "" || r.subjects != nil && one.subject == "" {
 				continue
 			}
-			i := slices.IndexFunc(v.Limits, func(u usedLimit) bool { return u.Name == one.Name })
-			if i < 0 {
-				i = len(v.Limits)
-				v.Limits = append(v.Limits, usedLimit{Name: one.Name, Used: used[one.in(r.users[0])]})
+			t := all[one.in(r.users[0])]
+			if u := (usedLimit{one.Name, t.limit, t.used}); !slices.Contains(v.Limits, u) {
+				v.Limits = append(v.Limits, u)
 			}
-			u := &v.Limits[i]
-			u.Limit = max(u.Limit, one.Limit*one.cost, min(u.Used, one.highest()))
 		}
 	}
 	took := make([]float64, len(checks))

@@ -48,7 +48,8 @@ type lane struct {
 type raced struct {
 	figures
 	subject string        // the key of the subject whose item counts; empty: the user's item counts
-	cost    int64         // how many units an action takes; 1 if there is only one lane
+	cost    int64         // how many units of the limit an action takes; 1 if there is only one lane
+	units   int64         // the limit in units: 7 of cost 2 are 3 actions. Another lane can have more of the same item
 	window  time.Duration // as in [policy.Rate]
 	prepaid bool          // the item can count more than what was allowed
 }
@@ -127,7 +128,7 @@ func (c *verifyCommand) enter(ctx context.Context, con session, r *race, a limit
 		}
 		one.prepaid = leases(con.guards, c.live, a, key, "", con.now())
 		for _, rate := range termsOf(c.live, a, key, "", con.now()).Limit.Rates() {
-			one.window = rate.Window
+			one.window, one.units = rate.Window, cmp.Or(rate.Burst, rate.Limit)
 			if grouped {
 				one.cost = max(1, rate.Cost)
 			}
@@ -139,8 +140,10 @@ func (c *verifyCommand) enter(ctx context.Context, con session, r *race, a limit
 	}
 	lowest := map[bool]int64{} // of the subjects' limits (true), and of the user's
 	for i, f := range got {
-		l.limits[i].figures = f
-		shared := l.limits[i].subject != ""
+		one := &l.limits[i]
+		one.figures = f
+		one.units = min(max(one.units, f.Limit*one.cost), (f.Limit+1)*one.cost-1) // as the answer says, if it is not as in the code
+		shared := one.subject != ""
 		lowest[shared] = min(f.Limit, cmp.Or(lowest[shared], f.Limit))
 	}
 	l.fits = lowest[r.subjects != nil]
@@ -258,20 +261,20 @@ type spot struct{ item, limit string }
 // in returns the spot that counts the actions of a user.
 func (l raced) in(user string) spot { return spot{cmp.Or(l.subject, user), l.Name} }
 
-// highest returns how many units the limit has at most: 3 actions of cost 2 fit in 6 or 7.
-func (l raced) highest() int64 { return (l.Limit+1)*l.cost - 1 }
+// A taken is how many units in a spot were allowed, and the highest limit of a lane there.
+type taken struct{ used, limit int64 }
 
-// counts reports whether an item that counts this many actions counts these units. If the limit
-// is prepaid, it can count more, which instances hold.
-func (l raced) counts(counted, units int64) bool {
-	want := (units + l.cost - 1) / l.cost
-	return counted == want || l.prepaid && counted > want && (counted-1)*l.cost < l.highest()
+// by reports whether an item that counts this many actions of l counts what was taken. If it is
+// prepaid, it can count more, which instances hold.
+func (t taken) by(l raced, counted int64) bool {
+	want := (t.used + l.cost - 1) / l.cost
+	return counted == want || l.prepaid && counted > want && (counted-1)*l.cost < t.limit
 }
 
 // judge decides whether a race is exact, see [race]. The statuses are those after the checks. Of
 // prepaid limits, instances can hold what is left, or have it counted and not handed out.
 func (r *race) judge(checks, statuses []call) (v raceResult, err error) {
-	used, err := taken(slices.Concat(checks, statuses))
+	all, err := tally(slices.Concat(checks, statuses))
 	if err != nil {
 		return v, err
 	}
@@ -281,15 +284,15 @@ func (r *race) judge(checks, statuses []call) (v raceResult, err error) {
 		full = full && slices.ContainsFunc(s.each(), func(f figures) bool { return f.Remaining == 0 })
 		for i, f := range s.each() {
 			one := s.lane.limits[i]
-			units := used[one.in(s.user)]
-			exceeded = exceeded || units > one.highest()
+			t := all[one.in(s.user)]
+			exceeded = exceeded || t.used > t.limit
 			v.Prepaid = v.Prepaid || one.prepaid
-			if v.Miscount == "" && !one.counts(f.ActivityCount, units) {
+			if v.Miscount == "" && !t.by(one, f.ActivityCount) {
 				v.Miscount = fmt.Sprintf("the %s's item counts %d of %s", cmp.Or(limits.SubjectName(one.subject), "user"), f.ActivityCount, s.lane.activity)
 			}
 		}
 	}
-	r.report(&v, checks, used)
+	r.report(&v, checks, all)
 	if v.Prepaid {
 		full = int64(v.Allowed) >= least
 	}
@@ -303,9 +306,9 @@ func (r *race) judge(checks, statuses []call) (v raceResult, err error) {
 	return v, nil
 }
 
-// taken returns how many units were allowed.
-func taken(calls []call) (map[spot]int64, error) {
-	used, windows := make(map[spot]int64), make(map[int64]bool) // each window has the whole limit
+// tally returns what was taken in each spot.
+func tally(calls []call) (map[spot]taken, error) {
+	all, windows := make(map[spot]taken), make(map[int64]bool) // each window has the whole limit
 	for _, one := range calls {
 		got, check := one.each(), one.op == guard.Check
 		switch {
@@ -318,15 +321,18 @@ func taken(calls []call) (map[spot]int64, error) {
 		}
 		windows[one.WindowKey] = true
 		for _, l := range one.lane.limits {
+			t := all[l.in(one.user)]
+			t.limit = max(t.limit, l.units)
 			if check && one.Allowed {
-				used[l.in(one.user)] += l.cost
+				t.used += l.cost
 			}
+			all[l.in(one.user)] = t
 		}
 	}
 	if len(windows) > 1 {
 		return nil, errWindowEnded
 	}
-	return used, nil
+	return all, nil
 }
 
 // expired reports whether the action that c counted has expired by now. For example, a bucket
