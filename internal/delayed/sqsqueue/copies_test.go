@@ -162,14 +162,16 @@ func TestACopyFollowsInTime(t *testing.T) {
 	})
 }
 
-// Two jobs at once leave two connections open, which are dead afterwards. The third job finds
-// one of them, and its copy must not find the other.
+// Six jobs at once leave connections open, which are dead afterwards. The next job finds
+// one of them, and its copy must not find another one. A send that ends can close its
+// connection, so two jobs would not be enough.
 func TestACopyHasANewConnection(t *testing.T) {
 	t.Parallel()
+	const jobs = 6
 	testkit.Retry(t, func(t testing.TB) {
 		var dead sync.Map // the addresses of the first connections
 		var first atomic.Int32
-		both := make(chan struct{})
+		all := make(chan struct{})
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			var message struct{ MessageBody string }
 			if err := json.NewDecoder(r.Body).Decode(&message); err != nil {
@@ -181,10 +183,10 @@ func TestACopyHasANewConnection(t *testing.T) {
 			}
 			if message.MessageBody != stored {
 				dead.Store(r.RemoteAddr, true)
-				if first.Add(1) == 2 {
-					close(both)
+				if first.Add(1) == jobs {
+					close(all)
 				}
-				<-both
+				<-all
 			}
 			w.Header().Set("Content-Type", "application/x-amz-json-1.0")
 			_, _ = io.WriteString(w, taken(message.MessageBody))
@@ -194,7 +196,7 @@ func TestACopyHasANewConnection(t *testing.T) {
 		cfg.HTTPClient = awshttp.NewBuildableClient()
 		queue := New(cfg, server.URL+"/q")
 		var sent sync.WaitGroup
-		for range 2 {
+		for range jobs {
 			other := job
 			other.RequestID = "first"
 			sent.Go(func() {
@@ -206,7 +208,7 @@ func TestACopyHasANewConnection(t *testing.T) {
 		if sent.Wait(); t.Failed() {
 			return
 		}
-		time.Sleep(100 * time.Millisecond) // until both are idle; otherwise the third job dials, and leaves a new one
+		time.Sleep(100 * time.Millisecond) // until they are idle; otherwise the next job dials, and leaves a new one
 		if err := queue.Send(t.Context(), job, 0); err != nil {
 			t.Errorf("%v, want an answer on a new connection", err)
 		}

@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
@@ -100,7 +102,7 @@ func TestVerifyFindsWrongGroups(t *testing.T) {
 				return got, json.Unmarshal(answer.AppendJSON(nil), &got)
 			}
 			c := verifyCommand{Activity: "create_post", Callers: 4}
-			v, err := c.verifyGroup(t.Context(), session{guards: all, err: io.Discard, now: atPinned}, ask, group)
+			v, err := c.race(t.Context(), session{guards: all, err: io.Discard, now: atPinned}, ask, group)
 			if !errors.Is(err, wrong.want) || v.Exact != wrong.exact {
 				t.Errorf("%+v, %v, want %v", v, err, wrong.want)
 			}
@@ -117,5 +119,51 @@ func TestFunctionsOfAGroup(t *testing.T) {
 		if names["add_comment"] != want || (err != nil) != (want == "") {
 			t.Errorf("%q: %v, %v, want %s", function, names, err, want)
 		}
+	}
+}
+
+// Actions of several costs can use up units that those of one cost leave: of 11 units, three
+// actions of cost 3 use 9, and two of cost 3 and one of cost 4 use 10. Activities can also have
+// several limits of the same count.
+func TestVerifyOfUnevenGroups(t *testing.T) {
+	for limits, want := range map[[2]guards.Limit]string{
+		{"units: 11/1h cost 3", "units: 11/1h cost 4"}: "api: 3 of 7 allowed, exactly the limits: units 10/11 (read 2 of 4, write 1 of 3), in ",
+		{"units: 8/1h", "units: 3/1h"}:                 "api: 8 of 13 allowed, exactly the limits: units 8/8 (read 7 of 9, write 1 of 4), in ",
+	} {
+		uneven := []guards.Guard{{Name: "api-guard", Message: "m", Activities: []guards.Activity{
+			{Name: "read", Limit: limits[0], Group: "api"}, {Name: "write", Limit: limits[1], Group: "api"},
+		}}}
+		if status, out, log := command(t, uneven, "verify read --callers 1"); status != done || !strings.HasPrefix(out, want) {
+			t.Errorf("%s: status %d, %s%s, want %s", limits, status, out, log, want)
+		}
+	}
+}
+
+// One unit more than the limit is too many, even if the activity with the higher cost shows the
+// same number of actions.
+func TestVerifyCountsTheUnitsOfAGroup(t *testing.T) {
+	for writes, want := range map[int]bool{20: true, 21: false} {
+		post := &lane{activity: "post", limits: []raced{{figures: figures{Name: "writes", Limit: 15}, cost: 2, units: 30}}, fits: 15}
+		comment := &lane{activity: "comment", limits: []raced{{figures: figures{Name: "writes", Limit: 30}, cost: 1, units: 30}}, fits: 30}
+		r := race{lanes: []*lane{post, comment}, users: []string{"u1"}}
+		allow := func(l *lane) call {
+			return call{lane: l, user: "u1", op: guard.Check, asked: asked{Allowed: true, Limits: []figures{{Limit: l.limits[0].Limit}}}}
+		}
+		checks := append(slices.Repeat([]call{allow(post)}, 5), slices.Repeat([]call{allow(comment)}, writes)...)
+		statuses := []call{
+			{lane: post, user: "u1", op: guard.Status, asked: asked{Limits: []figures{{Limit: 15, ActivityCount: int64(11+writes) / 2}}}},
+			{lane: comment, user: "u1", op: guard.Status, asked: asked{Limits: []figures{{Limit: 30, ActivityCount: int64(10 + writes)}}}},
+		}
+		if v, err := r.judge(checks, statuses); err != nil || v.Exact != want || v.Miscount != "" {
+			t.Errorf("5 posts of cost 2 and %d comments of 30 units: %+v, %v", writes, v, err)
+		}
+	}
+}
+
+// The limits of an activity alone are shown if they have names, in actions.
+func TestVerifyShowsSeveralLimits(t *testing.T) {
+	several := []guards.Guard{{Name: "api-guard", Message: "m", Activities: []guards.Activity{{Name: "read", Limit: "hour: 20/1h cost 2, day: 100/1d"}}}}
+	if status, out, log := command(t, several, "verify read --callers 5"); status != done || !strings.HasPrefix(out, "read: 10 of 15 allowed, exactly the limit: hour 10/10, day 10/100, in ") {
+		t.Errorf("status %d, %s%s", status, out, log)
 	}
 }

@@ -1,7 +1,15 @@
 package command
 
 import (
+	"context"
+	"crypto/rand"
+	"slices"
 	"testing"
+
+	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 )
 
 // A mode that refuses no request can't be verified.
@@ -26,5 +34,21 @@ func TestVerifyOfALivePrepaidLimit(t *testing.T) {
 	} {
 		p.does(`limits set ` + activity + ` "` + tt[0] + `" --yes`)
 		p.contains("verify "+activity+" --callers 5 --store dynamodb", " allowed, "+tt[1])
+	}
+}
+
+// A live limit that only a function knows can consist of several.
+func TestVerifyOfSeveralLiveLimits(t *testing.T) {
+	l := &ratelimit.Limiter{Store: new(memstore.Store), Now: atPinned}
+	ask := func(ctx context.Context, r guard.Request) (asked, error) {
+		several := ratelimit.Request{UserID: r.UserID, Activity: "a", Policy: policy.Must("minute: 20/1m, hour: 7/1h"), Count: 1, ID: rand.Text(), Fresh: true}
+		d, err := l.Decide(ctx, r.Op, several)
+		answer := guard.Answer{Request: r, Allowed: d.Allowed, Reason: d.Reason, Decision: &d}
+		return answer.Public(), err
+	}
+	c := verifyCommand{Callers: 5}
+	v, err := c.race(t.Context(), session{now: atPinned}, ask, one("10/1m"))
+	if want := []usedLimit{{"minute", 20, 7}, {"hour", 7, 7}}; err != nil || !v.Exact || v.Asked != 12 || !slices.Equal(v.Limits, want) {
+		t.Errorf("%+v, %v, want %v", v, err, want)
 	}
 }

@@ -81,7 +81,7 @@ func TestVerifyFindsWrongPrepaidCounts(t *testing.T) {
 		}
 		con := session{guards: all, err: io.Discard, now: atPinned}
 		c := verifyCommand{Activity: "write", Callers: 1}
-		if v, err := c.verifySubjects(t.Context(), con, ask, write); err != nil || !v.Prepaid || v.Exact != test.want {
+		if v, err := c.race(t.Context(), con, ask, []limits.Activity{write}); err != nil || !v.Prepaid || v.Exact != test.want {
 			t.Errorf("subjects, %+v: %+v, %v", test, v, err)
 		}
 		if test.users != 0 {
@@ -90,7 +90,7 @@ func TestVerifyFindsWrongPrepaidCounts(t *testing.T) {
 		clear(counted)
 		allowed = 0
 		c.Activity = "post"
-		if v, err := c.verifyGroup(t.Context(), con, ask, []limits.Activity{post, comment}); err != nil || !v.Prepaid || v.Exact != test.want {
+		if v, err := c.race(t.Context(), con, ask, []limits.Activity{post, comment}); err != nil || !v.Prepaid || v.Exact != test.want {
 			t.Errorf("group, %+v: %+v, %v", test, v, err)
 		}
 	}

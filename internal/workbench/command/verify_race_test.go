@@ -3,11 +3,13 @@ package command
 import (
 	"context"
 	"errors"
+	"io"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
@@ -33,13 +35,14 @@ func TestVerifyNeedsARaceThatIsShorterThanTheLimit(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			p := policy.Must(tt.limit)
 			limiter := &ratelimit.Limiter{Store: new(memstore.Store), Now: func() time.Time { return time.Now().AddDate(25, 0, 0) }}
-			ask := func(ctx context.Context, _ guard.Request) (asked, error) {
+			ask := func(ctx context.Context, r guard.Request) (asked, error) {
 				time.Sleep(tt.each)
-				d, err := limiter.Check(ctx, ratelimit.Request{UserID: "u1", Activity: "a", Policy: p, Count: 1, ID: "r" + time.Now().String(), Fresh: true})
-				return asked{Allowed: d.Allowed, Limit: d.Limit, ResetAt: d.ResetAt, WindowKey: d.WindowKey, At: d.At}, err
+				d, err := limiter.Decide(ctx, r.Op, ratelimit.Request{UserID: "u1", Activity: "a", Policy: p, Count: 1, ID: "r" + time.Now().String(), Fresh: true})
+				answer := guard.Answer{Request: r, Allowed: d.Allowed, Reason: d.Reason, Decision: &d}
+				return answer.Public(), err
 			}
 			c := verifyCommand{Callers: 1}
-			v, err := c.race(t.Context(), ask, guard.Request{}, int(p.Read(0, 0, nil).Limit))
+			v, err := c.race(t.Context(), session{err: io.Discard, now: limiter.Now}, ask, []limits.Activity{{Name: "a", Limit: p}})
 			if !errors.Is(err, tt.want) || tt.want == nil && !v.Exact {
 				t.Errorf("%s, %v for each answer: %+v, %v, want %v", tt.limit, tt.each, v, err, tt.want)
 			}
@@ -49,11 +52,11 @@ func TestVerifyNeedsARaceThatIsShorterThanTheLimit(t *testing.T) {
 
 // A guard that lets too many through in a short time is wrong.
 func TestVerifyReportsTooManyOfALimitWithoutAWindow(t *testing.T) {
-	ask := func(context.Context, guard.Request) (asked, error) {
-		return asked{Allowed: true, Limit: 10, ResetAt: 6000, At: 5999}, nil
+	ask := func(_ context.Context, r guard.Request) (asked, error) {
+		return asked{Allowed: r.Op == guard.Check, Limit: 10, ResetAt: 3_600_000, At: 1}, nil
 	}
 	c := verifyCommand{Callers: 5}
-	if v, err := c.race(t.Context(), ask, guard.Request{}, 10); err != nil || v.Exact || v.Allowed != 15 {
+	if v, err := c.race(t.Context(), session{now: atPinned}, ask, one("log 10/1h")); err != nil || v.Exact || v.Allowed != 15 {
 		t.Errorf("%+v, %v, want 15 of 10 allowed", v, err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
 	app "github.com/cric-talk/guards/limits"
 )
@@ -103,30 +104,58 @@ func TestVerifyOfAFunctionThatFails(t *testing.T) {
 	}
 }
 
-// A clean-up that fails takes nothing away from the verdict.
+// letting returns a guard that lets this many checks through and counts them, and some more.
+func letting(limit, through, more int64) asker {
+	var checks atomic.Int64
+	return func(_ context.Context, r guard.Request) (asked, error) {
+		got := asked{Reason: "ok", Limit: limit}
+		if r.Op == guard.Check {
+			got.Allowed = checks.Add(1) <= through
+		}
+		if n := min(checks.Load(), through); n > 0 {
+			got.ActivityCount = n + more
+		}
+		got.Remaining = max(0, limit-got.ActivityCount)
+		return got, nil
+	}
+}
+
+// one is an activity alone.
+func one(limit string) []limits.Activity {
+	return []limits.Activity{{Name: "create_post", Limit: policy.Must(limit)}}
+}
+
+// A clean-up that fails takes nothing away from the verdict. The verdict says what is wrong.
 func TestVerifyPrintsTheVerdictIfItsUserStays(t *testing.T) {
-	for through, want := range map[int64]int{9: refused, 10: unreachable, 11: refused} {
-		var checks atomic.Int64
-		ask := func(_ context.Context, r guard.Request) (asked, error) {
+	for _, tt := range []struct {
+		through, more int64
+		want          int
+		verdict       string
+	}{
+		{9, 0, refused, "not the limit of 10"},
+		{10, 0, unreachable, "exactly the limit"},
+		{11, 0, refused, "not the limit of 10"},
+		{10, -1, refused, "but the user's item counts 9 of create_post"},
+		{10, 1, refused, "but the user's item counts 11 of create_post"},
+	} {
+		guarded := letting(10, tt.through, tt.more)
+		ask := func(ctx context.Context, r guard.Request) (asked, error) {
 			if r.Op == guard.Reset {
 				return asked{}, &input.Unavailable{What: "the table could not be reached"}
 			}
-			if r.Op == guard.Status {
-				return asked{Allowed: true, Limit: 10}, nil
-			}
-			return asked{Allowed: checks.Add(1) <= through, Limit: 10}, nil
+			return guarded(ctx, r)
 		}
 		var out, log stream
 		con := session{page: app.All, out: &out, err: &log, now: atPinned}
-		c := verifyCommand{Activity: "create_post", Callers: 5}
-		v, err := c.verify(t.Context(), con, ask, policy.Must("10/1m"))
+		c := verifyCommand{Callers: 5}
+		v, err := c.race(t.Context(), con, ask, one("10/1m"))
 		if err == nil {
 			err = v.print(con, false)
 		}
 		status := con.fail(err)
-		if status != want || !strings.HasPrefix(out.String(), fmt.Sprintf("create_post: %d of 15 allowed, ", through)) ||
-			!strings.HasPrefix(log.String(), "guards: the counts of the test user could not be removed; they expire by themselves\n") {
-			t.Errorf("%d of 10 got through: status %d, want %d: %s%s", through, status, want, &out, &log)
+		if status != tt.want || !strings.HasPrefix(out.String(), fmt.Sprintf("create_post: %d of 15 allowed, %s, in ", tt.through, tt.verdict)) ||
+			!strings.HasPrefix(log.String(), "guards: the counts of the test could not be removed; they expire by themselves\n") {
+			t.Errorf("%+v: status %d: %s%s", tt, status, &out, &log)
 		}
 	}
 }
@@ -153,10 +182,10 @@ func TestVerifyReportsThatItsUserStaysAfterAFailure(t *testing.T) {
 				return asked{}, lost
 			}
 			var log stream
-			c := verifyCommand{Activity: "create_post", Callers: 5}
+			c := verifyCommand{Callers: 5}
 			began := time.Now()
-			_, err := c.verify(ctx, session{page: app.All, err: &log, now: atPinned}, ask, policy.Must("10/1m"))
-			if !errors.Is(err, lost) || time.Since(began) != patience || !strings.HasSuffix(log.String(), "guards: the counts of the test user could not be removed; they expire by themselves\n") {
+			_, err := c.race(ctx, session{page: app.All, err: &log, now: atPinned}, ask, one("10/1m"))
+			if !errors.Is(err, lost) || time.Since(began) != patience || !strings.HasSuffix(log.String(), "guards: the counts of the test could not be removed; they expire by themselves\n") {
 				t.Errorf("after a %s: %v after %v: %s", name, err, time.Since(began), &log)
 			}
 		})
@@ -173,15 +202,15 @@ func TestVerifyComparesWithALiveLimit(t *testing.T) {
 		{10, 20, errLimitChanged}, // the first instance does not follow the live limit yet
 		{0, 20, errors.New("create_post is not limited now: the guard answers unlimited")},
 	} {
-		var checks atomic.Int64
-		ask := func(_ context.Context, r guard.Request) (asked, error) {
-			if r.Op != guard.Check {
+		guarded, asks := letting(tt.then, tt.then, 0), atomic.Int64{}
+		ask := func(ctx context.Context, r guard.Request) (asked, error) {
+			if asks.Add(1) == 1 {
 				return asked{Allowed: true, Reason: "unlimited", Limit: tt.first}, nil
 			}
-			return asked{Allowed: checks.Add(1) <= tt.then, Limit: tt.then}, nil
+			return guarded(ctx, r)
 		}
-		c := verifyCommand{Activity: "create_post", Callers: 5}
-		v, err := c.verify(t.Context(), session{now: atPinned}, ask, policy.Must("10/1m"))
+		c := verifyCommand{Callers: 5}
+		v, err := c.race(t.Context(), session{now: atPinned}, ask, one("10/1m"))
 		if fmt.Sprint(err) != fmt.Sprint(tt.want) || err == nil && (!v.Exact || v.Limit != 20 || v.Asked != 25) {
 			t.Errorf("limit %d, then %d: %+v, %v, want %v", tt.first, tt.then, v, err, tt.want)
 		}
@@ -217,14 +246,17 @@ func TestVerifyWaitsForAWholeWindow(t *testing.T) {
 // In two windows twice the limit gets through, so verify must not compare that
 // with the limit.
 func TestVerifyNeedsOneWindow(t *testing.T) {
-	var asks atomic.Int64
-	slow := func(context.Context, guard.Request) (asked, error) {
-		n := asks.Add(1)
-		return asked{Allowed: n <= 10, Limit: 10, WindowKey: n / 30}, nil
-	}
-	c := verifyCommand{Callers: 50}
-	if v, err := c.race(t.Context(), slow, guard.Request{}, 10); err == nil {
-		t.Errorf("%+v, want an error", v)
+	for _, end := range []int64{30, 61} { // the window ends during the checks, or before the last status
+		guarded, asks := letting(10, 10, 0), atomic.Int64{}
+		slow := func(ctx context.Context, r guard.Request) (asked, error) {
+			got, err := guarded(ctx, r)
+			got.WindowKey = asks.Add(1) / end
+			return got, err
+		}
+		c := verifyCommand{Callers: 50}
+		if v, err := c.race(t.Context(), session{now: atPinned}, slow, one("10/1m")); !errors.Is(err, errWindowEnded) {
+			t.Errorf("the window ends after %d requests: %+v, %v", end, v, err)
+		}
 	}
 }
 
@@ -232,15 +264,8 @@ func TestVerifyNeedsOneWindow(t *testing.T) {
 // 100 are counted one by one.
 func TestVerifyOfAPrepaidLimit(t *testing.T) {
 	for allowed, want := range map[int64]bool{0: false, 99: false, 100: true, 199: true, 200: true, 201: false} {
-		checks := atomic.Int64{}
-		ask := func(_ context.Context, r guard.Request) (asked, error) {
-			if r.Op != guard.Check {
-				return asked{Allowed: true, Limit: 200}, nil
-			}
-			return asked{Allowed: checks.Add(1) <= allowed, Limit: 200}, nil
-		}
-		c := verifyCommand{Activity: "create_post", Callers: 5}
-		v, err := c.verify(t.Context(), session{now: atPinned}, ask, policy.Must("200/1m prepaid"))
+		c, all := verifyCommand{Callers: 5}, one("200/1m prepaid")
+		v, err := c.race(t.Context(), session{guards: limits.Guards{{Activities: all}}, now: atPinned}, letting(200, allowed, 0), all)
 		if err != nil || !v.Prepaid || v.Exact != want {
 			t.Errorf("%d allowed: %+v, %v, want exact: %v", allowed, v, err, want)
 		}

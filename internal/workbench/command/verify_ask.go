@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
@@ -19,6 +21,51 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/workbench/invokeapi"
 )
+
+// An asker sends a request to a guard and returns its answer.
+type asker func(ctx context.Context, r guard.Request) (asked, error)
+
+// An asked is an answer. Its Limit is 0 if it has no figures, because a refusal is an error or
+// no request is limited, and its At is 0 if the guard does not know when the action was counted.
+type asked = guards.Decision
+
+// asker returns an asker for the guard that the flags choose.
+func (c *verifyCommand) asker(ctx context.Context, con session, g limits.Guard) (asker, error) {
+	if c.Invoke || c.LambdaEndpoint != "" {
+		return c.invoker(ctx, con, g)
+	}
+	if c.Function != "" {
+		return nil, errors.New("--function goes with --invoke or --lambda-endpoint")
+	}
+	store, err := c.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.table = store.table
+	changed, err := con.follow(ctx, store.live)
+	if err != nil {
+		return nil, err
+	}
+	c.live = changed.Limits()
+	// A person waits for the first answer. The other requests come many at once, so
+	// they can be slow and throttled. If one fails, it is sent again, as in the
+	// deployed functions.
+	first := &guard.Handler{Guard: g, Limiter: store.limiter(con), Live: changed}
+	many := &guard.Handler{Guard: g, Limiter: &ratelimit.Limiter{Store: store.Store, Now: con.now, Timeout: 30 * time.Second}, Live: changed}
+	var answered atomic.Bool
+	return func(ctx context.Context, r guard.Request) (asked, error) {
+		ask := many.Decide
+		if !answered.Load() {
+			ask = func(ctx context.Context, r guard.Request) (guard.Answer, error) { return decide(ctx, first, r) }
+		}
+		a, err := ask(ctx, r)
+		if err != nil {
+			return asked{}, err
+		}
+		answered.Store(true)
+		return a.Public(), nil
+	}, nil
+}
 
 // invoker returns an asker that uses Lambda's Invoke API.
 func (c *verifyCommand) invoker(ctx context.Context, con session, g limits.Guard) (asker, error) {
