@@ -16,17 +16,17 @@ type yesFlag struct {
 // confirm asks the question, unless --yes answers it. It returns nil if the
 // answer is yes. It stops waiting for the answer when ctx ends. If no person
 // can answer, the error suggests --yes and ends with the text of instead.
-func (f yesFlag) confirm(ctx context.Context, con session, question, instead string) error {
+func (f yesFlag) confirm(ctx context.Context, env session, question, instead string) error {
 	if f.Yes {
 		return nil
 	}
-	if con.in == nil {
+	if env.in == nil {
 		return errors.New("there is nobody to ask: give --yes to go ahead" + instead)
 	}
-	_, _ = fmt.Fprintf(con.err, "%s [y/N] ", question)
+	_, _ = fmt.Fprintf(env.err, "%s [y/N] ", question)
 	answered := make(chan string, 1)
 	go func() {
-		answer, _ := bufio.NewReader(con.in).ReadString('\n')
+		answer, _ := bufio.NewReader(env.in).ReadString('\n')
 		answered <- strings.ToLower(strings.TrimSpace(answer))
 	}()
 	select {
@@ -36,7 +36,7 @@ func (f yesFlag) confirm(ctx context.Context, con session, question, instead str
 		}
 		return errDeclined
 	case <-ctx.Done():
-		_, _ = fmt.Fprintln(con.err)
+		_, _ = fmt.Fprintln(env.err)
 		return errInterrupted
 	}
 }

@@ -13,7 +13,7 @@ import (
 )
 
 type blockCommand struct {
-	whoseFlags
+	ownerFlags
 	List     bool   `required:"" xor:"whose" help:"Show who is blocked, and change nothing."`
 	Activity string `placeholder:"A" help:"Block this activity only. Default: all activities."`
 	Until    string `placeholder:"WHEN" help:"The last day (UTC), such as 2026-12-31, the time it ends, such as 2026-12-31T12:00:00Z, or how long it lasts, such as 7d or 12h."`
@@ -32,20 +32,20 @@ has no blocks ignore them. Examples:
   guards block --list`
 }
 
-func (c *blockCommand) Run(ctx context.Context, con session) error {
+func (c *blockCommand) Run(ctx context.Context, env session) error {
 	if c.List {
-		return c.list(ctx, con)
+		return c.list(ctx, env)
 	}
 	if c.Until == "" || c.Reason == "" {
 		return errors.New("a block needs --until and --reason")
 	}
-	until, err := parseUntil(c.Until, con.now())
+	until, err := parseUntil(c.Until, env.now())
 	if err != nil {
 		return err
 	}
-	key, err := c.keyInOne(con.guards)
+	key, err := c.keyInOne(env.guards)
 	if err == nil {
-		err = sends(con, c.Activity, subjectOf(key))
+		err = sends(env, c.Activity, subjectOf(key))
 	}
 	b := live.Block{UserID: key, Activity: c.Activity, Until: until, Reason: c.Reason}
 	if err == nil {
@@ -54,14 +54,14 @@ func (c *blockCommand) Run(ctx context.Context, con session) error {
 	if err != nil {
 		return err
 	}
-	return c.change(ctx, con, func(ctx context.Context, s store, by liveedit.Change) (blockReport, []string, error) {
+	return c.change(ctx, env, func(ctx context.Context, s store, by liveedit.Change) (blockReport, []string, error) {
 		one := blockOf(b)
-		return blockReport{whose: one.whose, Blocked: &one}, []string{one.String()}, liveedit.Block(ctx, s.live, by, b)
+		return blockReport{owner: one.owner, Blocked: &one}, []string{one.String()}, liveedit.Block(ctx, s.live, by, b)
 	})
 }
 
 // list prints who is blocked.
-func (c *blockCommand) list(ctx context.Context, con session) error {
+func (c *blockCommand) list(ctx context.Context, env session) error {
 	if c.Activity != "" || c.Until != "" || c.Reason != "" {
 		return errors.New("--list goes alone")
 	}
@@ -72,39 +72,39 @@ func (c *blockCommand) list(ctx context.Context, con session) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	blocks, _, err := liveedit.ReadBlocks(ctx, store.live)
-	if err := con.readOn("blocks", err); err != nil {
+	if err := env.readOn("blocks", err); err != nil {
 		return err
 	}
-	con.noteDamaged(blocks)
-	list := blocksOf(blocks, con.now())
+	env.noteDamaged(blocks)
+	list := blocksOf(blocks, env.now())
 	if c.JSON {
-		return con.printLine(struct {
+		return env.printLine(struct {
 			tableName
 			Blocks  []blocked `json:"blocks"`
 			Damaged int       `json:"damaged,omitzero"`
 		}{c.opened, list, len(blocks.Damaged)})
 	}
 	if len(list) == 0 {
-		_, err := fmt.Fprintln(con.out, "nobody is blocked in "+c.where())
+		_, err := fmt.Fprintln(env.out, "nobody is blocked in "+c.where())
 		return err
 	}
 	var t textTable
 	t.blocks(list)
-	return t.below(con, "blocked in "+c.where()+":")
+	return t.below(env, "blocked in "+c.where()+":")
 }
 
 // sends returns an error if the code has no such activity, or if the activity does not have
 // the subject. Empty names mean all activities, and a user.
-func sends(con session, activity, subject string) error {
+func sends(env session, activity, subject string) error {
 	if activity == "" {
 		return nil
 	}
-	_, a, err := con.find(activity)
+	_, a, err := env.find(activity)
 	if err != nil || a.Has(subject) || subject == "" {
 		return err
 	}
 	var with []string
-	for _, g := range con.guards {
+	for _, g := range env.guards {
 		for _, other := range g.Activities {
 			if other.Has(subject) {
 				with = append(with, other.Name)
@@ -115,7 +115,7 @@ func sends(con session, activity, subject string) error {
 }
 
 type unblockCommand struct {
-	whoseFlags
+	ownerFlags
 	Activity string `placeholder:"A" help:"Lift only the block of this activity. Default: all blocks of the user."`
 	changeFlags
 }
@@ -127,17 +127,17 @@ func (unblockCommand) Help() string {
 }
 
 // Run lifts blocks, also of a subject or an activity that the code no longer has.
-func (c *unblockCommand) Run(ctx context.Context, con session) error {
+func (c *unblockCommand) Run(ctx context.Context, env session) error {
 	key, err := c.key()
 	if err != nil {
 		return err
 	}
-	return c.change(ctx, con, func(ctx context.Context, s store, by liveedit.Change) (r blockReport, lines []string, err error) {
+	return c.change(ctx, env, func(ctx context.Context, s store, by liveedit.Change) (r blockReport, lines []string, err error) {
 		lifted, err := liveedit.Unblock(ctx, s.live, by, key, c.Activity)
 		if err == nil && len(lifted) == 0 {
 			err = errors.New(strings.TrimSpace(shown(key)+" is not blocked "+fromOne(c.Activity)) + " in " + c.where())
 		}
-		r.whose = whoseOf(key)
+		r.owner = ownerOf(key)
 		for _, b := range lifted {
 			one := blockOf(b)
 			r.Lifted = append(r.Lifted, one)
@@ -149,7 +149,7 @@ func (c *unblockCommand) Run(ctx context.Context, con session) error {
 
 // A blocked is a block as commands print it.
 type blocked struct {
-	whose
+	owner
 	Activity string    `json:"activity,omitzero"` // empty: all
 	Until    time.Time `json:"until"`
 	Reason   string    `json:"reason"`
@@ -158,7 +158,7 @@ type blocked struct {
 
 // blockOf returns a block as commands print it.
 func blockOf(b live.Block) blocked {
-	return blocked{whoseOf(b.UserID), b.Activity, b.Until, b.Reason, stampOf(b.Set, "")}
+	return blocked{ownerOf(b.UserID), b.Activity, b.Until, b.Reason, stampOf(b.Set, "")}
 }
 
 // blocksOf returns the blocks in force, the first one to end first. It never returns nil.
@@ -239,7 +239,7 @@ func (c session) readOn(what string, err error) error {
 // A blockReport is what block and unblock print as JSON.
 type blockReport struct {
 	What string `json:"what"`
-	whose
+	owner
 	Blocked *blocked  `json:"blocked,omitzero"`
 	Lifted  []blocked `json:"lifted,omitempty"`
 	At      time.Time `json:"at"`
@@ -249,17 +249,17 @@ type blockReport struct {
 }
 
 // change opens the table, lets do change the blocks, and prints the report or the lines.
-func (f *changeFlags) change(ctx context.Context, con session, do func(context.Context, store, liveedit.Change) (blockReport, []string, error)) error {
+func (f *changeFlags) change(ctx context.Context, env session, do func(context.Context, store, liveedit.Change) (blockReport, []string, error)) error {
 	s, err := f.open(ctx)
 	if err != nil {
 		return err
 	}
 	within, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	by := liveedit.Change{At: con.now(), By: f.by(), Why: f.Why}
+	by := liveedit.Change{At: env.now(), By: f.by(), Why: f.Why}
 	r, lines, err := do(within, s, by)
 	if ctx.Err() != nil {
-		con.note("stopped: the change may be made or not; see guards block --list")
+		env.note("stopped: the change may be made or not; see guards block --list")
 	}
 	if err != nil {
 		return reached(err)
@@ -270,9 +270,9 @@ func (f *changeFlags) change(ctx context.Context, con session, do func(context.C
 		r.What = "block"
 	}
 	if f.JSON {
-		return con.printLine(r)
+		return env.printLine(r)
 	}
 	lines = append(lines, "in "+f.where()+"; instances follow within 30 s of use")
-	_, err = fmt.Fprintln(con.out, strings.Join(lines, "\n"))
+	_, err = fmt.Fprintln(env.out, strings.Join(lines, "\n"))
 	return err
 }

@@ -37,32 +37,32 @@ func (checkCommand) Help() string {
 }
 
 // Run asks the guard. It returns errRefused if any request was refused.
-func (c *checkCommand) Run(ctx context.Context, con session) error {
-	h, err := c.handler(ctx, con)
+func (c *checkCommand) Run(ctx context.Context, env session) error {
+	h, err := c.handler(ctx, env)
 	if err != nil {
 		return err
 	}
-	c.explainLive(con, h)
-	con.warnOfTier(c.Tier, h.Live.Limits())
+	c.explainLive(env, h)
+	env.warnOfTier(c.Tier, h.Live.Limits())
 	var last error
 	for i := range c.Times {
 		if ctx.Err() != nil {
-			return c.stopped(con, i)
+			return c.stopped(env, i)
 		}
 		a, err := decide(ctx, h, guard.Request{
 			UserID: c.User, Activity: c.Activity, Op: guard.Check,
 			Count: c.Count, Partial: c.Partial, Tier: c.Tier, Roles: c.Role, Subjects: c.Subject,
 		})
 		if err != nil && ctx.Err() != nil {
-			return c.stopped(con, i)
+			return c.stopped(env, i)
 		}
 		if err != nil {
 			return err
 		}
 		if c.JSON {
-			_, err = con.out.Write(append(a.AppendJSON(nil), '\n'))
+			_, err = env.out.Write(append(a.AppendJSON(nil), '\n'))
 		} else {
-			_, err = fmt.Fprintln(con.out, c.line(con, i+1, &a))
+			_, err = fmt.Fprintln(env.out, c.line(env, i+1, &a))
 		}
 		if err != nil {
 			return err
@@ -75,19 +75,19 @@ func (c *checkCommand) Run(ctx context.Context, con session) error {
 }
 
 // stopped notes how many requests were answered before Ctrl-C.
-func (c *checkCommand) stopped(con session, answered int) error {
-	con.note(fmt.Sprintf("stopped after %d of %s", answered, several(int64(c.Times), "request")))
+func (c *checkCommand) stopped(env session, answered int) error {
+	env.note(fmt.Sprintf("stopped after %d of %s", answered, plural(int64(c.Times), "request")))
 	return errInterrupted
 }
 
-func (c *checkCommand) handler(ctx context.Context, con session) (*guard.Handler, error) {
+func (c *checkCommand) handler(ctx context.Context, env session) (*guard.Handler, error) {
 	if c.Times < 1 {
 		return nil, input.Invalid("--times", fmt.Sprint(c.Times), "at least 1")
 	}
 	if c.Count < 1 {
 		return nil, input.Invalid("--count", fmt.Sprint(c.Count), "at least 1")
 	}
-	g, a, err := con.find(c.Activity)
+	g, a, err := env.find(c.Activity)
 	if err == nil {
 		err = c.Subject.of(a)
 	}
@@ -98,41 +98,41 @@ func (c *checkCommand) handler(ctx context.Context, con session) (*guard.Handler
 	if err != nil {
 		return nil, err
 	}
-	changed, err := con.follow(ctx, store.live)
+	changed, err := env.follow(ctx, store.live)
 	if err != nil {
 		return nil, err
 	}
-	return &guard.Handler{Guard: g, Limiter: store.limiter(con), Live: changed, BypassRoles: wiring.Function.BypassRoles()}, nil
+	return &guard.Handler{Guard: g, Limiter: store.limiter(env), Live: changed, BypassRoles: wiring.Function.BypassRoles()}, nil
 }
 
 // explainLive notes which live limit, mode or grant decides about the user, and about
 // each subject. It is not a part of the guard's answer.
-func (c *checkCommand) explainLive(con session, h *guard.Handler) {
+func (c *checkCommand) explainLive(env session, h *guard.Handler) {
 	a, _ := h.Guard.Activity(c.Activity)
 	keys := []string{c.User}
 	for _, name := range slices.Sorted(maps.Keys(c.Subject)) {
 		keys = append(keys, limits.SubjectID(name, c.Subject[name]))
 	}
 	for _, key := range keys {
-		if ruling := rulingOf(termsOf(h.Live.Limits(), a, key, c.Tier, con.now())); ruling != nil {
-			con.note(fmt.Sprintf("%s of %s is decided by: %s; see guards limits --live", c.Activity, shown(key), ruling))
+		if ruling := rulingOf(termsOf(h.Live.Limits(), a, key, c.Tier, env.now())); ruling != nil {
+			env.note(fmt.Sprintf("%s of %s is decided by: %s; see guards limits --live", c.Activity, shown(key), ruling))
 		}
 	}
 }
 
 // line returns the nth answer for people. The lines of one command are aligned.
-func (c *checkCommand) line(con session, n int, a *guard.Answer) string {
+func (c *checkCommand) line(env session, n int, a *guard.Answer) string {
 	width := len(fmt.Sprint(c.Times))
 	d := a.Decision
 	if d == nil {
-		return fmt.Sprintf("%*d  %s  %s", width, n, con.paint(green, "allowed"), a.Reason)
+		return fmt.Sprintf("%*d  %s  %s", width, n, env.paint(green, "allowed"), a.Reason)
 	}
 	if d.Reason == ratelimit.Blocked {
-		return fmt.Sprintf("%*d  %s  %s", width, n, con.verdict(a.Allowed, a.Reason), blockedLine(a))
+		return fmt.Sprintf("%*d  %s  %s", width, n, env.verdict(a.Allowed, a.Reason), blockedLine(a))
 	}
 	var b strings.Builder
 	digits := len(fmt.Sprint(d.Limit))
-	fmt.Fprintf(&b, "%*d  %s  %*d/%d used", width, n, con.verdict(a.Allowed, a.Reason), digits, d.Used, d.Limit)
+	fmt.Fprintf(&b, "%*d  %s  %*d/%d used", width, n, env.verdict(a.Allowed, a.Reason), digits, d.Used, d.Limit)
 	if a.Allowed {
 		fmt.Fprintf(&b, ", %*d left", digits, d.Remaining)
 	}

@@ -11,6 +11,6 @@ func (cleanupCommand) Help() string {
 }
 
 // Run sweeps the table as the function cleanup does.
-func (c *cleanupCommand) Run(ctx context.Context, con session) error {
-	return c.clean(ctx, con, "everything that has expired", "", false)
+func (c *cleanupCommand) Run(ctx context.Context, env session) error {
+	return c.clean(ctx, env, "everything that has expired", "", false)
 }

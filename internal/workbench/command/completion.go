@@ -31,15 +31,15 @@ Put one of these lines into your shell's start-up file:
 //go:embed completion
 var shells embed.FS
 
-func (c *completionCommand) Run(con session) error {
+func (c *completionCommand) Run(env session) error {
 	script, err := shells.ReadFile("completion/guards." + c.Shell)
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		return con.printLine(map[string]string{"shell": c.Shell, "script": string(script)})
+		return env.printLine(map[string]string{"shell": c.Shell, "script": string(script)})
 	}
-	_, err = con.out.Write(script)
+	_, err = env.out.Write(script)
 	return err
 }
 
@@ -50,7 +50,7 @@ type completeCommand struct {
 }
 
 // Run prints the words.
-func (c *completeCommand) Run(con session, k *kong.Context) error {
+func (c *completeCommand) Run(env session, k *kong.Context) error {
 	words := c.Words
 	if len(words) > 0 && words[0] == "--" {
 		words = words[1:]
@@ -59,13 +59,13 @@ func (c *completeCommand) Run(con session, k *kong.Context) error {
 		words = []string{""}
 	}
 	typed := words[len(words)-1]
-	at := place{guards: con.guards, node: k.Model.Node}
+	at := place{guards: env.guards, node: k.Model.Node}
 	for _, word := range words[:len(words)-1] {
 		at.pass(word)
 	}
 	for _, candidate := range at.candidates(typed) {
 		if strings.HasPrefix(candidate[0], typed) {
-			if _, err := fmt.Fprintf(con.out, "%s\t%s\n", candidate[0], candidate[1]); err != nil {
+			if _, err := fmt.Fprintf(env.out, "%s\t%s\n", candidate[0], candidate[1]); err != nil {
 				return err
 			}
 		}

@@ -31,8 +31,8 @@ older version needed and can go now. Examples:
   go run ./cmd/guards generate --shorten`
 }
 
-func (c *generateCommand) Run(ctx context.Context, con session) (err error) {
-	project, err := openProject(c.Dir, con.page)
+func (c *generateCommand) Run(ctx context.Context, env session) (err error) {
+	project, err := openProject(c.Dir, env.page)
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (c *generateCommand) Run(ctx context.Context, con session) (err error) {
 		extra, err = project.Extra()
 	}
 	if err == nil && !c.Check {
-		err = con.write(ctx, project, changes)
+		err = env.write(ctx, project, changes)
 	}
 	if err == nil {
 		older, err = project.Older()
@@ -59,25 +59,25 @@ func (c *generateCommand) Run(ctx context.Context, con session) (err error) {
 	files := changedFiles(changes, false)
 	switch {
 	case c.JSON:
-		err = con.printJSON(struct {
+		err = env.printJSON(struct {
 			Checkout string        `json:"checkout"`
 			Check    bool          `json:"check"`
 			Files    []changedFile `json:"files"`
 			Extra    []string      `json:"extra,omitempty"` // what template.extra.yaml changes
 		}{project.Dir, c.Check, files, extra})
 	case len(files) == 0:
-		con.note("nothing is stale")
+		env.note("nothing is stale")
 	default:
-		err = con.printChanges(files)
+		err = env.printChanges(files)
 	}
 	for _, note := range older {
-		con.note(note)
+		env.note(note)
 	}
 	if err == nil && !c.JSON && len(extra) > 0 {
-		_, err = fmt.Fprintf(con.out, "template.extra.yaml, in what is generated:\n  %s\n", strings.Join(extra, "\n  "))
+		_, err = fmt.Fprintf(env.out, "template.extra.yaml, in what is generated:\n  %s\n", strings.Join(extra, "\n  "))
 	}
 	if err == nil && c.Check && len(files) > 0 {
-		err = hint{errors.New("stale: " + several(int64(len(files)), "file")), "run go run ./cmd/guards generate"}
+		err = hint{errors.New("stale: " + plural(int64(len(files)), "file")), "run go run ./cmd/guards generate"}
 	}
 	return err
 }

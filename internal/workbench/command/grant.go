@@ -18,7 +18,7 @@ import (
 )
 
 type grantCommand struct {
-	whoseFlags
+	ownerFlags
 	Role   string `placeholder:"R" xor:"what" help:"A role in the guards' BYPASS_ROLES, such as admin, which is never limited."`
 	Tier   string `placeholder:"T" xor:"what" help:"A tier. It replaces the tier that the caller names."`
 	Until  string `required:"" placeholder:"WHEN" help:"The last day (UTC), such as 2026-12-31 (9999-12-31 for no end), the time it ends, such as 2026-12-31T12:00:00Z, or how long it lasts, such as 7d or 12h."`
@@ -38,12 +38,12 @@ the --reason. Examples:
   guards grant --subject {tieredsubject}={tieredsubject}1 --tier {subjecttier} --until 7d --reason "trial"`
 }
 
-func (c *grantCommand) Run(ctx context.Context, con session) error {
-	until, err := parseUntil(c.Until, con.now())
+func (c *grantCommand) Run(ctx context.Context, env session) error {
+	until, err := parseUntil(c.Until, env.now())
 	if err != nil {
 		return err
 	}
-	key, err := c.keyInOne(con.guards)
+	key, err := c.keyInOne(env.guards)
 	if err != nil {
 		return err
 	}
@@ -62,22 +62,22 @@ func (c *grantCommand) Run(ctx context.Context, con session) error {
 		return err
 	}
 	change := liveedit.Change{Op: "grant", Activity: subjectOf(key), Role: c.Role, Tier: c.Tier, Until: until} // the history must not name the user
-	r, err := c.edit(ctx, con, store, change, func(s liveedit.Draft) (liveedit.Draft, error) {
-		return s.Grant(g, con.now()), c.knownTier(con.guards, s.Settings, subjectOf(key))
+	r, err := c.edit(ctx, env, store, change, func(s liveedit.Draft) (liveedit.Draft, error) {
+		return s.Grant(g, env.now()), c.knownTier(env.guards, s.Settings, subjectOf(key))
 	})
 	if err != nil {
 		return err
 	}
 	granted := grantOf(g)
-	r.whose, r.Granted = granted.whose, &granted
+	r.owner, r.Granted = granted.owner, &granted
 	lines := []string{shown(key) + " has " + grantedWhat(g)}
-	for _, old := range liveedit.GrantsAt(r.before, con.now()) {
+	for _, old := range liveedit.GrantsAt(r.before, env.now()) {
 		if !slices.Contains(r.after.Grants, old) && grantedWhat(old) != grantedWhat(g) {
 			r.Replaced = append(r.Replaced, grantOf(old))
 			lines = append(lines, "this replaces "+grantedWhat(old))
 		}
 	}
-	return c.print(con, r, lines...)
+	return c.print(env, r, lines...)
 }
 
 // grantedWhat returns what a grant gives, in words.
@@ -145,7 +145,7 @@ func parseEnd(text string, now time.Time) (time.Time, error) {
 }
 
 type revokeCommand struct {
-	whoseFlags
+	ownerFlags
 	changeFlags
 }
 
@@ -155,7 +155,7 @@ func (revokeCommand) Help() string {
   guards revoke --subject {tieredsubject}={tieredsubject}1`
 }
 
-func (c *revokeCommand) Run(ctx context.Context, con session) error {
+func (c *revokeCommand) Run(ctx context.Context, env session) error {
 	key, err := c.key() // also of a subject that the code no longer has
 	if err != nil {
 		return err
@@ -164,7 +164,7 @@ func (c *revokeCommand) Run(ctx context.Context, con session) error {
 	if err != nil {
 		return err
 	}
-	r, err := c.edit(ctx, con, store, liveedit.Change{Op: "revoke", Activity: subjectOf(key)}, func(s liveedit.Draft) (liveedit.Draft, error) {
+	r, err := c.edit(ctx, env, store, liveedit.Change{Op: "revoke", Activity: subjectOf(key)}, func(s liveedit.Draft) (liveedit.Draft, error) {
 		s, n := s.Revoke(key)
 		if n == 0 {
 			return s, errors.New("nothing is granted to " + shown(key) + " in " + c.where())
@@ -174,7 +174,7 @@ func (c *revokeCommand) Run(ctx context.Context, con session) error {
 	if err != nil {
 		return err
 	}
-	r.whose = whoseOf(key)
+	r.owner = ownerOf(key)
 	var lines []string
 	for _, g := range r.before.Grants {
 		if g.UserID == key {
@@ -182,5 +182,5 @@ func (c *revokeCommand) Run(ctx context.Context, con session) error {
 			lines = append(lines, shown(key)+" no longer has "+grantedWhat(g))
 		}
 	}
-	return c.print(con, r, lines...)
+	return c.print(env, r, lines...)
 }

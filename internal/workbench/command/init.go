@@ -44,7 +44,7 @@ type newProject struct {
 	Files  []changedFile `json:"files"`
 }
 
-func (c *initCommand) Run(ctx context.Context, con session) (err error) {
+func (c *initCommand) Run(ctx context.Context, env session) (err error) {
 	dir, err := filepath.Abs(c.Dir)
 	if err != nil {
 		return err
@@ -68,30 +68,30 @@ func (c *initCommand) Run(ctx context.Context, con session) (err error) {
 	if err != nil {
 		return err
 	}
-	if changes, err = c.write(ctx, con, dir, changes); err != nil {
+	if changes, err = c.write(ctx, env, dir, changes); err != nil {
 		return err
 	}
 	p := newProject{dir, name, c.DryRun, changedFiles(changes, false)}
 	if c.JSON {
-		return con.printJSON(p)
+		return env.printJSON(p)
 	}
-	if err := con.printChanges(p.Files); err != nil {
+	if err := env.printChanges(p.Files); err != nil {
 		return err
 	}
 	if c.DryRun {
-		con.note("nothing was written, because of --dry-run")
+		env.note("nothing was written, because of --dry-run")
 		return nil
 	}
 	if from.Replace != "" {
-		con.note("the project builds only beside " + from.Replace + ", because go.mod takes Guards from there")
+		env.note("the project builds only beside " + from.Replace + ", because go.mod takes Guards from there")
 	}
-	con.note(fmt.Sprintf("next: cd %s && go run ./cmd/guards check %s --user u1%s --times %d", word(c.Dir), c.Activity, scaffold.Options(a), scaffold.Refused(a)))
+	env.note(fmt.Sprintf("next: cd %s && go run ./cmd/guards check %s --user u1%s --times %d", word(c.Dir), c.Activity, scaffold.Options(a), scaffold.Refused(a)))
 	return nil
 }
 
 // write writes the files into a folder, and fetches the modules. If the folder has files of
 // something else, it asks first. With --dry-run, it does neither.
-func (c *initCommand) write(ctx context.Context, con session, dir string, changes []scaffold.Change) ([]scaffold.Change, error) {
+func (c *initCommand) write(ctx context.Context, env session, dir string, changes []scaffold.Change) ([]scaffold.Change, error) {
 	changes, others, err := scaffold.Into(dir, changes)
 	if err != nil {
 		return nil, err
@@ -103,8 +103,8 @@ func (c *initCommand) write(ctx context.Context, con session, dir string, change
 			names += fmt.Sprintf(" and %d more", more)
 		}
 		if c.DryRun {
-			con.note(fmt.Sprintf("the folder %s has other files: %s", dir, names))
-		} else if err := c.confirm(ctx, con, fmt.Sprintf("The folder %s has other files: %s. Make the project among them?", dir, names), ", or choose a new folder"); err != nil {
+			env.note(fmt.Sprintf("the folder %s has other files: %s", dir, names))
+		} else if err := c.confirm(ctx, env, fmt.Sprintf("The folder %s has other files: %s. Make the project among them?", dir, names), ", or choose a new folder"); err != nil {
 			return nil, err
 		}
 	}
@@ -114,7 +114,7 @@ func (c *initCommand) write(ctx context.Context, con session, dir string, change
 	if err := scaffold.Create(dir, changes); err != nil {
 		return nil, err
 	}
-	return changes, con.tidy(ctx, dir)
+	return changes, env.tidy(ctx, dir)
 }
 
 // origin returns where the project gets Guards from: a checkout, or the version of

@@ -34,8 +34,8 @@ type difference struct {
 	ModeUntil time.Time `json:"modeUntil,omitzero"` // when the mode does
 }
 
-func (c *diffCommand) Run(ctx context.Context, con session) error {
-	v, version, err := c.view(ctx, con)
+func (c *diffCommand) Run(ctx context.Context, env session) error {
+	v, version, err := c.view(ctx, env)
 	if err != nil {
 		return err
 	}
@@ -44,10 +44,10 @@ func (c *diffCommand) Run(ctx context.Context, con session) error {
 		grants = append(grants, grantOf(g))
 	}
 	if c.JSON {
-		return con.printLine(map[string]any{"version": version, "limits": list, "grants": grants, "blocks": v.blocks})
+		return env.printLine(map[string]any{"version": version, "limits": list, "grants": grants, "blocks": v.blocks})
 	}
 	if len(list) == 0 && len(grants) == 0 && len(v.blocks) == 0 {
-		_, err := fmt.Fprintln(con.out, "nothing differs from the code")
+		_, err := fmt.Fprintln(env.out, "nothing differs from the code")
 		return err
 	}
 	var t textTable
@@ -66,7 +66,7 @@ func (c *diffCommand) Run(ctx context.Context, con session) error {
 		t.row(shown(g.key()), g.Role, g.Tier, g.Until.Format(time.RFC3339), g.Reason)
 	}
 	t.blocks(v.blocks)
-	return t.write(con.out, con.width)
+	return t.write(env.out, env.width)
 }
 
 // differences returns what the settings change, sorted by activity or group, and by tier.
@@ -96,7 +96,7 @@ func (historyCommand) Help() string {
   guards limits history --json`
 }
 
-func (c *historyCommand) Run(ctx context.Context, con session) error {
+func (c *historyCommand) Run(ctx context.Context, env session) error {
 	store, err := c.open(ctx)
 	if err != nil {
 		return err
@@ -119,7 +119,7 @@ func (c *historyCommand) Run(ctx context.Context, con session) error {
 		t.row(version, h.At.UTC().Format(time.RFC3339), h.By, changes[i].What, h.Why)
 	}
 	if c.JSON {
-		return con.printJSON(append([]liveedit.Change{}, changes...))
+		return env.printJSON(append([]liveedit.Change{}, changes...))
 	}
-	return t.write(con.out, con.width)
+	return t.write(env.out, env.width)
 }

@@ -47,22 +47,22 @@ type listed struct {
 	code limits.Activity
 }
 
-func (c *listCommand) Run(ctx context.Context, con session) error {
+func (c *listCommand) Run(ctx context.Context, env session) error {
 	if c.Live {
-		return c.live(ctx, con)
+		return c.live(ctx, env)
 	}
 	if c.given() {
 		return errors.New("--table, --endpoint and --region go with --live")
 	}
-	all := list(con.guards)
+	all := list(env.guards)
 	switch {
 	case c.JSON:
-		return con.printJSON(all)
+		return env.printJSON(all)
 	case c.Markdown:
-		_, err := io.WriteString(con.out, scaffold.Markdown(con.guards))
+		_, err := io.WriteString(env.out, scaffold.Markdown(env.guards))
 		return err
 	}
-	return tableOfCode(all).write(con.out, con.width)
+	return tableOfCode(all).write(env.out, env.width)
 }
 
 // tableOfCode returns the activities for people. A column that would be empty is left out.
@@ -135,13 +135,13 @@ type listedLive struct {
 }
 
 // live prints the limits in force.
-func (c *listCommand) live(ctx context.Context, con session) error {
-	v, _, err := c.view(ctx, con)
+func (c *listCommand) live(ctx context.Context, env session) error {
+	v, _, err := c.view(ctx, env)
 	if err != nil {
 		return err
 	}
 	for _, err := range v.problems {
-		con.note(fmt.Sprintf("%v. This can't be applied, so new instances follow the code: see guards limits diff", err))
+		env.note(fmt.Sprintf("%v. This can't be applied, so new instances follow the code: see guards limits diff", err))
 	}
 	grants := []grantedTo{}
 	for _, g := range liveedit.GrantsAt(v.Settings, v.at) {
@@ -150,14 +150,14 @@ func (c *listCommand) live(ctx context.Context, con session) error {
 		grants = append(grants, to)
 	}
 	if c.JSON {
-		return con.printLine(map[string]any{"table": c.opened.Table, "region": c.opened.Region, "limits": v.list(), "grants": grants, "blocks": v.blocks})
+		return env.printLine(map[string]any{"table": c.opened.Table, "region": c.opened.Region, "limits": v.list(), "grants": grants, "blocks": v.blocks})
 	}
 	t := tableOf(v.list(), grants)
 	if len(v.blocks) > 0 {
 		t.row()
 		t.blocks(v.blocks)
 	}
-	return t.below(con, "in force in "+c.where()+":")
+	return t.below(env, "in force in "+c.where()+":")
 }
 
 // list returns the limits of all activities, of their subjects and of all tiers.

@@ -25,7 +25,7 @@ users, so keep it as you keep the table. Blocks are not part of it. Examples:
   guards limits export --table dev-rateLimit | guards limits import - --yes`
 }
 
-func (c *exportCommand) Run(ctx context.Context, con session) error {
+func (c *exportCommand) Run(ctx context.Context, env session) error {
 	store, err := c.open(ctx)
 	if err != nil {
 		return err
@@ -36,13 +36,13 @@ func (c *exportCommand) Run(ctx context.Context, con session) error {
 	if err != nil {
 		return reached(err)
 	}
-	con.noteDamagedLimits(s)
+	env.noteDamagedLimits(s)
 	s.Damaged = live.Damaged{}
-	text, err := export(s.At(con.now()))
+	text, err := export(s.At(env.now()))
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(con.out, "%s\n", text)
+	_, err = fmt.Fprintf(env.out, "%s\n", text)
 	return err
 }
 
@@ -93,7 +93,7 @@ must fit the limits of the code, and what has ended is left out. Examples:
   guards limits import - --yes < limits.json`
 }
 
-func (c *importCommand) Run(ctx context.Context, con session) error {
+func (c *importCommand) Run(ctx context.Context, env session) error {
 	text, err := c.read()
 	if err != nil {
 		return err
@@ -110,18 +110,18 @@ func (c *importCommand) Run(ctx context.Context, con session) error {
 			return err
 		}
 	}
-	next = next.At(con.now())
-	next.Grants = liveedit.GrantsAt(next, con.now())
+	next = next.At(env.now())
+	next.Grants = liveedit.GrantsAt(next, env.now())
 	store, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
 	question := fmt.Sprintf("Replace all live limits, modes and grants in %s by %s?", c.where(), contents(next))
-	if err := c.confirm(ctx, con, question, ""); err != nil {
+	if err := c.confirm(ctx, env, question, ""); err != nil {
 		return err
 	}
 	change := liveedit.Change{Op: "import", Kept: len(next.Activities) + len(next.Grants)}
-	r, err := c.edit(ctx, con, store, change, func(d liveedit.Draft) (liveedit.Draft, error) {
+	r, err := c.edit(ctx, env, store, change, func(d liveedit.Draft) (liveedit.Draft, error) {
 		if n := d.Damaged.Len(); n > 0 {
 			return d, errors.New(entries(n) + " of the table can't be read and would be lost: run guards limits repair first, which keeps them in a file")
 		}
@@ -131,7 +131,7 @@ func (c *importCommand) Run(ctx context.Context, con session) error {
 	if err != nil {
 		return err
 	}
-	return c.print(con, r, contents(next)+" instead of "+contents(r.before))
+	return c.print(env, r, contents(next)+" instead of "+contents(r.before))
 }
 
 func (c *importCommand) read() ([]byte, error) {
@@ -143,5 +143,5 @@ func (c *importCommand) read() ([]byte, error) {
 
 // contents returns what settings have, for people.
 func contents(s live.Settings) string {
-	return fmt.Sprintf("%s and %s", several(int64(len(s.Activities)), "change"), several(int64(len(s.Grants)), "grant"))
+	return fmt.Sprintf("%s and %s", plural(int64(len(s.Activities)), "change"), plural(int64(len(s.Grants)), "grant"))
 }

@@ -43,7 +43,7 @@ type repaired struct {
 	after live.Stored
 }
 
-func (c *repairCommand) Run(ctx context.Context, con session) error {
+func (c *repairCommand) Run(ctx context.Context, env session) error {
 	s, err := c.open(ctx)
 	if err != nil {
 		return err
@@ -69,11 +69,11 @@ func (c *repairCommand) Run(ctx context.Context, con session) error {
 		}
 	}
 	if len(all) > 0 && !c.DryRun {
-		if err := c.repair(ctx, con, table, all); err != nil {
+		if err := c.repair(ctx, env, table, all); err != nil {
 			return err
 		}
 	}
-	return c.print(con, all)
+	return c.print(env, all)
 }
 
 // inspect finds what can't be read in an item of the settings, and what is left.
@@ -110,30 +110,30 @@ func inspect(name string, was dynamoedit.Item) (r repaired, err error) {
 }
 
 // repair keeps the old items in files, asks, and replaces the items.
-func (c *repairCommand) repair(ctx context.Context, con session, table *dynamoedit.Table, all []repaired) error {
+func (c *repairCommand) repair(ctx context.Context, env session, table *dynamoedit.Table, all []repaired) error {
 	dropped := 0
 	for i, r := range all {
 		for _, problem := range r.Problems {
-			con.note(r.Item + ": " + visible(problem))
+			env.note(r.Item + ": " + visible(problem))
 		}
 		text, err := strictjson.Marshal(r.was)
 		if err != nil {
 			return err
 		}
-		all[i].File = fmt.Sprintf("guards-%s-%s.json", r.Item, con.now().UTC().Format("20060102-150405"))
+		all[i].File = fmt.Sprintf("guards-%s-%s.json", r.Item, env.now().UTC().Format("20060102-150405"))
 		if err := keep(all[i].File, append(text, '\n')); err != nil {
 			return err
 		}
-		con.note("the old item is in " + all[i].File)
+		env.note("the old item is in " + all[i].File)
 		dropped += r.Dropped
 	}
 	question := fmt.Sprintf("Drop %s and keep the rest in %s?", entries(dropped)+" that can't be read", c.where())
-	if err := c.confirm(ctx, con, question, ", or --dry-run to see what is wrong"); err != nil {
+	if err := c.confirm(ctx, env, question, ", or --dry-run to see what is wrong"); err != nil {
 		return err
 	}
 	for _, r := range all {
 		within, cancel := context.WithTimeout(ctx, patience)
-		change := liveedit.Change{Version: r.after.Version, At: con.now().UTC().Truncate(time.Millisecond), By: c.by(), Why: c.Why, Op: "repair", Dropped: r.Dropped, Kept: r.Kept}
+		change := liveedit.Change{Version: r.after.Version, At: env.now().UTC().Truncate(time.Millisecond), By: c.by(), Why: c.Why, Op: "repair", Dropped: r.Dropped, Kept: r.Kept}
 		err := table.Replace(within, r.Item, r.was, r.after, change)
 		cancel()
 		if err != nil {
@@ -153,9 +153,9 @@ func keep(name string, text []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-func (c *repairCommand) print(con session, all []repaired) error {
+func (c *repairCommand) print(env session, all []repaired) error {
 	if c.JSON {
-		return con.printLine(struct {
+		return env.printLine(struct {
 			tableName
 			Items []repaired `json:"items"`
 		}{c.opened, all})
@@ -178,6 +178,6 @@ func (c *repairCommand) print(con session, all []repaired) error {
 	default:
 		lines = append(lines, "in "+c.where()+"; instances follow within 30 s of use")
 	}
-	_, err := fmt.Fprintln(con.out, strings.Join(lines, "\n"))
+	_, err := fmt.Fprintln(env.out, strings.Join(lines, "\n"))
 	return err
 }

@@ -43,14 +43,14 @@ Examples:
   guards limits set --all --mode deployed`
 }
 
-func (c *setCommand) Run(ctx context.Context, con session) error {
+func (c *setCommand) Run(ctx context.Context, env session) error {
 	if c.Guard != "" || c.All {
-		return c.setMany(ctx, con)
+		return c.setMany(ctx, env)
 	}
 	if c.Activity == "" {
 		return errors.New("an activity is missing: see guards limits, or give --guard or --all to set the mode of many")
 	}
-	until, err := c.end(con)
+	until, err := c.end(env)
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (c *setCommand) Run(ctx context.Context, con session) error {
 	case c.Subject != "" && c.Mode != "":
 		return errors.New("a mode holds for the whole activity: give --mode without --subject")
 	}
-	all, err := c.find(con)
+	all, err := c.find(env)
 	if err != nil {
 		return err
 	}
@@ -73,13 +73,13 @@ func (c *setCommand) Run(ctx context.Context, con session) error {
 	}
 	if c.Mode == "off" {
 		question := fmt.Sprintf("Switch %s off in %s%s? Nobody is limited then, and nothing is counted.", c.Activity, c.where(), untilWhen(until))
-		if err := c.confirm(ctx, con, question, ""); err != nil {
+		if err := c.confirm(ctx, env, question, ""); err != nil {
 			return err
 		}
 	}
 	name := targetOf(c.Group, c.Subject, c.Activity).String()
 	change := liveedit.Change{Op: "set", Activity: name, Tier: c.Tier, Limit: c.Limit, Mode: c.Mode, Until: until}
-	r, err := c.edit(ctx, con, store, change, func(s liveedit.Draft) (liveedit.Draft, error) {
+	r, err := c.edit(ctx, env, store, change, func(s liveedit.Draft) (liveedit.Draft, error) {
 		return c.set(s, name, until), c.knownTier(all, s.Activities[name])
 	})
 	if err != nil {
@@ -88,20 +88,20 @@ func (c *setCommand) Run(ctx context.Context, con session) error {
 	for _, a := range all {
 		one := live.Target{Activity: a.Name, Subject: c.Subject}.String()
 		if own := r.after.Activities[one].Text(c.Tier); c.Group != "" && own != "" {
-			con.note(fmt.Sprintf("%s keeps its own live limit, %s", nameOf(one, c.Tier), own))
+			env.note(fmt.Sprintf("%s keeps its own live limit, %s", nameOf(one, c.Tier), own))
 		}
 	}
-	c.noteKept(con, r, all)
-	c.noteGone(con, r, until, name)
-	return c.printChanges(con, r, name, name+": nothing differs from before")
+	c.noteKept(env, r, all)
+	c.noteGone(env, r, until, name)
+	return c.printChanges(env, r, name, name+": nothing differs from before")
 }
 
 // end returns when the change ends; zero: never.
-func (c *setCommand) end(con session) (until time.Time, err error) {
+func (c *setCommand) end(env session) (until time.Time, err error) {
 	if c.Until == "" {
 		return until, nil
 	}
-	return parseUntil(c.Until, con.now())
+	return parseUntil(c.Until, env.now())
 }
 
 // untilWhen returns the words for an end; empty for none.
@@ -123,15 +123,15 @@ func (c *setCommand) set(d liveedit.Draft, name string, until time.Time) liveedi
 
 // setMany sets the mode of each activity of one guard, or of all guards. Activities without a
 // limit have none.
-func (c *setCommand) setMany(ctx context.Context, con session) error {
+func (c *setCommand) setMany(ctx context.Context, env session) error {
 	if c.Mode == "" || c.Activity != "" || c.Group != "" || c.Subject != "" || c.Tier != "" || c.Force {
 		return errors.New("--guard and --all set a mode: give --mode, and no activity, tier, subject or group")
 	}
-	until, err := c.end(con)
+	until, err := c.end(env)
 	if err != nil {
 		return err
 	}
-	of, what, names, err := c.many(con.guards)
+	of, what, names, err := c.many(env.guards)
 	if err != nil {
 		return err
 	}
@@ -141,11 +141,11 @@ func (c *setCommand) setMany(ctx context.Context, con session) error {
 	}
 	if c.Mode != "enforce" && c.Mode != liveedit.AsDeployed {
 		question := fmt.Sprintf("Set %s to mode %s in %s%s?", what, c.Mode, c.where(), untilWhen(until))
-		if err := c.confirm(ctx, con, question, ""); err != nil {
+		if err := c.confirm(ctx, env, question, ""); err != nil {
 			return err
 		}
 	}
-	r, err := c.edit(ctx, con, store, liveedit.Change{Op: "set", Guard: of, Mode: c.Mode, Until: until}, func(d liveedit.Draft) (liveedit.Draft, error) {
+	r, err := c.edit(ctx, env, store, liveedit.Change{Op: "set", Guard: of, Mode: c.Mode, Until: until}, func(d liveedit.Draft) (liveedit.Draft, error) {
 		for _, name := range names {
 			d = c.set(d, name, until)
 		}
@@ -154,7 +154,7 @@ func (c *setCommand) setMany(ctx context.Context, con session) error {
 	if err != nil {
 		return err
 	}
-	before, after := con.viewOf(r.before), con.viewOf(r.after)
+	before, after := env.viewOf(r.before), env.viewOf(r.after)
 	var lines []string
 	for _, name := range names {
 		for _, change := range changesOf(before, after, name) {
@@ -165,8 +165,8 @@ func (c *setCommand) setMany(ctx context.Context, con session) error {
 	if len(lines) == 0 {
 		lines = []string{what + ": nothing differs from before"}
 	}
-	c.noteGone(con, r, until, names...)
-	return c.print(con, r, lines...)
+	c.noteGone(env, r, until, names...)
+	return c.print(env, r, lines...)
 }
 
 // many returns the activities with a limit of --guard or --all, and how the history and a
@@ -196,11 +196,11 @@ func (c *setCommand) many(guards limits.Guards) (of, what string, activities []s
 
 // noteKept tells which limits of the activities a new limit leaves alone, because it is for
 // callers without a tier, or for one tier or subject.
-func (c *setCommand) noteKept(con session, r report, all []limits.Activity) {
+func (c *setCommand) noteKept(env session, r report, all []limits.Activity) {
 	if c.Limit == "" || c.JSON {
 		return
 	}
-	v := con.viewOf(r.after)
+	v := env.viewOf(r.after)
 	for _, a := range all {
 		var kept []string
 		for _, part := range a.Parts() {
@@ -212,13 +212,13 @@ func (c *setCommand) noteKept(con session, r report, all []limits.Activity) {
 			}
 		}
 		if len(kept) > 0 {
-			con.note(strings.Join(kept, "; "))
+			env.note(strings.Join(kept, "; "))
 		}
 	}
 }
 
 // noteGone tells what was set before and does not come back when the change ends.
-func (c *setCommand) noteGone(con session, r report, until time.Time, names ...string) {
+func (c *setCommand) noteGone(env session, r report, until time.Time, names ...string) {
 	if until.IsZero() {
 		return
 	}
@@ -233,16 +233,16 @@ func (c *setCommand) noteGone(con session, r report, until time.Time, names ...s
 		}
 	}
 	if len(gone) > 0 {
-		con.note("then the code's limit and the function's mode hold, and not what was set before: " + strings.Join(gone, "; "))
+		env.note("then the code's limit and the function's mode hold, and not what was set before: " + strings.Join(gone, "; "))
 	}
 }
 
 // find returns the activities whose limit is to change: one, or the activities of the
 // group that have the limit.
-func (c *setCommand) find(con session) ([]limits.Activity, error) {
+func (c *setCommand) find(env session) ([]limits.Activity, error) {
 	switch {
 	case c.Group == "":
-		_, a, err := con.find(c.Activity)
+		_, a, err := env.find(c.Activity)
 		if err == nil && a.Unlimited {
 			err = input.Invalid("activity", input.Show(c.Activity), "an activity that has a limit")
 		}
@@ -255,7 +255,7 @@ func (c *setCommand) find(con session) ([]limits.Activity, error) {
 	case c.Force:
 		return nil, errors.New("--force goes without --group: an activity of the group must have the tier")
 	}
-	return con.findInGroup(c.Group, c.Subject, c.Activity)
+	return env.findInGroup(c.Group, c.Subject, c.Activity)
 }
 
 // knownTier returns an error if neither one of the code's activities nor the override
@@ -308,16 +308,16 @@ func targetOf(group, subject, argument string) live.Target {
 }
 
 // Run undoes what was changed, even if the code no longer has the activity or the group.
-func (c *unsetCommand) Run(ctx context.Context, con session) error {
+func (c *unsetCommand) Run(ctx context.Context, env session) error {
 	store, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
 	name := targetOf(c.Group, c.Subject, c.Activity).String()
 	change := liveedit.Change{Op: "unset", Activity: name, Tier: c.Tier}
-	r, err := c.edit(ctx, con, store, change, func(s liveedit.Draft) (liveedit.Draft, error) {
+	r, err := c.edit(ctx, env, store, change, func(s liveedit.Draft) (liveedit.Draft, error) {
 		if _, set := s.Activities[name]; c.Group != "" && !set {
-			if _, err := con.findInGroup(c.Group, c.Subject, c.Activity); err != nil {
+			if _, err := env.findInGroup(c.Group, c.Subject, c.Activity); err != nil {
 				return s, err
 			}
 		}
@@ -326,5 +326,5 @@ func (c *unsetCommand) Run(ctx context.Context, con session) error {
 	if err != nil {
 		return err
 	}
-	return c.printChanges(con, r, name, nameOf(name, c.Tier)+": the live limit is removed; it was the same as the code's")
+	return c.printChanges(env, r, name, nameOf(name, c.Tier)+": the live limit is removed; it was the same as the code's")
 }

@@ -20,7 +20,7 @@ import (
 // caller names a tier. The limit and the tier belong to the user or the subject. A
 // guard with the BYPASS_ROLES of this environment, and without a MODE, decides by it.
 func termsOf(changed *live.Limits, a limits.Activity, key, tier string, at time.Time) live.Terms {
-	one := whoseOf(key)
+	one := ownerOf(key)
 	t := changed.Terms(live.Query{Activity: a, UserID: one.UserID, Subjects: one.Subject, Tier: tier, At: at, BypassRoles: wiring.Function.BypassRoles()})
 	for _, s := range t.Subjects {
 		t.Limit, t.Code, t.Tier = s.Limit, s.Code, s.Tier
@@ -102,7 +102,7 @@ func (c session) viewOf(s live.Settings) view {
 }
 
 // view opens the table and reads its settings. It also returns their version.
-func (f *tableFlags) view(ctx context.Context, con session) (view, int64, error) {
+func (f *tableFlags) view(ctx context.Context, env session) (view, int64, error) {
 	store, err := f.open(ctx)
 	if err != nil {
 		return view{}, 0, err
@@ -110,15 +110,15 @@ func (f *tableFlags) view(ctx context.Context, con session) (view, int64, error)
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	settings, version, err := liveedit.Read(ctx, store.live)
-	if err := con.readOn("live limits", err); err != nil {
+	if err := env.readOn("live limits", err); err != nil {
 		return view{}, 0, err
 	}
-	con.noteDamagedLimits(settings)
-	v := con.viewOf(settings)
+	env.noteDamagedLimits(settings)
+	v := env.viewOf(settings)
 	blocks, _, err := liveedit.ReadBlocks(ctx, store.live)
-	con.noteDamaged(blocks)
+	env.noteDamaged(blocks)
 	v.blocks = blocksOf(blocks, v.at)
-	return v, version, con.readOn("blocks", err)
+	return v, version, env.readOn("blocks", err)
 }
 
 // inForce returns the limit in force of an activity or, if subject is not empty, of that
@@ -219,7 +219,7 @@ func (s stamp) cells() []string {
 
 // A grantedTo is a grant, perhaps with the stamp of who gave it.
 type grantedTo struct {
-	whose
+	owner
 	Role   string    `json:"role,omitzero"`
 	Tier   string    `json:"tier,omitzero"`
 	Until  time.Time `json:"until"`
@@ -229,7 +229,7 @@ type grantedTo struct {
 
 // grantOf returns a grant without its stamp.
 func grantOf(g live.Grant) grantedTo {
-	return grantedTo{whose: whoseOf(g.UserID), Role: g.Role, Tier: g.Tier, Until: g.Until, Reason: g.Reason}
+	return grantedTo{owner: ownerOf(g.UserID), Role: g.Role, Tier: g.Tier, Until: g.Until, Reason: g.Reason}
 }
 
 // A change of a limit or a mode, from Old to New.
@@ -295,7 +295,7 @@ type changeFlags struct {
 // A report is what a command prints after it changed the live limits.
 type report struct {
 	What string `json:"what"`
-	whose
+	owner
 	Changes  []change    `json:"changes,omitempty"`
 	Granted  *grantedTo  `json:"granted,omitzero"`
 	Replaced []grantedTo `json:"replaced,omitempty"` // by the grant
@@ -321,13 +321,13 @@ func (f *changeFlags) by() string {
 }
 
 // edit changes the settings and records c, whose time and names it fills in.
-func (f *changeFlags) edit(ctx context.Context, con session, s store, c liveedit.Change, edit func(liveedit.Draft) (liveedit.Draft, error)) (r report, err error) {
+func (f *changeFlags) edit(ctx context.Context, env session, s store, c liveedit.Change, edit func(liveedit.Draft) (liveedit.Draft, error)) (r report, err error) {
 	within, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	c.At, c.By, c.Why = con.now(), f.by(), f.Why
+	c.At, c.By, c.Why = env.now(), f.by(), f.Why
 	r = report{What: sentence(c), At: c.At.UTC(), By: c.By, Why: f.Why, tableName: f.opened}
 	asked := false // whether the table was asked to make the change
-	err = liveedit.Edit(within, s.live, con.guards, c, func(now liveedit.Draft) (liveedit.Draft, error) {
+	err = liveedit.Edit(within, s.live, env.guards, c, func(now liveedit.Draft) (liveedit.Draft, error) {
 		r.before = now.Settings
 		after, err := edit(now)
 		r.after, asked = after.Settings, err == nil
@@ -336,30 +336,30 @@ func (f *changeFlags) edit(ctx context.Context, con session, s store, c liveedit
 	if err == nil {
 		for _, name := range slices.Sorted(maps.Keys(r.before.Damaged.Activities)) {
 			if _, left := r.after.Damaged.Activities[name]; !left {
-				con.note("the entry of " + name + " could not be read: all of it is replaced, also what the command does not name")
+				env.note("the entry of " + name + " could not be read: all of it is replaced, also what the command does not name")
 			}
 		}
 	}
 	if ctx.Err() != nil && asked {
-		con.note("stopped: the change may be made or not; see guards limits history")
+		env.note("stopped: the change may be made or not; see guards limits history")
 	}
 	return r, reached(err)
 }
 
 // print writes the report as JSON if --json is given. Otherwise it writes these
 // lines, then the table and when instances follow.
-func (f *changeFlags) print(con session, r report, lines ...string) error {
+func (f *changeFlags) print(env session, r report, lines ...string) error {
 	if f.JSON {
-		return con.printLine(r)
+		return env.printLine(r)
 	}
 	lines = append(lines, "in "+f.where()+"; instances follow within 30 s of use")
-	_, err := fmt.Fprintln(con.out, strings.Join(lines, "\n"))
+	_, err := fmt.Fprintln(env.out, strings.Join(lines, "\n"))
 	return err
 }
 
 // printChanges writes what changed of the limit with this name, or otherwise the text of none.
-func (f *changeFlags) printChanges(con session, r report, name, none string) error {
-	r.Changes = changesOf(con.viewOf(r.before), con.viewOf(r.after), name)
+func (f *changeFlags) printChanges(env session, r report, name, none string) error {
+	r.Changes = changesOf(env.viewOf(r.before), env.viewOf(r.after), name)
 	var lines []string
 	for _, c := range r.Changes {
 		lines = append(lines, c.String())
@@ -367,5 +367,5 @@ func (f *changeFlags) printChanges(con session, r report, name, none string) err
 	if len(lines) == 0 {
 		lines = []string{none}
 	}
-	return f.print(con, r, lines...)
+	return f.print(env, r, lines...)
 }

@@ -50,17 +50,17 @@ type addition struct {
 	Files    []changedFile `json:"files"`
 }
 
-func (c *newCommand) Run(ctx context.Context, con session) (err error) {
+func (c *newCommand) Run(ctx context.Context, env session) (err error) {
 	r, err := c.request()
 	if err != nil {
 		return err
 	}
-	project, err := openProject(c.Dir, con.page)
+	project, err := openProject(c.Dir, env.page)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, project.Close()) }()
-	if err := c.known(con.guards, r); err != nil {
+	if err := c.known(env.guards, r); err != nil {
 		return err
 	}
 	added, changes, err := project.Add(r)
@@ -68,18 +68,18 @@ func (c *newCommand) Run(ctx context.Context, con session) (err error) {
 		return err
 	}
 	if !c.DryRun {
-		if err := con.write(ctx, project, changes); err != nil {
+		if err := env.write(ctx, project, changes); err != nil {
 			return err
 		}
 	}
 	a := addition{r.Guard, added.Name, added.Limit, added.Tiers, added.Group, added.Hold, subjectsOf(added), project.Dir, c.DryRun, changedFiles(changes, c.DryRun)}
 	if c.JSON {
-		return con.printJSON(a)
+		return env.printJSON(a)
 	}
-	if err := con.printChanges(a.Files); err != nil {
+	if err := env.printChanges(a.Files); err != nil {
 		return err
 	}
-	c.next(con, r, added)
+	c.next(env, r, added)
 	return nil
 }
 
@@ -114,20 +114,20 @@ func (c *newCommand) known(guards limits.Guards, r scaffold.Request) error {
 	return hint{fmt.Errorf("there is no guard %q, want one of %s", r.Guard, strings.Join(names, ", ")), "leave out --guard to make a new guard"}
 }
 
-func (c *newCommand) next(con session, r scaffold.Request, a limits.Activity) {
+func (c *newCommand) next(env session, r scaffold.Request, a limits.Activity) {
 	if c.DryRun {
-		con.note("nothing was written, because of --dry-run")
+		env.note("nothing was written, because of --dry-run")
 		return
 	}
 	if group := a.Group; group != "" {
-		con.note(counted(con.guards, group))
+		env.note(counted(env.guards, group))
 	}
-	con.note("next, try it: go run ./cmd/guards check " + a.Name + " --user u1" + scaffold.Options(a))
-	con.note("then run make test, and deploy")
-	g, _ := con.guards.Named(r.Guard)
-	_, taken := con.guards.Queued()
+	env.note("next, try it: go run ./cmd/guards check " + a.Name + " --user u1" + scaffold.Options(a))
+	env.note("then run make test, and deploy")
+	g, _ := env.guards.Named(r.Guard)
+	_, taken := env.guards.Queued()
 	if a.Limit.Queues() && !g.DelayedQueue && (taken || !r.New) {
-		con.note("a delayed job of this guard gets a time, but no queue takes it: see https://github.com/cric-talk/guards/blob/main/docs/delayed-jobs.md")
+		env.note("a delayed job of this guard gets a time, but no queue takes it: see https://github.com/cric-talk/guards/blob/main/docs/delayed-jobs.md")
 	}
 }
 

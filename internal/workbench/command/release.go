@@ -19,7 +19,7 @@ import (
 
 type releaseCommand struct {
 	Activity string `arg:"" help:"The activity whose slot to free. One of its limits is a log."`
-	whoseFlags
+	ownerFlags
 	At   string `placeholder:"TIME" help:"Which slot, if several are open: its time, as guards status shows it, or in Unix milliseconds."`
 	JSON bool   `name:"json" help:"Print one JSON document."`
 	yesFlag
@@ -41,7 +41,7 @@ Examples:
 // A released is what the command prints as JSON.
 type released struct {
 	tableName
-	whose
+	owner
 	Activity  string `json:"activity"`
 	At        int64  `json:"at"`        // of the slot, in Unix milliseconds
 	HeldUntil int64  `json:"heldUntil"` // without this command
@@ -49,8 +49,8 @@ type released struct {
 }
 
 // Run frees one slot, after a question.
-func (c *releaseCommand) Run(ctx context.Context, con session) error {
-	a, wanted, err := c.validate(con)
+func (c *releaseCommand) Run(ctx context.Context, env session) error {
+	a, wanted, err := c.validate(env)
 	if err != nil {
 		return err
 	}
@@ -58,40 +58,40 @@ func (c *releaseCommand) Run(ctx context.Context, con session) error {
 	if err != nil {
 		return err
 	}
-	key := keyOf(c.whose, a, con.now().UnixMilli())
+	key := keyOf(c.whose, a, env.now().UnixMilli())
 	item, err := c.read(ctx, store, key)
 	if err != nil {
 		return err
 	}
-	if attrs := unusable(a, c.whose, a.Limit, item, con.now().UnixMilli()); len(attrs) > 0 {
+	if attrs := unusable(a, c.whose, a.Limit, item, env.now().UnixMilli()); len(attrs) > 0 {
 		return hint{
 			fmt.Errorf("the item can't be read: %s has the wrong type", strings.Join(attrs, ", ")),
 			"guards reset " + option(c.whose) + " " + c.Activity + " repairs it, and frees all slots",
 		}
 	}
-	s, err := c.choose(slotsOf(a.Limit, con.now().UnixMilli(), item.State), wanted)
+	s, err := c.choose(slotsOf(a.Limit, env.now().UnixMilli(), item.State), wanted)
 	if err != nil {
 		return err
 	}
 	question := fmt.Sprintf("Free the slot of %s that %s has taken or renewed at %s, and that is held until %s, in %s?",
 		c.Activity, shown(c.whose), instant(s.At), instant(s.HeldUntil), c.where())
-	if rest := c.rest(con, a); rest != "" {
+	if rest := c.rest(env, a); rest != "" {
 		question = "Only a slot of the log is freed: " + rest + ". " + question
 	}
-	if err := c.confirm(ctx, con, question, ""); err != nil {
+	if err := c.confirm(ctx, env, question, ""); err != nil {
 		return err
 	}
-	state, err := c.free(ctx, con, store, key, a.Limit, s, item.State)
+	state, err := c.free(ctx, env, store, key, a.Limit, s, item.State)
 	if err != nil {
 		return err
 	}
-	return c.print(con, a, s, state)
+	return c.print(env, a, s, state)
 }
 
 // validate returns the activity with the limit of the user or the subject, and the time of
 // --at in Unix milliseconds; 0: none.
-func (c *releaseCommand) validate(con session) (a limits.Activity, wanted int64, err error) {
-	if _, a, err = con.find(c.Activity); err != nil {
+func (c *releaseCommand) validate(env session) (a limits.Activity, wanted int64, err error) {
+	if _, a, err = env.find(c.Activity); err != nil {
 		return a, 0, err
 	}
 	if c.whose, err = c.keyIn(a); err != nil {
@@ -144,10 +144,10 @@ func (c *releaseCommand) choose(slots []slot, wanted int64) (slot, error) {
 }
 
 // rest tells which limits keep their counts; empty: there are none.
-func (c *releaseCommand) rest(con session, a limits.Activity) string {
+func (c *releaseCommand) rest(env session, a limits.Activity) string {
 	switch {
 	case a.Group != "":
-		return groupOf(countedIn(con.guards, a.Group)) + " keeps its other counts"
+		return groupOf(countedIn(env.guards, a.Group)) + " keeps its other counts"
 	case len(a.Limit.Rates()) > 1 || len(a.Subjects) > 0:
 		return "the other limits of " + c.Activity + " keep their counts"
 	}
@@ -171,18 +171,18 @@ var errNotOpen = errors.New("the slot is renewed, released or expired, or anothe
 // If other slots have changed in the meantime, free plans again. It leaves the id of the
 // check in the item: the id is a hash, so free can't find it. Without its slot, a
 // renewal by that id is told that it has expired.
-func (c *releaseCommand) free(ctx context.Context, con session, s store, key ratelimit.Key, p policy.Policy, one slot, state policy.State) (policy.State, error) {
+func (c *releaseCommand) free(ctx context.Context, env session, s store, key ratelimit.Key, p policy.Policy, one slot, state policy.State) (policy.State, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
-		now := max(con.now().UnixMilli(), one.At) // another clock can be ahead
+		now := max(env.now().UnixMilli(), one.At) // another clock can be ahead
 		u, ok := p.Free(now, one.At, 1, state)
 		if !ok {
 			return nil, errNotOpen
 		}
 		item, done, err := s.Update(ctx, ratelimit.Write{Key: key, Update: u, Now: now})
 		if err != nil {
-			con.note(fmt.Sprintf("the slot may be freed or not; see guards status %s", option(c.whose)))
+			env.note(fmt.Sprintf("the slot may be freed or not; see guards status %s", option(c.whose)))
 			return nil, reached(err)
 		}
 		if done {
@@ -193,8 +193,8 @@ func (c *releaseCommand) free(ctx context.Context, con session, s store, key rat
 }
 
 // print writes the figures of the log.
-func (c *releaseCommand) print(con session, a limits.Activity, s slot, state policy.State) error {
-	r := a.Limit.Read(con.now().UnixMilli(), 0, state)
+func (c *releaseCommand) print(env session, a limits.Activity, s slot, state policy.State) error {
+	r := a.Limit.Read(env.now().UnixMilli(), 0, state)
 	for i, one := range a.Limit.Each() {
 		if len(r.Each) > 0 && one.HeldUntil(0) != 0 {
 			r = r.Each[i]
@@ -203,9 +203,9 @@ func (c *releaseCommand) print(con session, a limits.Activity, s slot, state pol
 	}
 	f := guard.FiguresOf(r)
 	if c.JSON {
-		return con.printLine(released{c.opened, whoseOf(c.whose), c.Activity, s.At, s.HeldUntil, f})
+		return env.printLine(released{c.opened, ownerOf(c.whose), c.Activity, s.At, s.HeldUntil, f})
 	}
-	_, err := fmt.Fprintf(con.out, "%s of %s: %d/%d used, %d left, in %s; the slot of %s is free\n",
+	_, err := fmt.Fprintf(env.out, "%s of %s: %d/%d used, %d left, in %s; the slot of %s is free\n",
 		limitOf(c.Activity, f.Name), shown(c.whose), f.ActivityCount, f.Limit, f.Remaining, c.where(), instant(s.At))
 	return err
 }

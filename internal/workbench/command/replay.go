@@ -61,11 +61,11 @@ limit is decided exactly, without leases. Examples:
 }
 
 // Run replays the files. If there is a timeline to draw, it reads them twice.
-func (c *replayCommand) Run(ctx context.Context, con session) error {
+func (c *replayCommand) Run(ctx context.Context, env session) error {
 	if c.Activity == "" {
-		return c.runGroup(ctx, con)
+		return c.runGroup(ctx, env)
 	}
-	limits, o, err := c.validate(con)
+	limits, o, err := c.validate(env)
 	if err != nil {
 		return err
 	}
@@ -77,40 +77,40 @@ func (c *replayCommand) Run(ctx context.Context, con session) error {
 	if name := in.same(c.Plot); name != "" {
 		return input.Invalid("--plot", "the file "+name+", which would be overwritten", "another file")
 	}
-	r := &replay.Replay{Activity: c.Activity, Policy: limits[0], Subjects: c.also, Progress: func(lines int64) { in.progress(con, lines) }}
+	r := &replay.Replay{Activity: c.Activity, Policy: limits[0], Subjects: c.also, Progress: func(lines int64) { in.progress(env, lines) }}
 	if c.Suggest != "" {
-		return c.suggest(ctx, con, r, in.reader(o))
+		return c.suggest(ctx, env, r, in.reader(o))
 	}
 	reports, err := r.Compare(ctx, in.reader(o), limits[1:]...)
-	con.clearLine()
+	env.clearLine()
 	if err != nil && (ctx.Err() == nil || reports[0].Requests == 0) {
 		return err
 	}
 	var result any = reports[0]
-	words := func(b *strings.Builder) { writeReport(b, reports[0], con.width) }
+	words := func(b *strings.Builder) { writeReport(b, reports[0], env.width) }
 	if len(reports) > 1 {
 		result = map[string]any{"limits": reports}
-		words = func(b *strings.Builder) { writeComparison(b, reports, con.width) }
+		words = func(b *strings.Builder) { writeComparison(b, reports, env.width) }
 	}
-	err = errors.Join(err, c.print(con, result, words))
+	err = errors.Join(err, c.print(env, result, words))
 	if ctx.Err() != nil {
-		con.note("stopped before the end: the figures are those of the requests until " + moment(reports[0].To))
+		env.note("stopped before the end: the figures are those of the requests until " + moment(reports[0].To))
 		return ctx.Err()
 	}
 	if err != nil || c.Plot == "" {
 		return err
 	}
-	return c.plot(ctx, con, r, in.reader(o), reports, limits[1:])
+	return c.plot(ctx, env, r, in.reader(o), reports, limits[1:])
 }
 
 // validate returns the limits, --limit first, and how to read the files.
-func (c *replayCommand) validate(con session) (all []policy.Policy, o traffic.Options, err error) {
-	p, err := c.policy(con)
+func (c *replayCommand) validate(env session) (all []policy.Policy, o traffic.Options, err error) {
+	p, err := c.policy(env)
 	if err != nil {
 		return nil, o, err
 	}
-	if _, a, ok := con.guards.Activity(c.Activity); ok && a.Group != "" && len(c.Limit) == 0 {
-		con.note(fmt.Sprintf("only requests of %s are counted; --group %s counts those of the whole group", c.Activity, a.Group))
+	if _, a, ok := env.guards.Activity(c.Activity); ok && a.Group != "" && len(c.Limit) == 0 {
+		env.note(fmt.Sprintf("only requests of %s are counted; --group %s counts those of the whole group", c.Activity, a.Group))
 	}
 	all = []policy.Policy{p}
 	for _, text := range c.Compare {
@@ -120,7 +120,7 @@ func (c *replayCommand) validate(con session) (all []policy.Policy, o traffic.Op
 		}
 		all = append(all, p)
 	}
-	if c.also, err = c.subjects(con, all); err != nil {
+	if c.also, err = c.subjects(env, all); err != nil {
 		return nil, o, err
 	}
 	if o, err = c.options(c.Activity); err != nil {
@@ -157,7 +157,7 @@ func (c *replayCommand) options(activities ...string) (o traffic.Options, err er
 	return o, err
 }
 
-func (c *replayCommand) policy(con session) (policy.Policy, error) {
+func (c *replayCommand) policy(env session) (policy.Policy, error) {
 	switch len(c.Limit) {
 	case 0:
 	case 1:
@@ -169,7 +169,7 @@ func (c *replayCommand) policy(con session) (policy.Policy, error) {
 	default:
 		return policy.Policy{}, errors.New("--limit is given twice: of one activity, --compare shows more limits")
 	}
-	_, a, err := con.find(c.Activity)
+	_, a, err := env.find(c.Activity)
 	if err != nil || !a.Unlimited {
 		return a.Limit, err
 	}
@@ -203,19 +203,19 @@ func (c *replayCommand) check() error {
 	return nil
 }
 
-func (c *replayCommand) print(con session, result any, words func(*strings.Builder)) error {
+func (c *replayCommand) print(env session, result any, words func(*strings.Builder)) error {
 	if c.JSON {
-		return con.printJSON(result)
+		return env.printJSON(result)
 	}
 	var b strings.Builder
 	words(&b)
-	_, err := io.WriteString(con.out, b.String())
+	_, err := io.WriteString(env.out, b.String())
 	return err
 }
 
 func writeReport(b *strings.Builder, r *replay.Report, width int) {
 	fmt.Fprintf(b, "%s with %s: %s of %s from %s to %s\n\n", r.Activity, r.Policy,
-		several(r.Requests, "request"), several(r.Users, "user"), moment(r.From), moment(r.To))
+		plural(r.Requests, "request"), plural(r.Users, "user"), moment(r.From), moment(r.To))
 	share := func(n int64) string {
 		return fmt.Sprintf("%*s  %5.1f %%", len(grouped(r.Requests)), grouped(n), 100*float64(n)/float64(r.Requests))
 	}
@@ -225,7 +225,7 @@ func writeReport(b *strings.Builder, r *replay.Report, width int) {
 	}
 	writeLimitedBy(b, r)
 	if r.HeldUp > 0 {
-		fmt.Fprintf(b, "\n%s held up, for up to %s; the most:\n\n", several(r.HeldUp, "user"), inWords(r.LongestWaitMs))
+		fmt.Fprintf(b, "\n%s held up, for up to %s; the most:\n\n", plural(r.HeldUp, "user"), inWords(r.LongestWaitMs))
 		var t textTable
 		t.head("USER", "REQUESTS", "ALLOWED", "REFUSED", "DELAYED", "LONGEST WAIT")
 		for _, u := range r.Worst {
@@ -247,11 +247,11 @@ func exactly(b *strings.Builder, prepaid bool) {
 // unusual writes what a reader should know about the lines.
 func unusual(b *strings.Builder, r *replay.Report) {
 	if r.OtherActivities > 0 {
-		fmt.Fprintf(b, "\n%s of other activities skipped\n", several(r.OtherActivities, "line"))
+		fmt.Fprintf(b, "\n%s of other activities skipped\n", plural(r.OtherActivities, "line"))
 	}
 	writeSources(b, r.Sources)
 	if r.OutOfOrder > 0 {
-		fmt.Fprintf(b, "\n%s out of order, by up to %s\n", several(r.OutOfOrder, "line"), inWords(r.OutOfOrderMs))
+		fmt.Fprintf(b, "\n%s out of order, by up to %s\n", plural(r.OutOfOrder, "line"), inWords(r.OutOfOrderMs))
 	}
 	badLines(b, r.BadLines, r.FirstBad)
 }
@@ -260,9 +260,9 @@ func unusual(b *strings.Builder, r *replay.Report) {
 func badLines(b *strings.Builder, n int64, first []string) {
 	switch {
 	case n > int64(len(first)):
-		fmt.Fprintf(b, "\n%s skipped; the first %d:\n", several(n, "bad line"), len(first))
+		fmt.Fprintf(b, "\n%s skipped; the first %d:\n", plural(n, "bad line"), len(first))
 	case n > 0:
-		fmt.Fprintf(b, "\n%s skipped:\n", several(n, "bad line"))
+		fmt.Fprintf(b, "\n%s skipped:\n", plural(n, "bad line"))
 	}
 	for _, line := range first {
 		fmt.Fprintf(b, "  %s\n", line)
@@ -272,7 +272,7 @@ func badLines(b *strings.Builder, n int64, first []string) {
 // writeComparison writes a table with a row for each limit.
 func writeComparison(b *strings.Builder, all []*replay.Report, width int) {
 	r := all[0]
-	fmt.Fprintf(b, "%s: %s of %s from %s to %s\n\n", r.Activity, several(r.Requests, "request"), several(r.Users, "user"), moment(r.From), moment(r.To))
+	fmt.Fprintf(b, "%s: %s of %s from %s to %s\n\n", r.Activity, plural(r.Requests, "request"), plural(r.Users, "user"), moment(r.From), moment(r.To))
 	var t textTable
 	t.head("LIMIT", "ALLOWED", "REFUSED", "DELAYED", "USERS HELD UP", "LONGEST WAIT")
 	for _, r := range all {
@@ -291,7 +291,7 @@ func inWords(ms int64) string { return wait(time.Duration(ms) * time.Millisecond
 func moment(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02 15:04:05 UTC") }
 
 // suggest searches for the lowest limit, with the requests in a temporary file.
-func (c *replayCommand) suggest(ctx context.Context, con session, r *replay.Replay, t *traffic.Reader) (err error) {
+func (c *replayCommand) suggest(ctx context.Context, env session, r *replay.Replay, t *traffic.Reader) (err error) {
 	share, err := replay.ParseShare(c.Suggest)
 	if err != nil {
 		return fmt.Errorf("--suggest: %w", err)
@@ -301,15 +301,15 @@ func (c *replayCommand) suggest(ctx context.Context, con session, r *replay.Repl
 		return err
 	}
 	defer func() { _ = errors.Join(file.Close(), os.Remove(file.Name())) }()
-	got, err := r.Suggest(ctx, t, share, file, func(p policy.Policy) { con.tell("trying " + p.String()) })
-	con.clearLine()
+	got, err := r.Suggest(ctx, t, share, file, func(p policy.Policy) { env.tell("trying " + p.String()) })
+	env.clearLine()
 	if ctx.Err() != nil {
-		con.note("stopped before the end of the search")
+		env.note("stopped before the end of the search")
 	}
 	if got == nil {
 		return err
 	}
-	return errors.Join(err, c.print(con, got, func(b *strings.Builder) { writeSuggestion(b, got, share) }))
+	return errors.Join(err, c.print(env, got, func(b *strings.Builder) { writeSuggestion(b, got, share) }))
 }
 
 func writeSuggestion(b *strings.Builder, s *replay.Suggestion, wanted replay.Share) {
@@ -323,16 +323,16 @@ func writeSuggestion(b *strings.Builder, s *replay.Suggestion, wanted replay.Sha
 	}
 	row("untouched", s.Users-s.HeldUp, s.Share)
 	row("held up", s.HeldUp, 1-s.Share)
-	fmt.Fprintf(b, "\nfrom %s of %s\n", several(s.Requests, "request"), several(s.Users, "user"))
+	fmt.Fprintf(b, "\nfrom %s of %s\n", plural(s.Requests, "request"), plural(s.Users, "user"))
 	exactly(b, s.Exact)
 	writeSources(b, s.Sources)
 	badLines(b, s.BadLines, s.FirstBad)
 }
 
 // plot replays the requests of one user again and draws them.
-func (c *replayCommand) plot(ctx context.Context, con session, r *replay.Replay, t *traffic.Reader, reports []*replay.Report, others []policy.Policy) error {
+func (c *replayCommand) plot(ctx context.Context, env session, r *replay.Replay, t *traffic.Reader, reports []*replay.Report, others []policy.Policy) error {
 	timelines, err := r.Timelines(ctx, t, reports, c.User, others...)
-	con.clearLine()
+	env.clearLine()
 	if err != nil {
 		return err
 	}

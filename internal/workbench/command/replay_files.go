@@ -150,11 +150,11 @@ func (f *recordFile) close() {
 }
 
 // progress shows on a terminal how much of the files was read.
-func (r *record) progress(con session, lines int64) {
+func (r *record) progress(env session, lines int64) {
 	soFar := grouped(lines) + " lines"
 	if r.size > 0 {
-		con.bar(int(min(100, 100*r.done/r.size)), 100, soFar)
+		env.bar(int(min(100, 100*r.done/r.size)), 100, soFar)
 		return
 	}
-	con.tell(fmt.Sprintf("%s, %d MB", soFar, r.done>>20))
+	env.tell(fmt.Sprintf("%s, %d MB", soFar, r.done>>20))
 }

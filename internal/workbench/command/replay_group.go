@@ -20,11 +20,11 @@ type groupReport struct {
 }
 
 // runGroup replays activities that share counts.
-func (c *replayCommand) runGroup(ctx context.Context, con session) error {
+func (c *replayCommand) runGroup(ctx context.Context, env session) error {
 	if c.Plot != "" || c.User != "" || c.Suggest != "" || len(c.Compare)+len(c.Subject) > 0 {
 		return errors.New("--plot, --user, --suggest, --compare and --subject go with --activity")
 	}
-	members, err := c.members(con)
+	members, err := c.members(env)
 	if err != nil {
 		return err
 	}
@@ -41,9 +41,9 @@ func (c *replayCommand) runGroup(ctx context.Context, con session) error {
 		return err
 	}
 	defer in.close()
-	r := &replay.Replay{Activity: members[0].Activity, Policy: members[0].Policy, Progress: func(lines int64) { in.progress(con, lines) }}
+	r := &replay.Replay{Activity: members[0].Activity, Policy: members[0].Policy, Progress: func(lines int64) { in.progress(env, lines) }}
 	reports, err := r.Group(ctx, in.reader(o), members[1:]...)
-	con.clearLine()
+	env.clearLine()
 	requests, last := int64(0), int64(0)
 	for _, r := range reports {
 		requests, last = requests+r.Requests, max(last, r.To)
@@ -51,9 +51,9 @@ func (c *replayCommand) runGroup(ctx context.Context, con session) error {
 	if err != nil && (ctx.Err() == nil || requests == 0) {
 		return err
 	}
-	err = errors.Join(err, c.print(con, groupReport{reports}, func(b *strings.Builder) { writeGroup(b, reports, con.width) }))
+	err = errors.Join(err, c.print(env, groupReport{reports}, func(b *strings.Builder) { writeGroup(b, reports, env.width) }))
 	if ctx.Err() != nil {
-		con.note("stopped before the end: the figures are those of the requests until " + moment(last))
+		env.note("stopped before the end: the figures are those of the requests until " + moment(last))
 		return ctx.Err()
 	}
 	return err
@@ -61,8 +61,8 @@ func (c *replayCommand) runGroup(ctx context.Context, con session) error {
 
 // members returns the activities with their limits: the code's group, and the
 // activities of --limit, which replace them.
-func (c *replayCommand) members(con session) (all []replay.Member, err error) {
-	for _, a := range con.guards.Grouped() {
+func (c *replayCommand) members(env session) (all []replay.Member, err error) {
+	for _, a := range env.guards.Grouped() {
 		if a.Group == c.Group {
 			all = append(all, replay.Member{Activity: a.Name, Policy: a.Limit})
 		}
@@ -71,7 +71,7 @@ func (c *replayCommand) members(con session) (all []replay.Member, err error) {
 	case c.Group == "" && len(c.Limit) == 0:
 		return nil, errors.New("give --activity, or --limit ACTIVITY=LIMIT for each activity of a group, or --group")
 	case c.Group != "" && len(all) == 0:
-		_, err := con.findInGroup(c.Group, "", "")
+		_, err := env.findInGroup(c.Group, "", "")
 		return nil, err
 	}
 	seen := make(map[string]bool)

@@ -14,7 +14,7 @@ import (
 
 // subjects returns the subjects of --subject with their limits: the flag's limits, or
 // else the code's. They go with these limits of users.
-func (c *replayCommand) subjects(con session, users []policy.Policy) (all []replay.Subject, err error) {
+func (c *replayCommand) subjects(env session, users []policy.Policy) (all []replay.Subject, err error) {
 	switch {
 	case len(c.Subject) == 0:
 	case c.Suggest != "" || c.Plot != "":
@@ -22,7 +22,7 @@ func (c *replayCommand) subjects(con session, users []policy.Policy) (all []repl
 	case slices.ContainsFunc(users, policy.Policy.Queues):
 		return nil, errors.New("--subject goes without a reservoir, which gives places to users alone")
 	}
-	_, a, _ := con.guards.Activity(c.Activity)
+	_, a, _ := env.guards.Activity(c.Activity)
 	for _, text := range c.Subject {
 		name, limit, given := strings.Cut(text, "=")
 		s := replay.Subject{Name: name}
@@ -39,7 +39,7 @@ func (c *replayCommand) subjects(con session, users []policy.Policy) (all []repl
 		all = append(all, s)
 	}
 	if len(all) == 0 && len(a.Subjects) > 0 {
-		con.note(fmt.Sprintf("only users are limited here; --subject %s limits the %[1]s of each request, too", a.Subjects[0].Name))
+		env.note(fmt.Sprintf("only users are limited here; --subject %s limits the %[1]s of each request, too", a.Subjects[0].Name))
 	}
 	return all, validSubjects(all)
 }

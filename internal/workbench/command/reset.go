@@ -14,7 +14,7 @@ import (
 
 type resetCommand struct {
 	Activity string `arg:"" help:"The activity to clear: see guards limits."`
-	whoseFlags
+	ownerFlags
 	JSON bool `name:"json" help:"Print the answer as JSON."`
 	yesFlag
 	tableFlags
@@ -34,15 +34,15 @@ Examples:
 }
 
 // Run resets the activity as the guard that owns it does.
-func (c *resetCommand) Run(ctx context.Context, con session) error {
-	g, a, err := con.find(c.Activity)
+func (c *resetCommand) Run(ctx context.Context, env session) error {
+	g, a, err := env.find(c.Activity)
 	if err == nil {
 		c.whose, err = c.keyIn(a)
 	}
 	if err != nil {
 		return err
 	}
-	counted := countedIn(con.guards, itemOf(a))
+	counted := countedIn(env.guards, itemOf(a))
 	if queues(counted) {
 		return hint{
 			errors.New(c.Activity + " can't be reset, because its places are given away: jobs wait for them"),
@@ -57,69 +57,69 @@ func (c *resetCommand) Run(ctx context.Context, con session) error {
 	if a.Group != "" {
 		c.clears = groupOf(counted)
 	}
-	if err := c.confirm(ctx, con, fmt.Sprintf("Clear %s of %s in %s?", c.clears, shown(c.whose), c.where()), ""); err != nil {
+	if err := c.confirm(ctx, env, fmt.Sprintf("Clear %s of %s in %s?", c.clears, shown(c.whose), c.where()), ""); err != nil {
 		return err
 	}
-	changed, err := con.follow(ctx, store.live)
+	changed, err := env.follow(ctx, store.live)
 	if _, ok := errors.AsType[*input.Unavailable](err); ok {
 		return err
 	}
 	if err != nil {
-		con.note("the figures are those of the code's limit, because the live limits can't be read: " + err.Error())
+		env.note("the figures are those of the code's limit, because the live limits can't be read: " + err.Error())
 	}
 	// The figures need the limit in force. The guard that resets does not follow
 	// the live limits: in mode off, it would reset nothing.
-	a.Limit = termsOf(changed.Limits(), a, c.whose, "", con.now()).Limit
+	a.Limit = termsOf(changed.Limits(), a, c.whose, "", env.now()).Limit
 	a.Tiers, a.Subjects = nil, nil
 	g.Activities = []limits.Activity{a}
-	answer, err := c.reset(ctx, con, store, g)
+	answer, err := c.reset(ctx, env, store, g)
 	if ctx.Err() != nil {
-		con.note(fmt.Sprintf("stopped: %s of %s may be cleared or not; see guards status %s", c.clears, shown(c.whose), option(c.whose)))
+		env.note(fmt.Sprintf("stopped: %s of %s may be cleared or not; see guards status %s", c.clears, shown(c.whose), option(c.whose)))
 	}
 	if err != nil {
 		return err
 	}
-	return c.print(con, &answer)
+	return c.print(env, &answer)
 }
 
 // reset clears the item as the guard does. A guard clears users only, so the item of a
 // subject is cleared with the same limiter.
-func (c *resetCommand) reset(ctx context.Context, con session, s store, g limits.Guard) (guard.Answer, error) {
+func (c *resetCommand) reset(ctx context.Context, env session, s store, g limits.Guard) (guard.Answer, error) {
 	if subjectOf(c.whose) == "" {
-		h := &guard.Handler{Guard: g, Limiter: s.limiter(con)}
+		h := &guard.Handler{Guard: g, Limiter: s.limiter(env)}
 		return decide(ctx, h, guard.Request{UserID: c.whose, Activity: c.Activity, Op: guard.Reset})
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	a := g.Activities[0]
-	d, err := s.limiter(con).Decide(ctx, guard.Reset, ratelimit.Request{UserID: c.whose, Activity: a.Name, Group: a.Group, Policy: a.Limit, Count: 1})
+	d, err := s.limiter(env).Decide(ctx, guard.Reset, ratelimit.Request{UserID: c.whose, Activity: a.Name, Group: a.Group, Policy: a.Limit, Count: 1})
 	return guard.Answer{Decision: &d}, reached(err)
 }
 
-func (c *resetCommand) print(con session, a *guard.Answer) (err error) {
+func (c *resetCommand) print(env session, a *guard.Answer) (err error) {
 	switch d := a.Decision; {
 	case c.JSON && subjectOf(c.whose) != "":
-		return con.printLine(struct {
-			whose
+		return env.printLine(struct {
+			owner
 			Activity string `json:"activity"`
 			figures
-		}{whoseOf(c.whose), c.Activity, guard.FiguresOf(d.Reading)})
+		}{ownerOf(c.whose), c.Activity, guard.FiguresOf(d.Reading)})
 	case c.JSON:
-		_, err = con.out.Write(append(a.AppendJSON(nil), '\n'))
+		_, err = env.out.Write(append(a.AppendJSON(nil), '\n'))
 	case d == nil:
-		_, err = fmt.Fprintf(con.out, "%s is %s: nothing is counted\n", c.Activity, a.Reason)
+		_, err = fmt.Fprintf(env.out, "%s is %s: nothing is counted\n", c.Activity, a.Reason)
 	default:
 		where := c.where()
 		if c.clears != c.Activity {
 			where += "; " + c.clears + " is cleared"
 		}
-		_, err = fmt.Fprintf(con.out, "%s of %s: %d/%d used, %d left, in %s\n", c.Activity, shown(c.whose), d.Used, d.Limit, d.Remaining, where)
+		_, err = fmt.Fprintf(env.out, "%s of %s: %d/%d used, %d left, in %s\n", c.Activity, shown(c.whose), d.Used, d.Limit, d.Remaining, where)
 	}
 	return err
 }
 
 type eraseCommand struct {
-	whoseFlags
+	ownerFlags
 	KeepBlocks bool `help:"Leave the user or the subject blocked. The id stays in the table until the blocks end."`
 	sweepFlags
 }
@@ -134,7 +134,7 @@ a subject, such as a phone number that gets messages, erase both. Examples:
 }
 
 // Run erases a user or a subject as the function cleanup does.
-func (c *eraseCommand) Run(ctx context.Context, con session) error {
+func (c *eraseCommand) Run(ctx context.Context, env session) error {
 	key, err := c.key() // also of a subject that the code no longer has
 	if err != nil {
 		return err
@@ -143,10 +143,10 @@ func (c *eraseCommand) Run(ctx context.Context, con session) error {
 	if c.KeepBlocks {
 		what = "the items and the grants of " + shown(key)
 	}
-	if places := reservoirs(con.guards, subjectOf(key)); len(places) > 0 {
+	if places := reservoirs(env.guards, subjectOf(key)); len(places) > 0 {
 		what += ", with the places that " + strings.Join(places, " and ") + " gave, which are then given again,"
 	}
-	return c.clean(ctx, con, what, key, c.KeepBlocks)
+	return c.clean(ctx, env, what, key, c.KeepBlocks)
 }
 
 // reservoirs returns the activities that give places to users. No subject has places.

@@ -64,7 +64,7 @@ const (
 )
 
 // Run serves until ctx ends.
-func (c *serveCommand) Run(ctx context.Context, con session) error {
+func (c *serveCommand) Run(ctx context.Context, env session) error {
 	settings, err := wiring.Function.Settings()
 	if err != nil {
 		return err
@@ -77,20 +77,20 @@ func (c *serveCommand) Run(ctx context.Context, con session) error {
 	if err != nil {
 		return fmt.Errorf("--addr: %w", err)
 	}
-	clock := devconsole.NewClock(con.now)
-	con.now = clock.Now
-	log := &serveLog{con: con, json: c.JSON}
-	api := newAPI(&settings, store, con, log.observe)
+	clock := devconsole.NewClock(env.now)
+	env.now = clock.Now
+	log := &serveLog{env: env, json: c.JSON}
+	api := newAPI(&settings, store, env, log.observe)
 	address := listener.Addr().String()
 	server := newServer(api)
 	about := "the console is off, because --addr " + address + " is not an address of this machine only, such as 127.0.0.1:3001"
 	if devconsole.Loopback(address) {
-		server = c.withConsole(con, api, clock, address)
+		server = c.withConsole(env, api, clock, address)
 		about = "the console for development is at http://" + address + "/; only this machine can open it"
 	}
-	con.note(fmt.Sprintf("serving %s on http://%s, counting in %s%s; press Ctrl-C to stop",
+	env.note(fmt.Sprintf("serving %s on http://%s, counting in %s%s; press Ctrl-C to stop",
 		strings.Join(slices.Sorted(maps.Keys(api.Functions)), ", "), address, c.countsIn(), variables()))
-	con.note(about)
+	env.note(about)
 
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
@@ -103,7 +103,7 @@ func (c *serveCommand) Run(ctx context.Context, con session) error {
 	defer cancel()
 	err = server.Shutdown(last)
 	api.Wait()
-	con.note("stopped after " + several(log.served.Load(), "request"))
+	env.note("stopped after " + plural(log.served.Load(), "request"))
 	return cmp.Or(err, errInterrupted)
 }
 
@@ -163,9 +163,9 @@ func variables() (set string) {
 
 // withConsole returns the server for api, with the console. Other machines must
 // not reach the address. Clock is the guards' clock.
-func (c *serveCommand) withConsole(con session, api *invokeapi.Server, clock *devconsole.Clock, address string) *http.Server {
+func (c *serveCommand) withConsole(env session, api *invokeapi.Server, clock *devconsole.Clock, address string) *http.Server {
 	page := &devconsole.Console{
-		API: api, Guards: con.guards, Address: address, CountsIn: c.countsIn() + variables(), Clock: clock, Fixed: c.fixedClock(), Wait: wait,
+		API: api, Guards: env.guards, Address: address, CountsIn: c.countsIn() + variables(), Clock: clock, Fixed: c.fixedClock(), Wait: wait,
 	}
 	for name, f := range api.Functions {
 		if h, ok := f.Handler.(*guard.Handler); ok {
@@ -203,18 +203,18 @@ func (c *serveCommand) fixedClock() string {
 }
 
 // newAPI wires every function as package lambdafn does, in one process.
-func newAPI(settings *wiring.Settings, store store, con session, observe func(invokeapi.Invocation)) *invokeapi.Server {
+func newAPI(settings *wiring.Settings, store store, env session, observe func(invokeapi.Invocation)) *invokeapi.Server {
 	api := &invokeapi.Server{Functions: make(map[string]invokeapi.Function), Observe: observe}
 	logger := slog.New(invokeapi.LogHandler())
-	run := &cleanup.Cleanup{Table: store.table, Live: store.live, Now: con.now, Log: logger.With("service", "cleanup")}
+	run := &cleanup.Cleanup{Table: store.table, Live: store.live, Now: env.now, Log: logger.With("service", "cleanup")}
 	var changed *live.Follower // all guards share it, because they run in one process
 	if store.live != nil {
-		changed = &live.Follower{Source: store.live, Guards: con.guards, Log: logger, Now: con.now}
+		changed = &live.Follower{Source: store.live, Guards: env.guards, Log: logger, Now: env.now}
 	}
-	for _, g := range con.guards {
+	for _, g := range env.guards {
 		h := settings.Handler(g, store)
 		h.NewID = lambdafn.InvocationID
-		h.Log, h.Limiter.Now, h.Live, h.Tiers = logger.With("service", g.Name), con.now, changed, con.guards.TierNames()
+		h.Log, h.Limiter.Now, h.Live, h.Tiers = logger.With("service", g.Name), env.now, changed, env.guards.TierNames()
 		api.Functions[g.Name] = invokeapi.Function{URL: true, Timeout: guardTimeout, Handler: h}
 	}
 	api.Functions["cleanup"] = invokeapi.Function{Timeout: cleanupTimeout, Handler: run}
@@ -265,7 +265,7 @@ func arriving(stopping context.Context, h http.Handler) http.Handler {
 
 // A serveLog writes a line for each invocation. It is safe for concurrent use.
 type serveLog struct {
-	con    session
+	env    session
 	json   bool       // one line of JSON on standard output; otherwise a line for people
 	mu     sync.Mutex // held while a line is written
 	served atomic.Int64
@@ -286,16 +286,16 @@ func (l *serveLog) observe(i invokeapi.Invocation) {
 	l.served.Add(1)
 	s := l.read(i)
 	if l.json {
-		_ = l.con.printLine(s)
+		_ = l.env.printLine(s)
 		return
 	}
-	_, _ = fmt.Fprintf(l.con.err, "%s  %-18s  %s\n", s.At.Format(time.TimeOnly), s.Function, l.con.words(s))
+	_, _ = fmt.Fprintf(l.env.err, "%s  %-18s  %s\n", s.At.Format(time.TimeOnly), s.Function, l.env.words(s))
 }
 
 // read returns what an invocation came to. It takes the answer or the error out
 // of the response that a Function URL sends.
 func (l *serveLog) read(i invokeapi.Invocation) served {
-	s := served{At: l.con.now().UTC(), Function: i.Function, Status: i.Status, Answer: i.Payload}
+	s := served{At: l.env.now().UTC(), Function: i.Function, Status: i.Status, Answer: i.Payload}
 	if strings.ContainsFunc(s.Function, func(c rune) bool { return c <= ' ' || c > '~' }) {
 		s.Function = input.Show(s.Function) // the caller can send anything
 	}

@@ -103,7 +103,7 @@ func TestServeLogsHTTPErrors(t *testing.T) {
 func TestServeLogsJSON(t *testing.T) {
 	var out stream
 	india := func() time.Time { return pinned.In(time.FixedZone("", 19800)) }
-	l := serveLog{con: session{page: app.All, out: &out, err: io.Discard, now: india}, json: true}
+	l := serveLog{env: session{page: app.All, out: &out, err: io.Discard, now: india}, json: true}
 	for _, i := range []invokeapi.Invocation{
 		{Function: "posts-guard", Payload: []byte(`{"allowed":true,"reason":"ok"}`)},
 		{Function: "posts-guard", Payload: []byte(`{"statusCode":200,"body":"{\"allowed\":true,\"reason\":\"ok\"}"}`)},

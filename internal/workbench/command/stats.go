@@ -53,10 +53,10 @@ type activityUsers struct {
 	Prepaid    bool     `json:"prepaid,omitzero"`    // a limit of users or of a subject is prepaid in the code
 }
 
-func (c *statsCommand) Run(ctx context.Context, con session) error {
+func (c *statsCommand) Run(ctx context.Context, env session) error {
 	only := ""
 	if c.Activity != "" {
-		_, a, err := con.find(c.Activity)
+		_, a, err := env.find(c.Activity)
 		if err != nil {
 			return err
 		}
@@ -67,27 +67,27 @@ func (c *statsCommand) Run(ctx context.Context, con session) error {
 		return err
 	}
 	var unreadable unreadItems
-	each := func(k ratelimit.Key, item ratelimit.Item) { unreadable.add(con.guards, k, item, con.now()) }
-	found, err := store.dynamo.Stats(ctx, con.now().Unix(), each, func(s table.Stats, parts int) {
-		con.bar(parts, table.Parts, fmt.Sprintf("%s items of %s users", grouped(s.Items), grouped(s.Users)))
+	each := func(k ratelimit.Key, item ratelimit.Item) { unreadable.add(env.guards, k, item, env.now()) }
+	found, err := store.dynamo.Stats(ctx, env.now().Unix(), each, func(s table.Stats, parts int) {
+		env.bar(parts, table.Parts, fmt.Sprintf("%s items of %s users", grouped(s.Items), grouped(s.Users)))
 	})
-	con.clearLine()
+	env.clearLine()
 	if err != nil && ctx.Err() == nil {
 		return input.NewUnavailable(err)
 	}
 	if ctx.Err() != nil {
-		con.note("stopped before the end: the figures are those of the items that were read")
+		env.note("stopped before the end: the figures are those of the items that were read")
 	}
 	s := statistics{c.opened, found.Users, found.Subjects, found.Items, found.Stale, []activityUsers{}, unreadable}
 	for _, name := range slices.Sorted(maps.Keys(found.Activities)) {
 		if only == "" || only == name {
-			s.Activities = append(s.Activities, usersOf(con.guards, name, found.Activities[name]))
+			s.Activities = append(s.Activities, usersOf(env.guards, name, found.Activities[name]))
 		}
 	}
 	if c.JSON {
-		err = con.printLine(s)
+		err = env.printLine(s)
 	} else {
-		err = s.print(con, c.where())
+		err = s.print(env, c.where())
 	}
 	if ctx.Err() != nil {
 		return errInterrupted
@@ -121,7 +121,7 @@ func interval(guards limits.Guards, name string) time.Duration {
 const inMetrics = "the metric Leased counts checks that were admitted from a lease, and Visits those that took one"
 
 // print writes the figures for people. Where names the table.
-func (s statistics) print(con session, where string) error {
+func (s statistics) print(env session, where string) error {
 	var t textTable
 	if len(s.Activities) > 0 {
 		t.row()
@@ -147,5 +147,5 @@ func (s statistics) print(con session, where string) error {
 	}
 	t.unreadable(s.Unreadable)
 	t.explain(slices.ContainsFunc(s.Activities, func(a activityUsers) bool { return a.Prepaid }), inMetrics)
-	return t.below(con, fmt.Sprintf("%s of %s, %s stale, in %s", several(s.Items, "item"), owners(s.TrackedUsers, s.Subjects), grouped(s.Stale), where))
+	return t.below(env, fmt.Sprintf("%s of %s, %s stale, in %s", plural(s.Items, "item"), owners(s.TrackedUsers, s.Subjects), grouped(s.Stale), where))
 }

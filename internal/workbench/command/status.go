@@ -14,7 +14,7 @@ import (
 )
 
 type statusCommand struct {
-	whoseFlags
+	ownerFlags
 	Tier string `placeholder:"T" help:"The plan of the user or the caller."`
 	JSON bool   `name:"json" help:"Print one JSON document."`
 	tableFlags
@@ -45,8 +45,8 @@ type standing struct {
 }
 
 // Run reads all items of a user or a subject at once. It shows each activity with a limit.
-func (c *statusCommand) Run(ctx context.Context, con session) error {
-	key, err := c.keyInOne(con.guards)
+func (c *statusCommand) Run(ctx context.Context, env session) error {
+	key, err := c.keyInOne(env.guards)
 	if err != nil {
 		return err
 	}
@@ -60,37 +60,37 @@ func (c *statusCommand) Run(ctx context.Context, con session) error {
 	if err != nil {
 		return input.NewUnavailable(err)
 	}
-	changed, err := con.follow(ctx, store.live)
+	changed, err := env.follow(ctx, store.live)
 	if err != nil {
 		return err
 	}
 	var lines []string
 	for k, item := range items {
-		if u, ok := unreadOf(con.guards, k, item, con.now()); ok {
+		if u, ok := unreadOf(env.guards, k, item, env.now()); ok {
 			lines = append(lines, u.String())
 		}
 	}
 	slices.Sort(lines)
 	for _, line := range lines {
-		con.note(line)
+		env.note(line)
 	}
-	con.warnOfTier(c.Tier, changed.Limits())
-	list := standings(con.guards, key, c.Tier, items, changed.Limits(), con.now())
-	blocks := blocksOf(live.Blocks{All: changed.Limits().BlocksOf(key)}, con.now())
+	env.warnOfTier(c.Tier, changed.Limits())
+	list := standings(env.guards, key, c.Tier, items, changed.Limits(), env.now())
+	blocks := blocksOf(live.Blocks{All: changed.Limits().BlocksOf(key)}, env.now())
 	if c.JSON {
-		return con.printJSON(struct {
+		return env.printJSON(struct {
 			tableName
-			whose
+			owner
 			Activities []standing `json:"activities"`
 			Blocks     []blocked  `json:"blocks,omitempty"`
-		}{c.opened, whoseOf(key), list, blocks})
+		}{c.opened, ownerOf(key), list, blocks})
 	}
 	t := statusTable(list)
 	if len(blocks) > 0 {
 		t.row()
 		t.blocks(blocks)
 	}
-	return t.below(con, shown(key)+" in "+c.where()+":")
+	return t.below(env, shown(key)+" in "+c.where()+":")
 }
 
 // statusTable returns the table for people. It has a column about live limits

@@ -88,8 +88,8 @@ func (f *tableFlags) given() bool { return f.Table != "" || f.Endpoint != "" || 
 
 // limiter returns a limiter that counts in s. It sends each request once and
 // has no memory, so that a person sees every failure at once.
-func (s store) limiter(con session) *ratelimit.Limiter {
-	return &ratelimit.Limiter{Store: s.Store, Now: con.now}
+func (s store) limiter(env session) *ratelimit.Limiter {
+	return &ratelimit.Limiter{Store: s.Store, Now: env.now}
 }
 
 // open opens the table. It sends no requests.

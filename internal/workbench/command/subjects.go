@@ -57,14 +57,14 @@ func (s subjects) of(a limits.Activity) error {
 	return nil
 }
 
-// A whoseFlags names the user or the subject whose items a command shows or changes.
-type whoseFlags struct {
+// ownerFlags names the user or the subject whose items a command shows or changes.
+type ownerFlags struct {
 	User    string   `required:"" xor:"whose" placeholder:"ID" help:"The user."`
 	Subject subjects `required:"" xor:"whose" placeholder:"NAME=ID" help:"In place of a user: a subject, such as room=r42."`
 }
 
 // key returns the key of the user or the subject.
-func (f whoseFlags) key() (string, error) {
+func (f ownerFlags) key() (string, error) {
 	if len(f.Subject) > 1 {
 		return "", input.Invalid("--subject", "given twice", "one subject")
 	}
@@ -75,7 +75,7 @@ func (f whoseFlags) key() (string, error) {
 }
 
 // keyIn returns the key of a user, or of a subject that an activity has.
-func (f whoseFlags) keyIn(a limits.Activity) (string, error) {
+func (f ownerFlags) keyIn(a limits.Activity) (string, error) {
 	key, err := f.key()
 	if err == nil {
 		err = hasSubject(a, subjectOf(key))
@@ -93,7 +93,7 @@ func hasSubject(a limits.Activity, name string) error {
 }
 
 // keyInOne returns the key of a user, or of a subject that an activity of the project has.
-func (f whoseFlags) keyInOne(guards limits.Guards) (string, error) {
+func (f ownerFlags) keyInOne(guards limits.Guards) (string, error) {
 	key, err := f.key()
 	if name := subjectOf(key); err == nil && name != "" {
 		err = unknown("--subject", name, subjectNames(guards), "subject of an activity")
@@ -136,7 +136,7 @@ func option(key string) string {
 // owners returns how many users and subjects there are, for people: 2 users, or 2 users
 // and 4 subjects (room 3, tenant 1).
 func owners(users int64, subjects table.Subjects) string {
-	text := several(users, "user")
+	text := plural(users, "user")
 	if len(subjects) == 0 {
 		return text
 	}
@@ -146,25 +146,25 @@ func owners(users int64, subjects table.Subjects) string {
 		each = append(each, name+" "+grouped(subjects[name]))
 		total += subjects[name]
 	}
-	return text + " and " + several(total, "subject") + " (" + strings.Join(each, ", ") + ")"
+	return text + " and " + plural(total, "subject") + " (" + strings.Join(each, ", ") + ")"
 }
 
-// A whose names a user or a subject in JSON.
-type whose struct {
+// An owner names a user or a subject in JSON.
+type owner struct {
 	UserID  string            `json:"userId,omitzero"`
 	Subject map[string]string `json:"subject,omitempty"`
 }
 
-// whoseOf returns the user or the subject with this key.
-func whoseOf(key string) whose {
+// ownerOf returns the user or the subject with this key.
+func ownerOf(key string) owner {
 	if name, id, ok := limits.SubjectOf(key); ok {
-		return whose{Subject: map[string]string{name: id}}
+		return owner{Subject: map[string]string{name: id}}
 	}
-	return whose{UserID: key}
+	return owner{UserID: key}
 }
 
 // key is the reverse of whoseOf.
-func (w whose) key() string {
+func (w owner) key() string {
 	for name, id := range w.Subject {
 		return limits.SubjectID(name, id)
 	}

@@ -29,18 +29,18 @@ type sweepFlags struct {
 // user or the subject with this key, and lifts its blocks unless keepBlocks is set. Otherwise
 // it deletes what has expired. If ctx ends or cleanup fails, clean prints what was done until
 // then.
-func (f *sweepFlags) clean(ctx context.Context, con session, what, key string, keepBlocks bool) error {
+func (f *sweepFlags) clean(ctx context.Context, env session, what, key string, keepBlocks bool) error {
 	store, err := f.open(ctx)
 	if err != nil {
 		return err
 	}
 	if !f.DryRun {
 		question := fmt.Sprintf("Delete %s in %s?", what, f.where())
-		if err := f.confirm(ctx, con, question, ", or --dry-run to see what would be deleted"); err != nil {
+		if err := f.confirm(ctx, env, question, ", or --dry-run to see what would be deleted"); err != nil {
 			return err
 		}
 	}
-	grants, blocks, err := ownedBy(ctx, con, store, key)
+	grants, blocks, err := ownedBy(ctx, env, store, key)
 	if err != nil {
 		return err
 	}
@@ -49,29 +49,29 @@ func (f *sweepFlags) clean(ctx context.Context, con session, what, key string, k
 	}
 	parts := 0
 	run := &cleanup.Cleanup{
-		Table: store.table, Live: store.live, Now: con.now,
+		Table: store.table, Live: store.live, Now: env.now,
 		Progress: func(s table.Swept) {
 			parts++
-			con.bar(parts, table.Parts, fmt.Sprintf("%s items, %s to delete, %s deleted", grouped(s.Scanned), grouped(s.Stale), grouped(s.Deleted)))
+			env.bar(parts, table.Parts, fmt.Sprintf("%s items, %s to delete, %s deleted", grouped(s.Scanned), grouped(s.Stale), grouped(s.Deleted)))
 		},
 	}
 	var unreadable unreadItems
 	if f.DryRun && key == "" {
-		run.Each = func(k ratelimit.Key, item ratelimit.Item) { unreadable.add(con.guards, k, item, con.now()) }
+		run.Each = func(k ratelimit.Key, item ratelimit.Item) { unreadable.add(env.guards, k, item, env.now()) }
 	}
 	a, err := run.Run(ctx, cleanup.Request{UserID: key, DryRun: f.DryRun, KeepBlocks: keepBlocks})
-	con.clearLine()
+	env.clearLine()
 	if err != nil && ctx.Err() == nil && a.Scanned == 0 { // nothing was done
 		return err
 	}
 	e := erased{a, grants, blocks, unreadable}
 	var unprinted error
 	if f.JSON {
-		unprinted = con.printLine(e)
+		unprinted = env.printLine(e)
 	} else {
 		var t textTable
 		t.unreadable(unreadable)
-		unprinted = t.below(con, f.result(e, key, ctx.Err() != nil))
+		unprinted = t.below(env, f.result(e, key, ctx.Err() != nil))
 	}
 	if ctx.Err() != nil {
 		return errInterrupted
@@ -91,7 +91,7 @@ type erased struct {
 
 // ownedBy returns how many grants and blocks a user or a subject has; none for an empty key.
 // A document that is unreadable has none. The erasure reports that.
-func ownedBy(ctx context.Context, con session, s store, key string) (grants, blocks int64, err error) {
+func ownedBy(ctx context.Context, env session, s store, key string) (grants, blocks int64, err error) {
 	if key == "" {
 		return 0, 0, nil
 	}
@@ -101,13 +101,13 @@ func ownedBy(ctx context.Context, con session, s store, key string) (grants, blo
 		grants = int64(n)
 		var all live.Blocks
 		all, _, err = liveedit.ReadBlocks(ctx, s.live)
-		for _, b := range liveedit.BlocksAt(all, con.now()) {
+		for _, b := range liveedit.BlocksAt(all, env.now()) {
 			if b.UserID == key {
 				blocks++
 			}
 		}
 		if n := naming(key, slices.Concat(settings.Damaged.Grants, all.Damaged)); n > 0 {
-			con.note(entries(n) + " that can't be read has the id, and an erasure leaves it: see guards limits repair")
+			env.note(entries(n) + " that can't be read has the id, and an erasure leaves it: see guards limits repair")
 		}
 	}
 	if isDamaged(err) {
@@ -135,12 +135,12 @@ func isDamaged(err error) bool {
 
 // result returns for people what was done.
 func (f *sweepFlags) result(a erased, key string, stopped bool) string {
-	found := several(a.Scanned, "item")
+	found := plural(a.Scanned, "item")
 	if a.Grants > 0 {
-		found += " and " + several(a.Grants, "grant")
+		found += " and " + plural(a.Grants, "grant")
 	}
 	if a.Blocks > 0 {
-		found += " and " + several(a.Blocks, "block")
+		found += " and " + plural(a.Blocks, "block")
 	}
 	if a.Finished && !f.DryRun {
 		a.Deleted += a.Grants + a.Blocks

@@ -50,8 +50,8 @@ func (t *textTable) painted(cell string) {
 }
 
 // below writes a line of text, and the table below it.
-func (t textTable) below(con session, line string) error {
-	return append(textTable{{cells: []string{line}}}, t...).write(con.out, con.width)
+func (t textTable) below(env session, line string) error {
+	return append(textTable{{cells: []string{line}}}, t...).write(env.out, env.width)
 }
 
 // write writes the table for a terminal with width characters in a line. A width of 0 has

@@ -47,31 +47,31 @@ Examples:
   guards top --yes --json`
 }
 
-func (c *topCommand) Run(ctx context.Context, con session) error {
-	if err := c.validate(con); err != nil {
+func (c *topCommand) Run(ctx context.Context, env session) error {
+	if err := c.validate(env); err != nil {
 		return err
 	}
 	store, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
-	if err := c.agree(ctx, con, store); err != nil {
+	if err := c.agree(ctx, env, store); err != nil {
 		return err
 	}
 	if !c.Watch {
-		found, err := c.read(ctx, con, store)
+		found, err := c.read(ctx, env, store)
 		if err == nil {
-			return found.print(con, c)
+			return found.print(env, c)
 		}
 		if ctx.Err() != nil {
-			con.note(fmt.Sprintf("stopped before the end, after %s for %s", several(found.Items, "item"), units(found.Units)))
+			env.note(fmt.Sprintf("stopped before the end, after %s for %s", plural(found.Items, "item"), units(found.Units)))
 		}
 		return err
 	}
-	return c.watch(ctx, con, store)
+	return c.watch(ctx, env, store)
 }
 
-func (c *topCommand) validate(con session) error {
+func (c *topCommand) validate(env session) error {
 	switch {
 	case c.Near < 1 || c.Near > 100:
 		return input.Invalid("--near", fmt.Sprint(c.Near), "1 to 100 percent")
@@ -82,7 +82,7 @@ func (c *topCommand) validate(con session) error {
 	case c.every() < time.Second:
 		return input.Invalid("--every", c.every().String(), "at least 1s")
 	case c.Activity != "":
-		_, _, err := con.find(c.Activity)
+		_, _, err := env.find(c.Activity)
 		return err
 	}
 	return nil
@@ -96,11 +96,11 @@ func (c *topCommand) every() time.Duration {
 }
 
 // agree states what the scan costs, and asks unless --yes is given.
-func (c *topCommand) agree(ctx context.Context, con session, s store) error {
+func (c *topCommand) agree(ctx context.Context, env session, s store) error {
 	within, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	cost, err := s.dynamo.Estimate(within)
-	size := fmt.Sprintf("about %s for %s", several(cost.Items, "item"), units(cost.Units))
+	size := fmt.Sprintf("about %s for %s", plural(cost.Items, "item"), units(cost.Units))
 	if e, ok := errors.AsType[smithy.APIError](err); ok && e.ErrorCode() == "AccessDeniedException" {
 		size, err = "a number of items that is unknown without dynamodb:DescribeTable", nil
 	}
@@ -111,25 +111,25 @@ func (c *topCommand) agree(ctx context.Context, con session, s store) error {
 		size += ", every " + wait(c.every())
 	}
 	if c.Yes {
-		con.note(fmt.Sprintf("this reads all of %s: %s", c.where(), size))
+		env.note(fmt.Sprintf("this reads all of %s: %s", c.where(), size))
 		return nil
 	}
-	return c.confirm(ctx, con, fmt.Sprintf("Read all of %s, %s?", c.where(), size), "")
+	return c.confirm(ctx, env, fmt.Sprintf("Read all of %s, %s?", c.where(), size), "")
 }
 
 // watch reads and prints until ctx ends.
-func (c *topCommand) watch(ctx context.Context, con session, s store) error {
+func (c *topCommand) watch(ctx context.Context, env session, s store) error {
 	var total table.Cost
 	times := int64(0)
 	for {
-		found, err := c.read(ctx, con, s)
+		found, err := c.read(ctx, env, s)
 		total.Units += found.Units
 		if err == nil {
 			times++
-			if con.screen && !c.JSON {
-				_, _ = fmt.Fprint(con.out, clearScreen)
+			if env.screen && !c.JSON {
+				_, _ = fmt.Fprint(env.out, clearScreen)
 			}
-			err = found.print(con, c)
+			err = found.print(env, c)
 		}
 		if err != nil && ctx.Err() == nil {
 			return err
@@ -137,28 +137,28 @@ func (c *topCommand) watch(ctx context.Context, con session, s store) error {
 		select {
 		case <-time.After(c.every()):
 		case <-ctx.Done():
-			con.note(fmt.Sprintf("stopped after the table was read %s for %s", several(times, "time"), units(total.Units)))
+			env.note(fmt.Sprintf("stopped after the table was read %s for %s", plural(times, "time"), units(total.Units)))
 			return errInterrupted
 		}
 	}
 }
 
-func (c *topCommand) read(ctx context.Context, con session, s store) (ranking, error) {
-	changed, err := con.follow(ctx, s.live)
+func (c *topCommand) read(ctx context.Context, env session, s store) (ranking, error) {
+	changed, err := env.follow(ctx, s.live)
 	if err != nil {
 		return ranking{}, err
 	}
 	r := ranking{
-		tableName: c.opened, At: con.now().UTC(), Near: c.Near, Users: []ranked{},
-		guards: con.guards, counted: rankedActivities(con.guards, c.Activity), rows: c.Rows, changed: changed.Limits(),
+		tableName: c.opened, At: env.now().UTC(), Near: c.Near, Users: []ranked{},
+		guards: env.guards, counted: rankedActivities(env.guards, c.Activity), rows: c.Rows, changed: changed.Limits(),
 	}
 	cost, err := s.dynamo.Items(ctx, func(k ratelimit.Key, item ratelimit.Item) {
 		r.add(k, item)
 		if r.seen++; r.seen%1000 == 0 {
-			con.tell(several(r.seen, "item"))
+			env.tell(plural(r.seen, "item"))
 		}
 	})
-	con.clearLine()
+	env.clearLine()
 	r.end()
 	r.Items, r.Units = cost.Items, cost.Units
 	if err != nil {
@@ -169,7 +169,7 @@ func (c *topCommand) read(ctx context.Context, con session, s store) (ranking, e
 
 // A ranked is how much a user, or all users in one subject, did of one activity.
 type ranked struct {
-	whose
+	owner
 	Activity      string `json:"activity"`
 	Group         string `json:"group,omitzero"`   // the activity's
 	Prepaid       bool   `json:"prepaid,omitzero"` // the item counts what instances hold, too, see leases
@@ -248,7 +248,7 @@ func (r *ranking) rank(k ratelimit.Key, a limits.Activity, item ratelimit.Item) 
 		return ranked{}, false
 	}
 	f := maxUsed(t.Limit.Read(now, 1, item.State))
-	return ranked{whoseOf(k.UserID), a.Name, a.Group, false, f.Name, f.Limit, f.Used, share(f), f.Wait.Milliseconds(), f.ResetAt, !t.Block.Until.IsZero()}, true
+	return ranked{ownerOf(k.UserID), a.Name, a.Group, false, f.Name, f.Limit, f.Used, share(f), f.Wait.Milliseconds(), f.ResetAt, !t.Block.Until.IsZero()}, true
 }
 
 // maxUsed returns the figures of the limit with the largest used share, if
@@ -275,9 +275,9 @@ func (r *ranking) end() {
 	r.Users = r.Users[:min(len(r.Users), r.rows)]
 }
 
-func (r *ranking) print(con session, c *topCommand) error {
+func (r *ranking) print(env session, c *topCommand) error {
 	if c.JSON {
-		return con.printLine(r)
+		return env.printLine(r)
 	}
 	var t textTable
 	if len(r.Users) > 0 {
@@ -285,7 +285,7 @@ func (r *ranking) print(con session, c *topCommand) error {
 	}
 	for _, u := range r.Users {
 		t.row(shown(u.key()), limitOf(u.Activity, u.Name), used(u.ActivityCount, u.Limit, u.Prepaid), waitMs(u.WaitTime))
-		bar := con.barOf(u.Percent)
+		bar := env.barOf(u.Percent)
 		if u.Blocked {
 			bar += " blocked"
 		}
@@ -296,8 +296,8 @@ func (r *ranking) print(con session, c *topCommand) error {
 	}
 	t.unreadable(r.Unreadable)
 	t.explain(slices.ContainsFunc(r.Users, func(u ranked) bool { return u.Prepaid }), countsLeases)
-	return t.below(con, fmt.Sprintf("%s UTC: %d at %d %% of a limit or more, among %s (%s), in %s",
-		r.At.Format(time.TimeOnly), r.Found, r.Near, several(r.Items, "item"), units(r.Units), c.where()))
+	return t.below(env, fmt.Sprintf("%s UTC: %d at %d %% of a limit or more, among %s (%s), in %s",
+		r.At.Format(time.TimeOnly), r.Found, r.Near, plural(r.Items, "item"), units(r.Units), c.where()))
 }
 
 func (c session) barOf(percent int64) string {
@@ -311,7 +311,7 @@ func (c session) barOf(percent int64) string {
 
 func units(n float64) string {
 	if whole := int64(n); float64(whole) == n {
-		return several(whole, "read unit")
+		return plural(whole, "read unit")
 	}
 	return strconv.FormatFloat(n, 'f', 1, 64) + " read units"
 }

@@ -20,7 +20,7 @@ func unusable(a limits.Activity, key string, p policy.Policy, item ratelimit.Ite
 // An unread is an item that has an attribute of the wrong type which guards need. They decide
 // by it as in an outage, and its figures mean nothing.
 type unread struct {
-	whose
+	owner
 	Item       string   `json:"item"` // an activity or a group
 	Attributes []string `json:"attributes"`
 	Repair     string   `json:"repair"` // what helps
@@ -33,7 +33,7 @@ func (u unread) String() string {
 // unreadOf returns what is wrong with an item, and false if guards can read it.
 func unreadOf(guards limits.Guards, key ratelimit.Key, item ratelimit.Item, at time.Time) (u unread, ok bool) {
 	all := countedIn(guards, key.Activity)
-	u = unread{whose: whoseOf(key.UserID), Item: key.Activity}
+	u = unread{owner: ownerOf(key.UserID), Item: key.Activity}
 	if len(all) == 0 || all[0].Unlimited { // no guard decides by it, and its figures can't be shown
 		u.Attributes = slices.Clone(item.Unread)
 	}

@@ -48,8 +48,8 @@ The exit status is 1 unless exactly that was allowed. Examples:
 }
 
 // Run returns errRefused unless the race is exact.
-func (c *verifyCommand) Run(ctx context.Context, con session) error {
-	g, activity, err := con.find(c.Activity)
+func (c *verifyCommand) Run(ctx context.Context, env session) error {
+	g, activity, err := env.find(c.Activity)
 	if err != nil {
 		return err
 	}
@@ -61,21 +61,21 @@ func (c *verifyCommand) Run(ctx context.Context, con session) error {
 	}
 	group := []limits.Activity{activity}
 	if len(activity.Subjects) == 0 {
-		group = slices.DeleteFunc(countedIn(con.guards, itemOf(activity)), func(a limits.Activity) bool { return len(a.Subjects) > 0 })
+		group = slices.DeleteFunc(countedIn(env.guards, itemOf(activity)), func(a limits.Activity) bool { return len(a.Subjects) > 0 })
 	}
 	if len(group) > 1 && queues(group) {
 		return fmt.Errorf("%s can't be verified: its group gives places in later windows, which can't be given back", c.Activity)
 	}
 	g.Activities = group // the embedded store is asked about all of them at once
-	ask, err := c.asker(ctx, con, g)
+	ask, err := c.asker(ctx, env, g)
 	if err != nil {
 		return err
 	}
-	v, err := c.race(ctx, con, ask, group)
+	v, err := c.race(ctx, env, ask, group)
 	if err != nil {
 		return err
 	}
-	return v.print(con, c.JSON)
+	return v.print(env, c.JSON)
 }
 
 // A raceResult holds what the command prints.
@@ -153,13 +153,13 @@ func (r *race) report(v *raceResult, checks []call, all map[spot]taken) {
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // print writes the result. It returns errRefused unless the result is exact, and otherwise the error of the clean-up.
-func (v raceResult) print(con session, asJSON bool) error {
+func (v raceResult) print(env session, asJSON bool) error {
 	var err error
 	if asJSON {
-		err = con.printLine(v)
+		err = env.printLine(v)
 	} else {
-		_, err = fmt.Fprintf(con.out, "%s: %d of %d allowed, %s%s, in %.0f ms (p50 %.1f ms, p99 %.1f ms)\n",
-			v.Activity, v.Allowed, v.Asked, v.verdict(con), v.details(), v.TookMs, v.P50Ms, v.P99Ms)
+		_, err = fmt.Fprintf(env.out, "%s: %d of %d allowed, %s%s, in %.0f ms (p50 %.1f ms, p99 %.1f ms)\n",
+			v.Activity, v.Allowed, v.Asked, v.verdict(env), v.details(), v.TookMs, v.P50Ms, v.P99Ms)
 	}
 	if err == nil && !v.Exact {
 		return errRefused
@@ -168,7 +168,7 @@ func (v raceResult) print(con session, asJSON bool) error {
 }
 
 // verdict returns in words whether what was allowed is what the limits promise.
-func (v raceResult) verdict(con session) string {
+func (v raceResult) verdict(env session) string {
 	limit, promise := "limit", "as a prepaid one promises"
 	number := fmt.Sprintf(" of %d", v.Limit)
 	switch {
@@ -179,13 +179,13 @@ func (v raceResult) verdict(con session) string {
 	}
 	switch {
 	case v.Exact && v.Prepaid:
-		return con.paint(green, "at most the "+limit+number+", "+promise)
+		return env.paint(green, "at most the "+limit+number+", "+promise)
 	case v.Exact:
-		return con.paint(green, "exactly the "+limit)
+		return env.paint(green, "exactly the "+limit)
 	case v.Miscount != "":
-		return con.paint(red, "but "+v.Miscount)
+		return env.paint(red, "but "+v.Miscount)
 	default:
-		return con.paint(red, "not the "+limit+number)
+		return env.paint(red, "not the "+limit+number)
 	}
 }
 
@@ -199,7 +199,7 @@ func (v raceResult) details() string {
 		by = append(by, fmt.Sprintf("%s %d of %d", p.Activity, p.Allowed, p.Asked))
 	}
 	if v.Users > 0 {
-		by = append(by, several(int64(v.Users), "user"))
+		by = append(by, plural(int64(v.Users), "user"))
 	}
 	text := ""
 	if used != nil {

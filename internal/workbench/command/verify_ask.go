@@ -23,16 +23,16 @@ import (
 )
 
 // An asker sends a request to a guard and returns its answer.
-type asker func(ctx context.Context, r guard.Request) (asked, error)
+type asker func(ctx context.Context, r guard.Request) (answer, error)
 
-// An asked is an answer. Its Limit is 0 if it has no figures, because a refusal is an error or
+// An answer is what a guard says. Its Limit is 0 if it has no figures, because a refusal is an error or
 // no request is limited, and its At is 0 if the guard does not know when the action was counted.
-type asked = guards.Decision
+type answer = guards.Decision
 
 // asker returns an asker for the guard that the flags choose.
-func (c *verifyCommand) asker(ctx context.Context, con session, g limits.Guard) (asker, error) {
+func (c *verifyCommand) asker(ctx context.Context, env session, g limits.Guard) (asker, error) {
 	if c.Invoke || c.LambdaEndpoint != "" {
-		return c.invoker(ctx, con, g)
+		return c.invoker(ctx, env, g)
 	}
 	if c.Function != "" {
 		return nil, errors.New("--function goes with --invoke or --lambda-endpoint")
@@ -42,7 +42,7 @@ func (c *verifyCommand) asker(ctx context.Context, con session, g limits.Guard) 
 		return nil, err
 	}
 	c.table = store.table
-	changed, err := con.follow(ctx, store.live)
+	changed, err := env.follow(ctx, store.live)
 	if err != nil {
 		return nil, err
 	}
@@ -50,17 +50,17 @@ func (c *verifyCommand) asker(ctx context.Context, con session, g limits.Guard) 
 	// A person waits for the first answer. The other requests come many at once, so
 	// they can be slow and throttled. If one fails, it is sent again, as in the
 	// deployed functions.
-	first := &guard.Handler{Guard: g, Limiter: store.limiter(con), Live: changed}
-	many := &guard.Handler{Guard: g, Limiter: &ratelimit.Limiter{Store: store.Store, Now: con.now, Timeout: 30 * time.Second}, Live: changed}
+	first := &guard.Handler{Guard: g, Limiter: store.limiter(env), Live: changed}
+	many := &guard.Handler{Guard: g, Limiter: &ratelimit.Limiter{Store: store.Store, Now: env.now, Timeout: 30 * time.Second}, Live: changed}
 	var answered atomic.Bool
-	return func(ctx context.Context, r guard.Request) (asked, error) {
+	return func(ctx context.Context, r guard.Request) (answer, error) {
 		ask := many.Decide
 		if !answered.Load() {
 			ask = func(ctx context.Context, r guard.Request) (guard.Answer, error) { return decide(ctx, first, r) }
 		}
 		a, err := ask(ctx, r)
 		if err != nil {
-			return asked{}, err
+			return answer{}, err
 		}
 		answered.Store(true)
 		return a.Public(), nil
@@ -68,7 +68,7 @@ func (c *verifyCommand) asker(ctx context.Context, con session, g limits.Guard) 
 }
 
 // invoker returns an asker that uses Lambda's Invoke API.
-func (c *verifyCommand) invoker(ctx context.Context, con session, g limits.Guard) (asker, error) {
+func (c *verifyCommand) invoker(ctx context.Context, env session, g limits.Guard) (asker, error) {
 	if c.Store != nil || c.Table != "" || c.Endpoint != "" {
 		return nil, errors.New("a function has its own table: leave out --store, --table and --endpoint; --lambda-endpoint is the function's address")
 	}
@@ -85,7 +85,7 @@ func (c *verifyCommand) invoker(ctx context.Context, con session, g limits.Guard
 			o.BaseEndpoint = aws.String(c.LambdaEndpoint)
 		}
 	})
-	names, err := c.functions(con, g)
+	names, err := c.functions(env, g)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func (c *verifyCommand) invoker(ctx context.Context, con session, g limits.Guard
 	if c.LambdaEndpoint != "" {
 		place = "at " + c.LambdaEndpoint
 	}
-	return func(ctx context.Context, r guard.Request) (a asked, err error) {
+	return func(ctx context.Context, r guard.Request) (a answer, err error) {
 		payload, err := json.Marshal(guards.Request{UserID: r.UserID, Activity: r.Activity, Op: r.Op, Subjects: r.Subjects})
 		if err != nil {
 			return a, err
@@ -149,11 +149,11 @@ func notInvoked(name, place string, cause error) error {
 
 // functions returns the name of the deployed function for each activity of g, which can
 // belong to several guards of the project. All have the prefix that --function has.
-func (c *verifyCommand) functions(con session, g limits.Guard) (map[string]string, error) {
+func (c *verifyCommand) functions(env session, g limits.Guard) (map[string]string, error) {
 	prefix, ok := strings.CutSuffix(c.Function, g.Name)
 	names := make(map[string]string, len(g.Activities))
 	for _, a := range g.Activities {
-		owner, _, _ := con.guards.Activity(a.Name)
+		owner, _, _ := env.guards.Activity(a.Name)
 		switch {
 		case owner.Name != g.Name && c.Function != "" && !ok:
 			return nil, fmt.Errorf("--function is %s, want a prefix and %s, because %s of the same group belongs to %s", c.Function, g.Name, a.Name, owner.Name)

@@ -56,9 +56,9 @@ func TestVerifyFindsWrongPrepaidCounts(t *testing.T) {
 	} {
 		counted := map[string]int64{}
 		allowed := int64(0)
-		ask := func(_ context.Context, r guard.Request) (asked, error) {
+		ask := func(_ context.Context, r guard.Request) (answer, error) {
 			room, own := figures{Name: "room", Limit: 400}, figures{Limit: 90}
-			got := asked{Limit: 90}
+			got := answer{Limit: 90}
 			if r.Op == guard.Check && allowed < test.allowed {
 				allowed++
 				counted[r.UserID]++
@@ -79,9 +79,9 @@ func TestVerifyFindsWrongPrepaidCounts(t *testing.T) {
 			}
 			return got, nil
 		}
-		con := session{guards: all, err: io.Discard, now: atPinned}
+		env := session{guards: all, err: io.Discard, now: atPinned}
 		c := verifyCommand{Activity: "write", Callers: 1}
-		if v, err := c.race(t.Context(), con, ask, []limits.Activity{write}); err != nil || !v.Prepaid || v.Exact != test.want {
+		if v, err := c.race(t.Context(), env, ask, []limits.Activity{write}); err != nil || !v.Prepaid || v.Exact != test.want {
 			t.Errorf("subjects, %+v: %+v, %v", test, v, err)
 		}
 		if test.users != 0 {
@@ -90,7 +90,7 @@ func TestVerifyFindsWrongPrepaidCounts(t *testing.T) {
 		clear(counted)
 		allowed = 0
 		c.Activity = "post"
-		if v, err := c.race(t.Context(), con, ask, []limits.Activity{post, comment}); err != nil || !v.Prepaid || v.Exact != test.want {
+		if v, err := c.race(t.Context(), env, ask, []limits.Activity{post, comment}); err != nil || !v.Prepaid || v.Exact != test.want {
 			t.Errorf("group, %+v: %+v, %v", test, v, err)
 		}
 	}

@@ -60,14 +60,14 @@ type call struct {
 	user string
 	op   guard.Op
 
-	asked
+	answer
 	sent time.Time
 	took time.Duration
 }
 
 // race lets callers race for the activities, which are one or a group. Then it removes what they
 // have counted, even if ctx has ended.
-func (c *verifyCommand) race(ctx context.Context, con session, ask asker, all []limits.Activity) (v raceResult, err error) {
+func (c *verifyCommand) race(ctx context.Context, env session, ask asker, all []limits.Activity) (v raceResult, err error) {
 	r := &race{ask: ask, callers: c.Callers, users: []string{madeUp()}}
 	for _, s := range all[0].Subjects {
 		if r.subjects == nil {
@@ -76,22 +76,22 @@ func (c *verifyCommand) race(ctx context.Context, con session, ask asker, all []
 		r.subjects[s.Name] = madeUp()
 	}
 	for _, a := range all {
-		if err := c.enter(ctx, con, r, a, len(all) > 1); err != nil {
+		if err := c.enter(ctx, env, r, a, len(all) > 1); err != nil {
 			return v, err
 		}
 	}
-	if err := r.wait(ctx, con); err != nil {
+	if err := r.wait(ctx, env); err != nil {
 		return v, err
 	}
 	checks, statuses := r.calls()
 	if len(checks) >= manyRequests {
-		con.note("sending " + several(int64(len(checks)), "request") + "; Ctrl-C stops")
+		env.note("sending " + plural(int64(len(checks)), "request") + "; Ctrl-C stops")
 	}
 	began := time.Now()
-	err = r.send(ctx, con, checks)
+	err = r.send(ctx, env, checks)
 	took := time.Since(began)
 	if err == nil {
-		err = r.send(ctx, con, statuses)
+		err = r.send(ctx, env, statuses)
 	}
 	if err == nil {
 		v, err = r.judge(checks, statuses)
@@ -101,7 +101,7 @@ func (c *verifyCommand) race(ctx context.Context, con session, ask asker, all []
 		v.Activity, v.Limit = all[0].Group, 0
 	}
 	if !queues(all) { // places can't be given back, and pass by themselves
-		v.left = r.clear(ctx, con, c.table)
+		v.left = r.clear(ctx, env, c.table)
 	}
 	return v, err
 }
@@ -110,7 +110,7 @@ func (c *verifyCommand) race(ctx context.Context, con session, ask asker, all []
 func madeUp() string { return "verify-" + rand.Text() }
 
 // enter adds the lane of an activity, and enough users to use up the limits of subjects.
-func (c *verifyCommand) enter(ctx context.Context, con session, r *race, a limits.Activity, grouped bool) error {
+func (c *verifyCommand) enter(ctx context.Context, env session, r *race, a limits.Activity, grouped bool) error {
 	l := &lane{activity: a.Name}
 	before := call{lane: l, user: r.users[0], op: guard.Status}
 	if err := r.put(ctx, &before); err != nil {
@@ -126,8 +126,8 @@ func (c *verifyCommand) enter(ctx context.Context, con session, r *race, a limit
 			key = limits.SubjectID(part.Name, r.subjects[part.Name])
 			one.subject = key
 		}
-		one.prepaid = leases(con.guards, c.live, a, key, "", con.now())
-		for _, rate := range termsOf(c.live, a, key, "", con.now()).Limit.Rates() {
+		one.prepaid = leases(env.guards, c.live, a, key, "", env.now())
+		for _, rate := range termsOf(c.live, a, key, "", env.now()).Limit.Rates() {
 			one.window, one.units = rate.Window, cmp.Or(rate.Burst, rate.Limit)
 			if grouped {
 				one.cost = max(1, rate.Cost)
@@ -140,7 +140,7 @@ func (c *verifyCommand) enter(ctx context.Context, con session, r *race, a limit
 	case len(a.Parts()) == 1 && !grouped: // a live limit that only the guard knows
 		l.limits = slices.Repeat(l.limits[:1], len(got))
 	default:
-		return fmt.Errorf("%s has %s in the guard and %d in the code", a.Name, several(int64(len(got)), "limit"), len(l.limits))
+		return fmt.Errorf("%s has %s in the guard and %d in the code", a.Name, plural(int64(len(got)), "limit"), len(l.limits))
 	}
 	lowest := map[bool]int64{} // of the subjects' limits (true), and of the user's
 	for i, f := range got {
@@ -159,14 +159,14 @@ func (c *verifyCommand) enter(ctx context.Context, con session, r *race, a limit
 }
 
 // wait waits for the end of windows that end soon, because the race must fit in one.
-func (r *race) wait(ctx context.Context, con session) error {
+func (r *race) wait(ctx context.Context, env session) error {
 	for _, l := range r.lanes {
 		for _, one := range l.limits {
-			left := time.UnixMilli(one.ResetAt).Sub(con.now())
+			left := time.UnixMilli(one.ResetAt).Sub(env.now())
 			if left <= 0 || left >= min(10*time.Second, one.window/2) {
 				continue
 			}
-			con.note("waiting " + wait(left) + " for the next window")
+			env.note("waiting " + wait(left) + " for the next window")
 			select {
 			case <-time.After(left):
 			case <-ctx.Done():
@@ -202,7 +202,7 @@ func (r *race) calls() (checks, statuses []call) {
 const manyRequests = 1000
 
 // send sends requests. The callers run at the same time. Each sends one request after the other.
-func (r *race) send(ctx context.Context, con session, calls []call) error {
+func (r *race) send(ctx context.Context, env session, calls []call) error {
 	next, failed := make(chan *call, len(calls)), make(chan error, r.callers)
 	for i := range calls {
 		next <- &calls[i]
@@ -222,7 +222,7 @@ func (r *race) send(ctx context.Context, con session, calls []call) error {
 	wg.Wait()
 	close(failed)
 	if ctx.Err() != nil {
-		con.note(fmt.Sprintf("stopped after %d of %s", len(calls)-len(next)-len(failed), several(int64(len(calls)), "request")))
+		env.note(fmt.Sprintf("stopped after %d of %s", len(calls)-len(next)-len(failed), plural(int64(len(calls)), "request")))
 	}
 	return <-failed
 }
@@ -230,7 +230,7 @@ func (r *race) send(ctx context.Context, con session, calls []call) error {
 // put puts one request to the guard.
 func (r *race) put(ctx context.Context, one *call) (err error) {
 	one.sent = time.Now()
-	one.asked, err = r.ask(ctx, guard.Request{UserID: one.user, Activity: one.lane.activity, Op: one.op, Subjects: r.subjects})
+	one.answer, err = r.ask(ctx, guard.Request{UserID: one.user, Activity: one.lane.activity, Op: one.op, Subjects: r.subjects})
 	one.took = time.Since(one.sent)
 	return err
 }
@@ -349,7 +349,7 @@ func (c call) expired() bool {
 
 // clear removes the counts of the users and the subjects, even if ctx has ended. A guard clears
 // users only. So without a table, the counts of the subjects expire by themselves.
-func (r *race) clear(ctx context.Context, con session, items cleanup.Table) (err error) {
+func (r *race) clear(ctx context.Context, env session, items cleanup.Table) (err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Duration(len(r.users))*patience)
 	defer cancel()
 	for _, user := range r.users {
@@ -364,7 +364,7 @@ func (r *race) clear(ctx context.Context, con session, items cleanup.Table) (err
 		}
 	}
 	if err != nil {
-		con.note("the counts of the test could not be removed; they expire by themselves")
+		env.note("the counts of the test could not be removed; they expire by themselves")
 	}
 	return err
 }

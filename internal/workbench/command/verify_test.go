@@ -107,8 +107,8 @@ func TestVerifyOfAFunctionThatFails(t *testing.T) {
 // letting returns a guard that lets this many checks through and counts them, and some more.
 func letting(limit, through, more int64) asker {
 	var checks atomic.Int64
-	return func(_ context.Context, r guard.Request) (asked, error) {
-		got := asked{Reason: "ok", Limit: limit}
+	return func(_ context.Context, r guard.Request) (answer, error) {
+		got := answer{Reason: "ok", Limit: limit}
 		if r.Op == guard.Check {
 			got.Allowed = checks.Add(1) <= through
 		}
@@ -139,20 +139,20 @@ func TestVerifyPrintsTheVerdictIfItsUserStays(t *testing.T) {
 		{10, 1, refused, "but the user's item counts 11 of create_post"},
 	} {
 		guarded := letting(10, tt.through, tt.more)
-		ask := func(ctx context.Context, r guard.Request) (asked, error) {
+		ask := func(ctx context.Context, r guard.Request) (answer, error) {
 			if r.Op == guard.Reset {
-				return asked{}, &input.Unavailable{What: "the table could not be reached"}
+				return answer{}, &input.Unavailable{What: "the table could not be reached"}
 			}
 			return guarded(ctx, r)
 		}
 		var out, log stream
-		con := session{page: app.All, out: &out, err: &log, now: atPinned}
+		env := session{page: app.All, out: &out, err: &log, now: atPinned}
 		c := verifyCommand{Callers: 5}
-		v, err := c.race(t.Context(), con, ask, one("10/1m"))
+		v, err := c.race(t.Context(), env, ask, one("10/1m"))
 		if err == nil {
-			err = v.print(con, false)
+			err = v.print(env, false)
 		}
-		status := con.fail(err)
+		status := env.fail(err)
 		if status != tt.want || !strings.HasPrefix(out.String(), fmt.Sprintf("create_post: %d of 15 allowed, %s, in ", tt.through, tt.verdict)) ||
 			!strings.HasPrefix(log.String(), "guards: the counts of the test could not be removed; they expire by themselves\n") {
 			t.Errorf("%+v: status %d: %s%s", tt, status, &out, &log)
@@ -168,18 +168,18 @@ func TestVerifyReportsThatItsUserStaysAfterAFailure(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, interrupt := context.WithCancel(t.Context())
 			defer interrupt()
-			ask := func(ctx context.Context, r guard.Request) (asked, error) {
+			ask := func(ctx context.Context, r guard.Request) (answer, error) {
 				if r.Op == guard.Status {
-					return asked{Allowed: true, Limit: 10}, nil
+					return answer{Allowed: true, Limit: 10}, nil
 				}
 				if r.Op == guard.Reset {
 					<-ctx.Done()
-					return asked{}, ctx.Err()
+					return answer{}, ctx.Err()
 				}
 				if stop {
 					interrupt()
 				}
-				return asked{}, lost
+				return answer{}, lost
 			}
 			var log stream
 			c := verifyCommand{Callers: 5}
@@ -203,9 +203,9 @@ func TestVerifyComparesWithALiveLimit(t *testing.T) {
 		{0, 20, errors.New("create_post is not limited now: the guard answers unlimited")},
 	} {
 		guarded, asks := letting(tt.then, tt.then, 0), atomic.Int64{}
-		ask := func(ctx context.Context, r guard.Request) (asked, error) {
+		ask := func(ctx context.Context, r guard.Request) (answer, error) {
 			if asks.Add(1) == 1 {
-				return asked{Allowed: true, Reason: "unlimited", Limit: tt.first}, nil
+				return answer{Allowed: true, Reason: "unlimited", Limit: tt.first}, nil
 			}
 			return guarded(ctx, r)
 		}
@@ -248,7 +248,7 @@ func TestVerifyWaitsForAWholeWindow(t *testing.T) {
 func TestVerifyNeedsOneWindow(t *testing.T) {
 	for _, end := range []int64{30, 61} { // the window ends during the checks, or before the last status
 		guarded, asks := letting(10, 10, 0), atomic.Int64{}
-		slow := func(ctx context.Context, r guard.Request) (asked, error) {
+		slow := func(ctx context.Context, r guard.Request) (answer, error) {
 			got, err := guarded(ctx, r)
 			got.WindowKey = asks.Add(1) / end
 			return got, err

@@ -30,16 +30,16 @@ type build struct {
 	Platform string     `json:"platform"`
 }
 
-func (c *versionCommand) Run(con session) error {
+func (c *versionCommand) Run(env session) error {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		info = &debug.BuildInfo{}
 	}
 	b := newBuild(info)
 	if c.JSON {
-		return con.printJSON(b)
+		return env.printJSON(b)
 	}
-	_, err := fmt.Fprintln(con.out, b)
+	_, err := fmt.Fprintln(env.out, b)
 	return err
 }
 

@@ -41,7 +41,7 @@ func waitMs(ms int64) string {
 
 func grouped(n int64) string { return words.Grouped(n) }
 
-func several(n int64, noun string) string { return words.Several(n, noun) }
+func plural(n int64, noun string) string { return words.Several(n, noun) }
 
 // visible returns s with escapes for the characters that can't be seen, because
 // they could control the terminal.
