@@ -10,6 +10,7 @@ import (
 
 func TestServeCreatesTheTable(t *testing.T) {
 	credentials(t)
+	t.Setenv("DECISION_TIMEOUT", "5s") // a busy machine takes more than a second
 	endpoint, _ := serve(t, "--store", "dynamodb", "--endpoint", dynamotest.Endpoint(t), "--region", "us-east-1",
 		"--table", dynamotest.Table(t), "--create-table") // the table exists already
 	if r := post(t, invocations(endpoint, "posts-guard"), `{"userId": "u1", "activity": "create_post"}`); !strings.HasPrefix(r.Text, `{"allowed":true,"reason":"ok",`) {
