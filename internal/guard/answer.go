@@ -70,6 +70,15 @@ func (a *Answer) Public() guards.Decision {
 	return p
 }
 
+// LimitsOf returns the figures of each limit of d. A decision about one limit without a name
+// has them in its own fields.
+func LimitsOf(d guards.Decision) []guards.Figures {
+	if len(d.Limits) > 0 {
+		return d.Limits
+	}
+	return []guards.Figures{{Limit: d.Limit, ActivityCount: d.ActivityCount, Remaining: d.Remaining, ResetAt: d.ResetAt}}
+}
+
 // FiguresOf returns the figures of one limit in the words that apps read.
 func FiguresOf(r policy.Reading) guards.Figures {
 	return guards.Figures{

@@ -100,7 +100,7 @@ func (r *Request) id(what string) ID {
 	return NewID(id)
 }
 
-// wholeLimit is the highest limit whose window's item keeps all its ids. About
+// maxKeepAll is the highest limit whose window's item keeps all its ids. About
 // 140 ids fit in one write unit, beside a user id of 36 characters.
 const maxKeepAll = 100
 

@@ -3,5 +3,5 @@ package wiring
 // For the tests of this package.
 var (
 	ThroughFreezes = throughFreezes
-	Memory         = Environment.memory
+	ReadMemory     = readMemory
 )

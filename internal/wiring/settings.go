@@ -24,8 +24,7 @@ type Settings struct {
 	DecisionTimeout time.Duration
 	BypassRoles     []string
 	Metrics         Metrics
-	Memory          int  // bytes of a [ratelimit.Memory]; 0: the default
-	NoLeases        bool // see [ratelimit.Memory]
+	InApp           bool // decides in an app's Lambda function: see inApp
 }
 
 // Metrics are those that a guard writes.
@@ -44,8 +43,8 @@ func (s *Settings) Handler(g limits.Guard, store ratelimit.Store) *guard.Handler
 }
 
 func (s *Settings) limiter(store ratelimit.Store) *ratelimit.Limiter {
-	memory := ratelimit.NewMemory(cmp.Or(s.Memory, ratelimit.DefaultMemory))
-	memory.NoLeases = s.NoLeases
+	memory := ratelimit.NewMemory(readMemory(s.InApp))
+	memory.NoLeases = s.InApp
 	return &ratelimit.Limiter{Store: store, Memory: memory, Timeout: s.DecisionTimeout}
 }
 
@@ -112,7 +111,7 @@ func (e Environment) Settings() (s Settings, err error) {
 		return s, wrongTimeout(string(e)+"DECISION_TIMEOUT", timeout)
 	}
 	s.BypassRoles = e.BypassRoles()
-	s.Memory, s.NoLeases = e.memory()
+	s.InApp = e != Function && lambdaMemory() != 0
 	return s, CheckTimeout(string(e)+"DECISION_TIMEOUT", s.DecisionTimeout)
 }
 
@@ -156,25 +155,32 @@ func (e Environment) Namespace() string {
 	return e.get("METRICS_NAMESPACE", "Guards")
 }
 
-// inApp is how many bytes a [ratelimit.Memory] takes beside an app in a Lambda function. Such an
-// app has many environments, each with few users, and pays for the memory.
+// inApp is how many bytes a [ratelimit.Memory] takes in an app's Lambda function. Such an app
+// has many environments, each with few users, and pays for the memory. There it takes no
+// leases, because Lambda may end an environment at any time, or start many from one snapshot.
 const inApp = 8 << 20
 
-// memory returns how many bytes a [ratelimit.Memory] may take in Lambda, and whether it takes
-// no leases. Elsewhere it returns 0, false.
-//
-// In a function of its own that is a third of the function's memory. In an app's function it
-// takes no leases, because Lambda may end an environment at any time, or start many from one
-// snapshot.
-func (e Environment) memory() (bytes int, noLeases bool) {
-	megabytes, err := strconv.Atoi(os.Getenv("AWS_LAMBDA_FUNCTION_MEMORY_SIZE")) // Lambda sets it
-	switch {
-	case err != nil || megabytes < 1:
-		return 0, false
-	case e != Function:
-		return inApp, true
+// readMemory returns how many bytes the [ratelimit.Memory] may take. App reports whether the
+// Lambda function is an app's. A guard's own function gives it a third of its memory, and at most
+// [ratelimit.DefaultMemory]. Outside Lambda, it gets just that.
+func readMemory(app bool) int {
+	switch all := lambdaMemory(); {
+	case all == 0:
+		return ratelimit.DefaultMemory
+	case app:
+		return inApp
+	default:
+		return min(ratelimit.DefaultMemory, all/3)
 	}
-	return min(ratelimit.DefaultMemory, megabytes<<20/3), false
+}
+
+// lambdaMemory returns how many bytes this Lambda function has; 0: this is none.
+func lambdaMemory() int {
+	megabytes, err := strconv.Atoi(os.Getenv("AWS_LAMBDA_FUNCTION_MEMORY_SIZE")) // Lambda sets it
+	if err != nil {
+		return 0
+	}
+	return max(0, megabytes) << 20
 }
 
 // TableName returns the name of a table in DynamoDB. An empty name means

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 	. "github.com/cric-talk/guards/internal/wiring"
 )
 
@@ -16,15 +17,23 @@ import (
 // the function's. In an app's function it takes 8 MB and no leases.
 func TestMemoryOfDecisions(t *testing.T) {
 	for size, want := range map[string]int{
-		"": 0, "x": 0, "0": 0, "1": 1 << 20 / 3, "128": 128 << 20 / 3, "192": 64 << 20, "256": 64 << 20, "10240": 64 << 20,
+		"": 64 << 20, "x": 64 << 20, "0": 64 << 20, "1": 1 << 20 / 3, "128": 128 << 20 / 3, "192": 64 << 20, "256": 64 << 20, "10240": 64 << 20,
 	} {
 		t.Setenv("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", size)
-		if got, without := Memory(Function); got != want || without {
-			t.Errorf("a function with %q MB: %d bytes, without leases %v, want %d with leases", size, got, without, want)
+		inLambda := size != "" && size != "x" && size != "0"
+		inApp := want
+		if inLambda {
+			inApp = 8 << 20
 		}
-		got, without := Memory("GUARDS_")
-		if inLambda := want != 0; without != inLambda || inLambda != (got == 8<<20) {
-			t.Errorf("an app with %q MB: %d bytes, without leases %v", size, got, without)
+		for env, want := range map[Environment]int{Function: want, "GUARDS_": inApp} {
+			settings, err := env.Settings()
+			if err != nil {
+				t.Fatal(err)
+			}
+			without := In(new(memstore.Store), nil, settings).Limiter.Memory.NoLeases
+			if got := ReadMemory(settings.InApp); got != want || without != (inLambda && env != Function) {
+				t.Errorf("%q with %q MB: %d bytes, without leases %v, want %d", env, size, got, without, want)
+			}
 		}
 	}
 }

@@ -180,7 +180,7 @@ func sumOf(n [limits]int64) (sum int64) {
 // visit is the id of what a visit counts.
 const visit = 254
 
-// leased reports whether users or the room have a prepaid limit.
+// lends reports whether users or the room have a prepaid limit.
 func (y *system) lends() bool { return y.policies[0].Prepaid() || follow(y.room, 0).Prepaid() }
 
 // prepaids returns the kinds that can be prepaid, and several of them in one item.

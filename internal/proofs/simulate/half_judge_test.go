@@ -159,7 +159,7 @@ func (h *half) tallies(a action) (list []*tally) {
 	return list
 }
 
-// invalidate notes that an action was not decided by the table. If nothing gets lost, one that was
+// doubt notes that an action was not decided by the table. If nothing gets lost, one that was
 // refused is not counted, or was given back.
 func (h *half) doubt(a action, d ratelimit.Decision, err error) {
 	h.mu.Lock()

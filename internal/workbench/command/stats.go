@@ -10,7 +10,6 @@ import (
 
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
-	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/table"
 )
 
@@ -67,8 +66,7 @@ func (c *statsCommand) Run(ctx context.Context, env session) error {
 		return err
 	}
 	var unreadable unreadItems
-	each := func(k ratelimit.Key, item ratelimit.Item) { unreadable.add(env.guards, k, item, env.now()) }
-	found, err := store.dynamo.Stats(ctx, env.now().Unix(), each, func(s table.Stats, parts int) {
+	found, err := store.dynamo.Stats(ctx, env.now().Unix(), unreadable.each(env), func(s table.Stats, parts int) {
 		env.bar(parts, table.Parts, fmt.Sprintf("%s items of %s users", grouped(s.Items), grouped(s.Users)))
 	})
 	env.clearLine()

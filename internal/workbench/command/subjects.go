@@ -163,7 +163,7 @@ func ownerOf(key string) owner {
 	return owner{UserID: key}
 }
 
-// key is the reverse of whoseOf.
+// key is the reverse of ownerOf.
 func (w owner) key() string {
 	for name, id := range w.Subject {
 		return limits.SubjectID(name, id)

@@ -11,7 +11,6 @@ import (
 	"github.com/cric-talk/guards/internal/cleanup"
 	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/liveedit"
-	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/strictjson"
 	"github.com/cric-talk/guards/internal/table"
 )
@@ -57,7 +56,7 @@ func (f *sweepFlags) clean(ctx context.Context, env session, what, key string, k
 	}
 	var unreadable unreadItems
 	if f.DryRun && key == "" {
-		run.Each = func(k ratelimit.Key, item ratelimit.Item) { unreadable.add(env.guards, k, item, env.now()) }
+		run.Each = unreadable.each(env)
 	}
 	a, err := run.Run(ctx, cleanup.Request{UserID: key, DryRun: f.DryRun, KeepBlocks: keepBlocks})
 	env.clearLine()

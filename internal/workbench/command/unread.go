@@ -80,6 +80,11 @@ func (all *unreadItems) add(guards limits.Guards, key ratelimit.Key, item rateli
 	return ok
 }
 
+// each returns a func that adds the items that it is called with.
+func (all *unreadItems) each(env session) func(ratelimit.Key, ratelimit.Item) {
+	return func(k ratelimit.Key, item ratelimit.Item) { all.add(env.guards, k, item, env.now()) }
+}
+
 // unreadable adds a part with the items, if there are any.
 func (t *textTable) unreadable(all unreadItems) {
 	if len(all) > 0 {

@@ -22,12 +22,10 @@ import (
 	"github.com/cric-talk/guards/internal/workbench/invokeapi"
 )
 
-// An asker sends a request to a guard and returns its answer.
-type asker func(ctx context.Context, r guard.Request) (answer, error)
-
-// An answer is what a guard says. Its Limit is 0 if it has no figures, because a refusal is an error or
-// no request is limited, and its At is 0 if the guard does not know when the action was counted.
-type answer = guards.Decision
+// An asker sends a request to a guard and returns its answer. The answer's Limit is 0 if it has
+// no figures, because a refusal is an error or no request is limited. Its At is 0 if the guard
+// does not know when the action was counted.
+type asker func(ctx context.Context, r guard.Request) (guards.Decision, error)
 
 // asker returns an asker for the guard that the flags choose.
 func (c *verifyCommand) asker(ctx context.Context, env session, g limits.Guard) (asker, error) {
@@ -53,14 +51,14 @@ func (c *verifyCommand) asker(ctx context.Context, env session, g limits.Guard) 
 	first := &guard.Handler{Guard: g, Limiter: store.limiter(env), Live: changed}
 	many := &guard.Handler{Guard: g, Limiter: &ratelimit.Limiter{Store: store.Store, Now: env.now, Timeout: 30 * time.Second}, Live: changed}
 	var answered atomic.Bool
-	return func(ctx context.Context, r guard.Request) (answer, error) {
+	return func(ctx context.Context, r guard.Request) (guards.Decision, error) {
 		ask := many.Decide
 		if !answered.Load() {
 			ask = func(ctx context.Context, r guard.Request) (guard.Answer, error) { return decide(ctx, first, r) }
 		}
 		a, err := ask(ctx, r)
 		if err != nil {
-			return answer{}, err
+			return guards.Decision{}, err
 		}
 		answered.Store(true)
 		return a.Public(), nil
@@ -93,7 +91,7 @@ func (c *verifyCommand) invoker(ctx context.Context, env session, g limits.Guard
 	if c.LambdaEndpoint != "" {
 		place = "at " + c.LambdaEndpoint
 	}
-	return func(ctx context.Context, r guard.Request) (a answer, err error) {
+	return func(ctx context.Context, r guard.Request) (a guards.Decision, err error) {
 		payload, err := json.Marshal(guards.Request{UserID: r.UserID, Activity: r.Activity, Op: r.Op, Subjects: r.Subjects})
 		if err != nil {
 			return a, err

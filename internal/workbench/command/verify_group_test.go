@@ -85,7 +85,7 @@ func TestVerifyFindsWrongGroups(t *testing.T) {
 			}
 			l := &ratelimit.Limiter{Store: new(memstore.Store), Now: now}
 			var mu sync.Mutex
-			ask := func(ctx context.Context, r guard.Request) (got answer, err error) {
+			ask := func(ctx context.Context, r guard.Request) (got guards.Decision, err error) {
 				mu.Lock()
 				defer mu.Unlock()
 				time.Sleep(wrong.each / 10)
@@ -147,12 +147,12 @@ func TestVerifyCountsTheUnitsOfAGroup(t *testing.T) {
 		comment := &lane{activity: "comment", limits: []raced{{figures: figures{Name: "writes", Limit: 30}, cost: 1, units: 30}}, fits: 30}
 		r := race{lanes: []*lane{post, comment}, users: []string{"u1"}}
 		allow := func(l *lane) call {
-			return call{lane: l, user: "u1", op: guard.Check, answer: answer{Allowed: true, Limits: []figures{{Limit: l.limits[0].Limit}}}}
+			return call{lane: l, user: "u1", op: guard.Check, Decision: guards.Decision{Allowed: true, Limits: []figures{{Limit: l.limits[0].Limit}}}}
 		}
 		checks := append(slices.Repeat([]call{allow(post)}, 5), slices.Repeat([]call{allow(comment)}, writes)...)
 		statuses := []call{
-			{lane: post, user: "u1", op: guard.Status, answer: answer{Limits: []figures{{Limit: 15, ActivityCount: int64(11+writes) / 2}}}},
-			{lane: comment, user: "u1", op: guard.Status, answer: answer{Limits: []figures{{Limit: 30, ActivityCount: int64(10 + writes)}}}},
+			{lane: post, user: "u1", op: guard.Status, Decision: guards.Decision{Limits: []figures{{Limit: 15, ActivityCount: int64(11+writes) / 2}}}},
+			{lane: comment, user: "u1", op: guard.Status, Decision: guards.Decision{Limits: []figures{{Limit: 30, ActivityCount: int64(10 + writes)}}}},
 		}
 		if v, err := r.judge(checks, statuses); err != nil || v.Exact != want || v.Miscount != "" {
 			t.Errorf("5 posts of cost 2 and %d comments of 30 units: %+v, %v", writes, v, err)

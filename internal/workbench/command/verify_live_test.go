@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
@@ -40,7 +41,7 @@ func TestVerifyOfALivePrepaidLimit(t *testing.T) {
 // A live limit that only a function knows can consist of several.
 func TestVerifyOfSeveralLiveLimits(t *testing.T) {
 	l := &ratelimit.Limiter{Store: new(memstore.Store), Now: atPinned}
-	ask := func(ctx context.Context, r guard.Request) (answer, error) {
+	ask := func(ctx context.Context, r guard.Request) (guards.Decision, error) {
 		several := ratelimit.Request{UserID: r.UserID, Activity: "a", Policy: policy.Must("minute: 20/1m, hour: 7/1h"), Count: 1, ID: rand.Text(), Fresh: true}
 		d, err := l.Decide(ctx, r.Op, several)
 		answer := guard.Answer{Request: r, Allowed: d.Allowed, Reason: d.Reason, Decision: &d}

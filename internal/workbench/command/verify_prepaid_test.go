@@ -56,9 +56,9 @@ func TestVerifyFindsWrongPrepaidCounts(t *testing.T) {
 	} {
 		counted := map[string]int64{}
 		allowed := int64(0)
-		ask := func(_ context.Context, r guard.Request) (answer, error) {
+		ask := func(_ context.Context, r guard.Request) (guards.Decision, error) {
 			room, own := figures{Name: "room", Limit: 400}, figures{Limit: 90}
-			got := answer{Limit: 90}
+			got := guards.Decision{Limit: 90}
 			if r.Op == guard.Check && allowed < test.allowed {
 				allowed++
 				counted[r.UserID]++

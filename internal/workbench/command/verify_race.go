@@ -60,7 +60,7 @@ type call struct {
 	user string
 	op   guard.Op
 
-	answer
+	guards.Decision
 	sent time.Time
 	took time.Duration
 }
@@ -230,17 +230,17 @@ func (r *race) send(ctx context.Context, env session, calls []call) error {
 // put puts one request to the guard.
 func (r *race) put(ctx context.Context, one *call) (err error) {
 	one.sent = time.Now()
-	one.answer, err = r.ask(ctx, guard.Request{UserID: one.user, Activity: one.lane.activity, Op: one.op, Subjects: r.subjects})
+	one.Decision, err = r.ask(ctx, guard.Request{UserID: one.user, Activity: one.lane.activity, Op: one.op, Subjects: r.subjects})
 	one.took = time.Since(one.sent)
 	return err
 }
 
 // each returns the figures of each limit in the answer. It returns none if the answer has none.
 func (c *call) each() []figures {
-	if c.Limits == nil && c.Limit != 0 {
-		return []figures{{Limit: c.Limit, ActivityCount: c.ActivityCount, Remaining: c.Remaining, ResetAt: c.ResetAt}}
+	if c.Limit == 0 {
+		return c.Limits
 	}
-	return c.Limits
+	return guard.LimitsOf(c.Decision)
 }
 
 // These errors mean that the callers did not all ask for one and the same limit.

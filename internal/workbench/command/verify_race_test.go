@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
@@ -35,7 +36,7 @@ func TestVerifyNeedsARaceThatIsShorterThanTheLimit(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			p := policy.Must(tt.limit)
 			limiter := &ratelimit.Limiter{Store: new(memstore.Store), Now: func() time.Time { return time.Now().AddDate(25, 0, 0) }}
-			ask := func(ctx context.Context, r guard.Request) (answer, error) {
+			ask := func(ctx context.Context, r guard.Request) (guards.Decision, error) {
 				time.Sleep(tt.each)
 				d, err := limiter.Decide(ctx, r.Op, ratelimit.Request{UserID: "u1", Activity: "a", Policy: p, Count: 1, ID: "r" + time.Now().String(), Fresh: true})
 				answer := guard.Answer{Request: r, Allowed: d.Allowed, Reason: d.Reason, Decision: &d}
@@ -52,8 +53,8 @@ func TestVerifyNeedsARaceThatIsShorterThanTheLimit(t *testing.T) {
 
 // A guard that lets too many through in a short time is wrong.
 func TestVerifyReportsTooManyOfALimitWithoutAWindow(t *testing.T) {
-	ask := func(_ context.Context, r guard.Request) (answer, error) {
-		return answer{Allowed: r.Op == guard.Check, Limit: 10, ResetAt: 3_600_000, At: 1}, nil
+	ask := func(_ context.Context, r guard.Request) (guards.Decision, error) {
+		return guards.Decision{Allowed: r.Op == guard.Check, Limit: 10, ResetAt: 3_600_000, At: 1}, nil
 	}
 	c := verifyCommand{Callers: 5}
 	if v, err := c.race(t.Context(), session{now: atPinned}, ask, one("log 10/1h")); err != nil || v.Exact || v.Allowed != 15 {

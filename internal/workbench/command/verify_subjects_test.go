@@ -69,7 +69,7 @@ func TestVerifyFindsWrongSubjects(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := &ratelimit.Limiter{Store: new(memstore.Store), Now: atPinned}
 			var mu sync.Mutex
-			ask := func(ctx context.Context, r guard.Request) (got answer, err error) {
+			ask := func(ctx context.Context, r guard.Request) (got guards.Decision, err error) {
 				mu.Lock()
 				defer mu.Unlock()
 				one := ratelimit.Request{UserID: r.UserID, Activity: r.Activity, Policy: write.Limit, Count: 1, ID: time.Now().String(), Fresh: true}

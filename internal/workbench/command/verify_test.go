@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
@@ -107,8 +108,8 @@ func TestVerifyOfAFunctionThatFails(t *testing.T) {
 // letting returns a guard that lets this many checks through and counts them, and some more.
 func letting(limit, through, more int64) asker {
 	var checks atomic.Int64
-	return func(_ context.Context, r guard.Request) (answer, error) {
-		got := answer{Reason: "ok", Limit: limit}
+	return func(_ context.Context, r guard.Request) (guards.Decision, error) {
+		got := guards.Decision{Reason: "ok", Limit: limit}
 		if r.Op == guard.Check {
 			got.Allowed = checks.Add(1) <= through
 		}
@@ -139,9 +140,9 @@ func TestVerifyPrintsTheVerdictIfItsUserStays(t *testing.T) {
 		{10, 1, refused, "but the user's item counts 11 of create_post"},
 	} {
 		guarded := letting(10, tt.through, tt.more)
-		ask := func(ctx context.Context, r guard.Request) (answer, error) {
+		ask := func(ctx context.Context, r guard.Request) (guards.Decision, error) {
 			if r.Op == guard.Reset {
-				return answer{}, &input.Unavailable{What: "the table could not be reached"}
+				return guards.Decision{}, &input.Unavailable{What: "the table could not be reached"}
 			}
 			return guarded(ctx, r)
 		}
@@ -168,18 +169,18 @@ func TestVerifyReportsThatItsUserStaysAfterAFailure(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, interrupt := context.WithCancel(t.Context())
 			defer interrupt()
-			ask := func(ctx context.Context, r guard.Request) (answer, error) {
+			ask := func(ctx context.Context, r guard.Request) (guards.Decision, error) {
 				if r.Op == guard.Status {
-					return answer{Allowed: true, Limit: 10}, nil
+					return guards.Decision{Allowed: true, Limit: 10}, nil
 				}
 				if r.Op == guard.Reset {
 					<-ctx.Done()
-					return answer{}, ctx.Err()
+					return guards.Decision{}, ctx.Err()
 				}
 				if stop {
 					interrupt()
 				}
-				return answer{}, lost
+				return guards.Decision{}, lost
 			}
 			var log stream
 			c := verifyCommand{Callers: 5}
@@ -203,9 +204,9 @@ func TestVerifyComparesWithALiveLimit(t *testing.T) {
 		{0, 20, errors.New("create_post is not limited now: the guard answers unlimited")},
 	} {
 		guarded, asks := letting(tt.then, tt.then, 0), atomic.Int64{}
-		ask := func(ctx context.Context, r guard.Request) (answer, error) {
+		ask := func(ctx context.Context, r guard.Request) (guards.Decision, error) {
 			if asks.Add(1) == 1 {
-				return answer{Allowed: true, Reason: "unlimited", Limit: tt.first}, nil
+				return guards.Decision{Allowed: true, Reason: "unlimited", Limit: tt.first}, nil
 			}
 			return guarded(ctx, r)
 		}
@@ -248,7 +249,7 @@ func TestVerifyWaitsForAWholeWindow(t *testing.T) {
 func TestVerifyNeedsOneWindow(t *testing.T) {
 	for _, end := range []int64{30, 61} { // the window ends during the checks, or before the last status
 		guarded, asks := letting(10, 10, 0), atomic.Int64{}
-		slow := func(ctx context.Context, r guard.Request) (answer, error) {
+		slow := func(ctx context.Context, r guard.Request) (guards.Decision, error) {
 			got, err := guarded(ctx, r)
 			got.WindowKey = asks.Add(1) / end
 			return got, err

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/cric-talk/guards"
+	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/limits"
 )
 
@@ -50,10 +51,7 @@ func (c *call) by() string {
 // that refused.
 func partOf(d guards.Decision, r guards.Request, subject string) (own []guards.Figures) {
 	if len(r.Subjects) == 0 {
-		if len(d.Limits) > 0 {
-			return d.Limits
-		}
-		return []guards.Figures{{Limit: d.Limit, ActivityCount: d.ActivityCount, Remaining: d.Remaining, ResetAt: d.ResetAt}}
+		return guard.LimitsOf(d)
 	}
 	for _, f := range d.Limits {
 		if subjectOf(r, f.Name) != subject {
