@@ -1,0 +1,198 @@
+package ratelimit
+
+import (
+	"time"
+
+	"github.com/cric-talk/guards/internal/policy"
+)
+
+// Known is what this process knows of one item. Its methods are pure: they
+// return a new Known and change nothing.
+//
+// Two states bound what a process admits during an outage. An action must fit
+// in Seen and in Fallback, and is then counted in both. When the store answers
+// again, its answer replaces Seen, and Fallback stays. So one process admits alone
+// at most what the policy allows, even if single requests get through.
+//
+// For example, with log 100/12h:
+//
+//	event                           Seen  Fallback  room in both
+//	the store shows 40              40    0         60
+//	outage: 60 are admitted alone   100   60        0
+//	one request gets through        41    60        40
+//	outage: 40 are admitted alone   81    100       0
+//
+// The places of a reservoir are different. An admission leaves Seen and Fallback with the same
+// latest place. Fallback also has places that writes under way have skipped to.
+type Known struct {
+	Seen     Item      // as the store last showed it, plus what was admitted alone since
+	Fallback Item      // what was admitted alone, and nothing else but places of a reservoir
+	Asked    time.Time // when the attempt that brought Seen began; zero: the store never showed this Seen
+
+	Invalidated time.Time // when this process last released or reset; zero: never
+
+	leases []lease // of prepaid limits, at most one for each
+}
+
+// trusted is how long Seen may refuse again without asking the store. A release
+// or reset on another instance takes effect here after this time.
+const trusted = time.Second
+
+// refuse returns a refusal of q if the store showed at most a second ago that q
+// does not fit. It returns false if the store has to be asked.
+func (k Known) refuse(q *question, now time.Time) (Decision, bool) {
+	age := now.Sub(k.Asked)
+	if q.op != Check || k.Asked.IsZero() || age < 0 || age > trusted || !k.Asked.After(k.Invalidated) {
+		return Decision{}, false
+	}
+	if _, counted := k.Seen.Find(q.write); counted {
+		return Decision{}, false
+	}
+	q.given = k.Fallback.State
+	then, rest := q, time.Duration(0)
+	lease := leaseOf(k.leases, q.Policy)
+	hot := lease.hot(q.write.Now)
+	if hot {
+		asked := *q
+		asked.write.Now = min(q.write.Now, k.Asked.UnixMilli())
+		asked.Count -= lease.rest(q.write.Now)
+		then, rest = &asked, q.pauseOf(lease, asked.write.Now)-age
+	}
+	if n, _ := then.in(k.Seen.State).fits(); n > 0 || rest < 0 {
+		return Decision{}, false
+	}
+	if _, _, records := q.Policy.Repace(then.write.Now, k.Seen.State); records {
+		return Decision{}, false
+	}
+	// A request that is not fresh may repeat one that an instance whose clock is
+	// ahead has counted. If it fits by such a clock, only the store knows.
+	if !q.Fresh && !hot {
+		ahead := *q
+		ahead.write.Now += policy.ClocksApart.Milliseconds()
+		if n, _ := ahead.in(k.Seen.State).fits(); n > 0 {
+			return Decision{}, false
+		}
+	}
+	d := q.in(k.Seen.State).decision(0, 0)
+	d.Wait = max(d.Wait, rest)
+	return d, true
+}
+
+// shown returns the item as the store last showed it. It is zero if the store has
+// shown none, or if Seen also has actions that were admitted alone.
+func (k Known) shown() Item {
+	if k.Asked.IsZero() {
+		return Item{}
+	}
+	return k.Seen
+}
+
+// learn replaces Seen with the item that an attempt brought. Asked is when that
+// attempt began. If Seen is from an attempt that began later, learn ignores the
+// item, unless the clock has stepped back.
+func (k Known) learn(item Item, asked, now time.Time) Known {
+	if asked.Before(k.Asked) && !k.Asked.After(now) {
+		return k
+	}
+	k.Seen, k.Asked = item, asked
+	k.Seen.Unread = nil
+	return k
+}
+
+// invalidate records a release or reset. From then on, refuse ignores what was seen
+// before, because there may be room again.
+func (k Known) invalidate(now time.Time) Known {
+	k.Invalidated = now
+	return k
+}
+
+// admit decides a check without the store, after attempts for this amount. An
+// admitted action is counted in Seen and in Fallback.
+func (k Known) admit(q *question, sent amount) (Known, Decision) {
+	if kept, counted := k.find(q.write); counted && !q.late(kept) {
+		if q.claim = (claim{found: true, fallback: true}); q.relies {
+			k = k.relyOn(q.write)
+		}
+		return k, k.both(q, func(v view) Decision { return v.found(kept, false, sent) })
+	}
+	after, n, seen, alone := k.fits(q)
+	if n == 0 {
+		return k, k.refusal(q)
+	}
+	k = after
+	w := q.write
+	forget := w.Forget()
+	if q.isOld {
+		forget = nil
+	}
+	w.Note = seen.ReadyAt
+	w.Update, w.First, w.Last = seen, seen.CountedAt, seen.CountedAt
+	w.Drop, _ = k.Seen.Find(q.write)
+	k.Seen = k.Seen.change(w, forget)
+	w.Update, w.First, w.Last = alone, alone.CountedAt, alone.CountedAt
+	w.Drop, _ = k.Fallback.Find(q.write)
+	k.Fallback = k.Fallback.change(w, forget)
+	k.Asked = time.Time{} // the store has never shown this Seen, so refuse must not use it
+	q.claim = claim{own: true, fallback: true}
+	return k, k.both(q, func(v view) Decision { return v.decision(n, seen.ReadyAt) })
+}
+
+// status decides q as admit would, and counts nothing.
+func (k Known) status(q *question) Decision {
+	if kept, counted := k.find(q.write); counted && !q.late(kept) {
+		return k.both(q, func(v view) Decision { return v.found(kept, false, amount{}) })
+	}
+	k, n, seen, alone := k.fits(q)
+	if n == 0 {
+		return k.refusal(q)
+	}
+	return tighter(q.in(k.Seen.State).wouldBe(n, seen), q.in(k.Fallback.State).wouldBe(n, alone))
+}
+
+// find returns where the request is counted, in Seen or in Fallback. If it has a place in
+// both, the later one counts.
+func (k Known) find(w Write) (Location, bool) {
+	seen, counted := k.Seen.Find(w)
+	alone, too := k.Fallback.Find(w)
+	if !counted || too && alone.Note > seen.Note {
+		return alone, too
+	}
+	return seen, true
+}
+
+// both returns the decision by Seen or by Fallback: the one that restricts more.
+func (k Known) both(q *question, decide func(view) Decision) Decision {
+	return tighter(decide(*q.in(k.Seen.State)), decide(*q.in(k.Fallback.State)))
+}
+
+// tighter returns the decision that restricts more, marked as one from memory.
+func tighter(d, other Decision) Decision {
+	if other.Binds(d.Reading) {
+		d = other
+	}
+	d.Reason = Unavailable
+	return d
+}
+
+// refusal returns the decision for q if it does not fit.
+func (k Known) refusal(q *question) Decision {
+	return k.both(q, func(v view) Decision { return v.decision(0, 0) })
+}
+
+// fits plans as many of q's actions as fit in Seen and in Fallback. The plans are
+// for the Known that it returns. There, both have given the same places.
+func (k Known) fits(q *question) (after Known, n int64, seen, alone policy.Update) {
+	k.Seen.State, _ = q.Policy.Skip(q.write.Now, k.Fallback.State, k.Seen.State)
+	k.Fallback.State, _ = q.Policy.Skip(q.write.Now, k.Seen.State, k.Fallback.State)
+	n, seen = q.in(k.Seen.State).fits()
+	m, alone := q.in(k.Fallback.State).fits()
+	switch {
+	case n == 0 || m == 0:
+		return k, 0, seen, alone
+	case n != m: // a partial grant: what fits in both
+		n = min(n, m)
+		seen, _ = q.in(k.Seen.State).take(n)
+		alone, _ = q.in(k.Fallback.State).take(n)
+	}
+	return k, n, seen, alone
+}
