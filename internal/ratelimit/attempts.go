@@ -5,7 +5,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/cric-talk/guards/internal/policy"
 )
 
 // attempts send the requests of one decision. A request is sent again, with the
@@ -57,114 +56,60 @@ func (a *amount) note(n int64) int64 {
 // of returns how many actions an id with this note stands for.
 func (a amount) of(note int64) int64 { return cmp.Or(note, a.plain) }
 
-// carryOut does what q asks for in the store. Shown is the item as the store last
-// showed it.
-func (t *attempts) carryOut(q *question, shown Item) (Decision, error) {
-	switch q.op {
-	case Status:
-		return t.status(q)
-	case Release:
-		return t.release(q, shown)
-	case Renew:
-		return t.renew(q, shown)
-	case Reset:
-		return q.in(nil).decision(q.Count, 0), t.delete(q.write.Key)
-	default: // Check
-		if q.relies {
-			return t.rely(q, shown)
+// carryOut takes the steps of q until q is decided. Known is what is known of the item.
+func (t *attempts) carryOut(q *question, known Item) (Decision, error) {
+	got := taken{item: known}
+	s := t.choose(q, func() step { return q.first(known) })
+	for s.sends() {
+		if !s.unseen && !s.request.write.Update.Holds(got.item.State) {
+			return Decision{}, unreadable("") // no policy has written this item
 		}
-		if q.take > 0 {
-			return t.acquire(q, shown)
-		}
-		return t.check(q, shown.State)
-	}
-}
-
-// check counts q in the store. Each turn of its loop sends one update and looks
-// at the item that comes back. The first line that applies decides:
-//
-//	the item has q's id         counted, by this attempt or an earlier one
-//	but its place is over       a late job: the plan moves the id to a new place
-//	the sent guard holds there  unreadable: the store refused the guard, so the
-//	                            attributes cannot mean what they seem to
-//	q does not fit in the item  limited
-//	the new plan does not hold  unreadable: no policy has written this item
-//	otherwise                   send the new plan
-//
-// For example, 10 of 10/1m are counted and this process knows nothing. The plan
-// for an empty item has the guard activityCount <= 9. The store refuses it and
-// returns the count of 10. Then q does not fit: limited, after one request.
-func (t *attempts) check(q *question, shown policy.State) (Decision, error) {
-	w, n := q.write, min(q.Count, q.Policy.Max())
-	w.Update = t.first(q, shown, n)
-	for {
-		w.First, w.Last = w.Update.CountedAt, w.Update.CountedAt
-		w.Note = max(w.Update.ReadyAt, t.amount.note(n)) // at most one is set: a queue gives one place at a time
-		item, done, err := t.update(w)
-		if err != nil {
+		var err error
+		if got, err = t.take(q, s, got.item); err != nil {
 			return Decision{}, err
 		}
-		t.settle(q, done)
-		v := q.in(item.State)
-		kept, found := item.Find(q.write)
-		if found && !q.late(kept) {
-			q.claim = claim{own: done, kept: kept}
-			return v.found(kept, done, t.amount), nil
-		}
-		if item.allows(w) {
-			return Decision{}, unreadable("")
-		}
-		if n, w.Update = t.fits(v); n == 0 && t.repace(v) { // the item may have changed meanwhile
-			v = q.in(t.item.State)
-			if kept, found = t.item.Find(q.write); found && !q.late(kept) {
-				q.claim = claim{kept: kept}
-				return v.found(kept, false, t.amount), nil
-			}
-			n, w.Update = t.fits(v)
-		}
-		if n == 0 {
-			return v.decision(0, 0), nil
-		}
-		w.Drop = kept
-		if !w.Update.Holds(v.state) {
-			return Decision{}, unreadable("")
-		}
+		s = t.choose(q, func() step { return q.next(got) })
 	}
+	q.claim, q.checkAt, t.lease = s.claim, s.checkAt, s.lease
+	if q.op == Check {
+		return s.decision, nil
+	}
+	return s.decision, q.readable(got.item)
 }
 
-// first plans n of q's actions before the store has answered. If they do not fit what was
-// shown, which may be old, it plans for an empty item.
-func (t *attempts) first(q *question, shown policy.State, n int64) policy.Update {
-	for _, s := range []policy.State{shown, nil} {
-		if u, ok := t.take(q, s, n); ok {
-			return u
+// take sends the request of s, in an item that was last shown as this one.
+func (t *attempts) take(q *question, s step, shown Item) (got taken, err error) {
+	got = taken{step: s, item: shown}
+	w := s.request.write
+	switch {
+	case s.request.verb == deletes:
+		return got, t.delete(w.Key)
+	case s.request.verb == reads:
+		if got.item, err = t.read(w.Key); err == nil {
+			err = q.readable(got.item)
 		}
+		return got, err
+	case s.counts > 0:
+		w.Note = max(w.Note, t.amount.note(s.counts)) // at most one is set: a queue gives one place at a time
 	}
-	return nothing // all places are given from memory: only look for the id
-}
-
-// status reads the item and decides without counting.
-func (t *attempts) status(q *question) (Decision, error) {
-	item, err := t.readFor(q)
-	if err != nil {
-		return Decision{}, err
+	item, done, err := t.update(w)
+	got.sent = t.amount
+	switch failed := asStoreError(err); {
+	case failed == nil:
+	case s.records: // the next refusal records the pace
+		return got, nil
+	case s.visit > 0 && failed.Failure == Unknown:
+		got.lost = true
+		return got, nil
+	default:
+		return got, err
 	}
-	q.skip(t.limiter.Memory)
-	v := q.in(item.State)
-	if kept, counted := item.Find(q.write); counted && !q.late(kept) {
-		return v.found(kept, false, amount{}), nil
+	t.settle(q, done)
+	if !done && item.allows(w) { // the store refused the guard, so the attributes cannot mean what they seem to
+		return got, unreadable("")
 	}
-	return v.wouldBe(v.fits()), nil
-}
-
-// readFor reads the item of q. It returns an error if the policy uses an attribute
-// that could not be read.
-func (t *attempts) readFor(q *question) (Item, error) {
-	item, err := t.read(q.write.Key)
-	if err == nil {
-		err = q.readable(item)
-	}
-	return item, err
+	got.item, got.done = item, done
+	return got, nil
 }
 
 // readable returns an error if the policy uses an attribute that could not be read.

@@ -47,26 +47,6 @@ func (l *Limiter) rely(ctx context.Context, q *question, d Decision) (Decision, 
 	return again, err
 }
 
-// rely marks the id of q in the set that had it. If the item does not have it there, the
-// check is counted again, unless the item has it in another set: then rely marks it there.
-// It returns the zero Decision if the first mark was made.
-func (t *attempts) rely(q *question, shown Item) (d Decision, err error) {
-	if q.claim.fallback { // the memory has it, and the store perhaps not
-		q.claim = claim{}
-		d, err = t.check(q, shown.State)
-	}
-	for err == nil && q.claim.isFound() {
-		var item Item
-		var done bool
-		if item, done, err = t.update(Write{Key: q.write.Key, RelyOn: q.claim.kept, Now: q.write.Now}); done || err != nil {
-			break
-		}
-		q.claim = claim{}
-		d, err = t.check(q, item.State)
-	}
-	return d, err
-}
-
 // relyOn returns k with a mark beside the id of w, wherever k has it.
 func (k Known) relyOn(w Write) Known {
 	for _, item := range []*Item{&k.Seen, &k.Fallback} {
@@ -103,8 +83,8 @@ func (l *Limiter) unclaim(ctx context.Context, check *question, d Decision) Deci
 // giveBack returns k without the actions of q, a release, in what was admitted alone.
 func (k Known) giveBack(q *question) Known {
 	for _, item := range []*Item{&k.Seen, &k.Fallback} {
-		if w, ok := q.undo(*item); ok {
-			*item, _ = item.Write(w)
+		if s := q.undo(*item); s.sends() {
+			*item, _ = item.Write(s.request.write)
 		}
 	}
 	return k

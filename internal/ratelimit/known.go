@@ -115,26 +115,20 @@ func (k Known) admit(q *question, sent amount) (Known, Decision) {
 		}
 		return k, k.both(q, func(v view) Decision { return v.found(kept, false, sent) })
 	}
-	after, n, seen, alone := k.fits(q)
-	if n == 0 {
+	k, seen, alone := k.plan(q)
+	if seen.counts == 0 {
 		return k, k.refusal(q)
 	}
-	k = after
-	w := q.write
-	forget := w.Forget()
-	if q.isOld {
-		forget = nil
+	w := seen.request.write
+	var forget []string
+	if !q.isOld {
+		forget = w.Forget()
 	}
-	w.Note = seen.ReadyAt
-	w.Update, w.First, w.Last = seen, seen.CountedAt, seen.CountedAt
-	w.Drop, _ = k.Seen.Find(q.write)
 	k.Seen = k.Seen.change(w, forget)
-	w.Update, w.First, w.Last = alone, alone.CountedAt, alone.CountedAt
-	w.Drop, _ = k.Fallback.Find(q.write)
-	k.Fallback = k.Fallback.change(w, forget)
+	k.Fallback = k.Fallback.change(alone.request.write, forget)
 	k.Asked = time.Time{} // the store has never shown this Seen, so refuse must not use it
 	q.claim = claim{own: true, fallback: true}
-	return k, k.both(q, func(v view) Decision { return v.decision(n, seen.ReadyAt) })
+	return k, k.both(q, func(v view) Decision { return v.decision(seen.counts, w.Note) })
 }
 
 // status decides q as admit would, and counts nothing.
@@ -142,11 +136,12 @@ func (k Known) status(q *question) Decision {
 	if kept, counted := k.find(q.write); counted && !q.late(kept) {
 		return k.both(q, func(v view) Decision { return v.found(kept, false, amount{}) })
 	}
-	k, n, seen, alone := k.fits(q)
-	if n == 0 {
+	k, seen, alone := k.plan(q)
+	if seen.counts == 0 {
 		return k.refusal(q)
 	}
-	return tighter(q.in(k.Seen.State).wouldBe(n, seen), q.in(k.Fallback.State).wouldBe(n, alone))
+	return tighter(q.in(k.Seen.State).wouldBe(seen.counts, seen.request.write.Update),
+		q.in(k.Fallback.State).wouldBe(alone.counts, alone.request.write.Update))
 }
 
 // find returns where the request is counted, in Seen or in Fallback. If it has a place in
@@ -179,20 +174,21 @@ func (k Known) refusal(q *question) Decision {
 	return k.both(q, func(v view) Decision { return v.decision(0, 0) })
 }
 
-// fits plans as many of q's actions as fit in Seen and in Fallback. The plans are
-// for the Known that it returns. There, both have given the same places.
-func (k Known) fits(q *question) (after Known, n int64, seen, alone policy.Update) {
+// plan returns the steps that count as many of q's actions as fit in Seen and in Fallback.
+// They count nothing if the actions do not fit in both. They are for the Known that plan
+// returns. There, both have given the same places.
+func (k Known) plan(q *question) (after Known, seen, alone step) {
 	k.Seen.State, _ = q.Policy.Skip(q.write.Now, k.Fallback.State, k.Seen.State)
 	k.Fallback.State, _ = q.Policy.Skip(q.write.Now, k.Seen.State, k.Fallback.State)
-	n, seen = q.in(k.Seen.State).fits()
-	m, alone := q.in(k.Fallback.State).fits()
+	seen, alone = q.check(taken{item: k.Seen}), q.check(taken{item: k.Fallback})
+	n := min(seen.counts, alone.counts)
 	switch {
-	case n == 0 || m == 0:
-		return k, 0, seen, alone
-	case n != m: // a partial grant: what fits in both
-		n = min(n, m)
-		seen, _ = q.in(k.Seen.State).take(n)
-		alone, _ = q.in(k.Fallback.State).take(n)
+	case n == 0:
+		return k, step{}, step{}
+	case seen.counts != alone.counts: // a partial grant: what fits in both
+		both := *q
+		both.Count, both.Partial = n, false
+		return k.plan(&both)
 	}
-	return k, n, seen, alone
+	return k, seen, alone
 }

@@ -196,46 +196,6 @@ func (m *Memory) release(q *question) {
 	}
 }
 
-// acquire takes what q needs beside what it holds, and more, by a write without an id. It
-// sends a plan once: if the outcome is unknown, the lease may be lost, and q is counted by a
-// write of its own, with its id.
-func (t *attempts) acquire(q *question, shown Item) (Decision, error) {
-	take, need := q.take, q.Count-q.held
-	for range 2 {
-		take = max(need, min(take, q.Policy.Read(q.write.Now, 0, shown.State).Remaining))
-		w := q.write
-		w.ID = ID{}
-		var ok bool
-		if w.Update, ok = q.in(shown.State).take(take); !ok {
-			break
-		}
-		item, done, err := t.update(w)
-		if failed := asStoreError(err); failed != nil && failed.Failure == Unknown {
-			break
-		}
-		if err != nil {
-			return Decision{}, err
-		}
-		v := q.in(item.State)
-		if done {
-			until, _ := q.Policy.Lease(q.write.Now)
-			t.lease = &lease{got: take + q.held, left: take - need, until: until, seen: item}
-			d := v.decision(q.Count, 0)
-			d.Reading = q.Policy.Cross(q.write.Now, take, item.State, d.Reading)
-			d.At, d.Acquired = 0, true
-			return d, nil
-		}
-		if item.counts(q.write) {
-			break
-		}
-		if _, ok := v.take(need); !ok && !q.Partial && !t.repace(v) {
-			return v.decision(0, 0), nil
-		}
-		shown = item
-	}
-	return t.check(q, shown.State)
-}
-
 // lend returns k after the attempts of a check that the store has counted. What is left of
 // the last lease stays, until the earlier end of the two leases. The visit's own request
 // has handed out what it held of the last lease. So usually nothing is left of that, and

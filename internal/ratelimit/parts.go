@@ -264,11 +264,11 @@ func (a *action) release(ctx context.Context) error {
 			p.At = check
 			*q = p.ask(Release, a.now.UnixMilli())
 		}
-		q.to = check
+		q.checkAt = check
 		if err := a.decide(ctx, i); err != nil {
 			return err
 		}
-		check = max(check, q.to)
+		check = max(check, q.checkAt)
 	}
 	return nil
 }

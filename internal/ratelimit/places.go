@@ -28,6 +28,22 @@ func (q *question) late(kept Location) bool {
 	return !onTime && !early
 }
 
+// due decides a check that presents a place, without the store. If it is on time,
+// it may run. If it is early, it gets the same place again. It returns false if
+// there is no place, or if the place has passed and the check needs a new one.
+func (q *question) due() (Decision, bool) {
+	if q.ReadyAt == 0 {
+		return Decision{}, false
+	}
+	onTime, early := q.Policy.Due(q.write.Now, q.ReadyAt)
+	d := Decision{Allowed: true, Reason: OK, Granted: q.Count}
+	if early {
+		d = q.in(nil).delayed(d, q.ReadyAt)
+		d.Waiting = 0 // only the store knows how many wait
+	}
+	return d, onTime || early
+}
+
 // skip lets q skip the places that this process has given from memory, for as long as they lie
 // ahead: see [policy.Policy.TakeAfter]. The store knows nothing of these places. Once a check
 // has skipped them in the store, the checks of other instances get later places, too.
@@ -46,27 +62,32 @@ func (q *question) skip(m *Memory) {
 // memory, so that nobody else gets it there meanwhile.
 type keptPlace struct{ before, after policy.State } // of Known.Fallback; zero: none
 
-// take plans n of q's actions in an item with state s, as [view.take] does. As long as places
-// lie ahead that were given from memory, take keeps the place that it plans.
-func (t *attempts) take(q *question, s policy.State, n int64) (u policy.Update, ok bool) {
+// choose chooses a step of q. A step of a reservoir skips the places that this process has
+// given from memory. As long as such places lie ahead, choose keeps the place of the step.
+func (t *attempts) choose(q *question, next func() step) (s step) {
+	if !q.Policy.Queues() || q.op != Check && q.op != Status {
+		return next()
+	}
+	if s = next(); s.claim.kept.Set != "" { // counted, with the places that were given then
+		return s
+	}
 	m := t.limiter.Memory
 	q.skip(m)
-	if _, ahead := q.Policy.Skip(q.write.Now, q.given, nil); !ahead {
-		return q.in(s).take(n)
+	if _, ahead := q.Policy.Skip(q.write.Now, q.given, nil); !ahead || q.op == Status {
+		return next()
 	}
 	m.Change(q.write.Key, func(k Known) Known {
 		q.given = k.Fallback.State
-		v := q.in(s)
-		if u, ok = v.take(n); !ok {
+		if s = next(); s.counts == 0 {
 			return k
 		}
-		if after, further := q.Policy.Skip(q.write.Now, u.Apply(v.state), k.Fallback.State); further {
+		if after, further := q.Policy.Skip(q.write.Now, s.request.write.Update.Apply(s.from), k.Fallback.State); further {
 			t.kept = keptPlace{k.Fallback.State, after}
 			k.Fallback.State = after
 		}
 		return k
 	})
-	return u, ok
+	return s
 }
 
 // settle ends the keeping of a place, because the store has answered its write. If the store
@@ -81,16 +102,4 @@ func (t *attempts) settle(q *question, done bool) {
 		})
 	}
 	t.kept = keptPlace{}
-}
-
-// fits plans v's actions as [view.fits] does, and as take does if they get places.
-func (t *attempts) fits(v *view) (n int64, u policy.Update) {
-	if !v.Policy.Queues() {
-		return v.fits()
-	}
-	u, ok := t.take(v.question, v.stored, v.Count)
-	if *v = *v.in(v.stored); !ok {
-		return 0, u
-	}
-	return v.Count, u
 }

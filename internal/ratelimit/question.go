@@ -49,9 +49,8 @@ type question struct {
 	claim  claim // check: where the action is counted
 	relies bool  // check: it is about to be admitted because of its claim, and has to mark it
 
-	// Renew: when the parts before this one were renewed; 0: never. Release: when the check
-	// was, as the parts with slots know, or lost; 0: At.
-	to int64
+	to      int64 // renew: when the parts before this one were renewed; 0: never
+	checkAt int64 // release: when the check was, as the parts with slots know, or lost; 0: At
 
 	slotsOnly bool // release: frees the slots of a log, and leaves other limits as they are
 	look      bool // renew: read whether the slots count, and move none
@@ -103,22 +102,6 @@ func (r *Request) id(what string) ID {
 // maxKeepAll is the highest limit whose window's item keeps all its ids. About
 // 140 ids fit in one write unit, beside a user id of 36 characters.
 const maxKeepAll = 100
-
-// due decides a check that presents a place, without the store. If it is on time,
-// it may run. If it is early, it gets the same place again. It returns false if
-// there is no place, or if the place has passed and the check needs a new one.
-func (q *question) due() (Decision, bool) {
-	if q.ReadyAt == 0 {
-		return Decision{}, false
-	}
-	onTime, early := q.Policy.Due(q.write.Now, q.ReadyAt)
-	d := Decision{Allowed: true, Reason: OK, Granted: q.Count}
-	if early {
-		d = q.in(nil).delayed(d, q.ReadyAt)
-		d.Waiting = 0 // only the store knows how many wait
-	}
-	return d, onTime || early
-}
 
 // A view is a question with a state that answers it.
 type view struct {
@@ -227,18 +210,16 @@ func (v *view) found(kept Location, done bool, sent amount) Decision {
 // No decision has Crossed.
 func (r Request) CountIn(now int64, s policy.State) Decision {
 	q := question{Request: r, write: Write{Now: now}}
-	n, u := q.in(s).fits()
-	if n == 0 {
-		if u, _, ok := r.Policy.Repace(now, s); ok {
-			u.ApplyTo(s)
-		}
-		return q.in(s).decision(0, 0)
-	}
+	step := q.check(taken{item: Item{State: s}})
+	u := step.request.write.Update
 	u.ApplyTo(s)
-	if n == r.Count && u.ReadyAt <= now {
-		return Decision{Allowed: true, Reason: OK, Granted: n}
+	switch {
+	case step.counts == 0:
+		return q.in(s).decision(0, 0)
+	case step.counts == r.Count && u.ReadyAt <= now:
+		return Decision{Allowed: true, Reason: OK, Granted: r.Count}
 	}
-	return q.in(s).decision(n, u.ReadyAt)
+	return q.in(s).decision(step.counts, u.ReadyAt)
 }
 
 // delayed returns d if readyAt has come, and otherwise "come at readyAt".

@@ -50,89 +50,10 @@ func (q *question) isFrom(k Location) bool {
 // grant, and a queue's note is a place.
 func (q *question) renewed(kept Location) bool { return kept.Note > MaxReleased && !q.Policy.Queues() }
 
-// release gives back the actions of a check. It changes nothing if they do not count
-// in the item.
-func (t *attempts) release(q *question, shown Item) (Decision, error) {
-	item, err := t.change(q, shown, q.undo)
-	if err != nil {
-		return Decision{}, err
-	}
-	return q.in(item.State).decision(q.Count, 0), nil
-}
+const lost = 1 // question.checkAt: an item with slots does not know the id, so the receipt may come from a renewal
 
-// renew moves the actions of a check to now. The item keeps their new receipt as the
-// note of the check's id, and a repeat of the renewal finds it there.
-func (t *attempts) renew(q *question, shown Item) (d Decision, err error) {
-	var item Item
-	if q.read != nil {
-		shown = *q.read
-	}
-	if q.look {
-		item, err = t.readFor(q)
-		q.read = &item
-	} else {
-		item, err = t.change(q, shown, q.renew)
-	}
-	if err != nil {
-		return Decision{}, err
-	}
-	d = q.in(item.State).decision(q.Count, 0)
-	r := q.receipt(item)
-	if _, counts := q.Policy.Renew(r.now, r.at, q.Count, item.State); counts && r.found && !r.wrong && (q.renewed(r.kept) || q.look) {
-		d.At = r.at
-		return d, nil
-	}
-	if _, counts := q.renew(item); q.look && counts {
-		return d, nil
-	}
-	d.Allowed, d.Granted, d.Reason = false, 0, Expired
-	return d, nil
-}
-
-// change sends the update that plan makes of the item that was shown. The actions and
-// the id change in one step. If plan makes none of it, change reads the item first. If
-// the store refuses the update, because the item has changed, change plans again from
-// the item that came back. It ends without an update if plan returns false. It returns
-// the item after that.
-//
-// An item from memory is enough for a fixed window alone, and for what this decision has
-// counted, because nobody else has its receipt. In other items, the id can have been given
-// back and counted again at a later time, or renewed, and only its notes tell that. Of
-// several limits, plan leaves out each that had nothing to give back when the item was
-// shown.
-func (t *attempts) change(q *question, shown Item, plan func(Item) (Write, bool)) (item Item, err error) {
-	w, ok := Write{}, false
-	if item = shown; q.mine || q.read != nil || q.write.Key.Window != 0 {
-		w, ok = plan(shown)
-	}
-	if !ok && q.read == nil {
-		if item, err = t.readFor(q); err == nil {
-			w, ok = plan(item)
-		}
-	}
-	for err == nil && ok {
-		if !w.Update.Holds(item.State) {
-			return Item{}, unreadable("")
-		}
-		var done bool
-		if item, done, err = t.update(w); err != nil || done {
-			break
-		}
-		if item.allows(w) {
-			return Item{}, unreadable("")
-		}
-		w, ok = plan(item)
-	}
-	if err == nil {
-		err = q.readable(item)
-	}
-	return item, err
-}
-
-const lost = 1 // question.to: an item with slots does not know the id, so the receipt may come from a renewal
-
-// undo plans to give back the request's actions in item. It returns false if they
-// do not count there, or if they were given back already.
+// undo returns the step that gives back the request's actions in item. It sends nothing if
+// they do not count there, or if they were given back already.
 //
 // The update removes the check's id and keeps an id of the release itself. So a
 // second copy of the release changes nothing, even if the same check was
@@ -148,21 +69,21 @@ const lost = 1 // question.to: an item with slots does not know the id, so the r
 //
 // After a renewal, the receipt has the time of the slots, and other limits and other parts
 // know the actions by the time of the check. An item with slots keeps that time, so it is
-// asked first, and q.to passes it on.
-func (q *question) undo(item Item) (Write, bool) {
+// asked first, and the step passes it on.
+func (q *question) undo(item Item) step {
 	r := q.receipt(item)
 	back := Write{Key: q.write.Key, Drop: r.kept, GivesBack: q.mine, Now: q.write.Now, Renewed: q.write.Renewed}
 	back.ID = q.id("release " + strconv.FormatInt(q.At, 10))
 	before, released := item.Find(back)
-	slots := q.Policy.HeldUntil(0) != 0
+	s, slots := step{checkAt: q.checkAt}, q.Policy.HeldUntil(0) != 0
 	if slots {
 		switch {
 		case released:
-			q.to = cmp.Or(before.First, q.At)
+			s.checkAt = cmp.Or(before.First, q.At)
 		case !r.found || r.wrong || r.check == 0:
-			q.to = max(q.to, lost)
+			s.checkAt = max(s.checkAt, lost)
 		default:
-			q.to = r.check
+			s.checkAt = r.check
 		}
 	}
 	if q.renewed(r.kept) {
@@ -170,31 +91,33 @@ func (q *question) undo(item Item) (Write, bool) {
 	}
 	switch {
 	case released, r.wrong, q.mine && (r.kept.ReliedOn || q.renewed(r.kept)):
-		return Write{}, false
-	case q.to == lost && !slots && r.kept.Set != wholeSet: // perhaps not the receipt of what counts here
-		return Write{}, false
+		return s
+	case s.checkAt == lost && !slots && r.kept.Set != wholeSet: // perhaps not the receipt of what counts here
+		return s
 	case !r.found && r.now-q.At < q.write.span().certain(): // unknown
-		return Write{}, false
+		return s
 	}
 	u, ok := q.Policy.Undo(r.now, r.at, r.counted, q.Count, item.State)
 	late := r.check == 0 || r.now-r.check > q.write.span().promised && r.kept.Set != wholeSet
 	if u.ByID && (!r.found || late) || q.slotsOnly {
 		u, ok = q.Policy.Free(r.now, r.at, q.Count, item.State) // too late for the other limits
 	}
-	back.Update = u
-	return back, ok
+	if back.Update = u; ok {
+		s.request = request{updates, back}
+	}
+	return s
 }
 
-// renew plans to move the request's actions in item to now, or to where the parts before
-// this one are. It returns false if they do not count there, or if another renewal has
-// moved them since the receipt.
+// renew returns the step that moves the request's actions in item to now, or to where the
+// parts before this one are. It sends nothing if they do not count there, or if another
+// renewal has moved them since the receipt.
 //
 // The update moves the check's id to the current set. So the item knows the id as long
 // as its slots are renewed, a release finds it, and nothing piles up.
-func (q *question) renew(item Item) (Write, bool) {
+func (q *question) renew(item Item) (s step) {
 	r := q.receipt(item)
 	if r.wrong || r.at != q.At || !r.found && r.now-q.At < q.write.span().certain() {
-		return Write{}, false
+		return s
 	}
 	w := q.write
 	w.Drop, w.Note = r.kept, cmp.Or(q.to, r.now)
@@ -202,6 +125,8 @@ func (q *question) renew(item Item) (Write, bool) {
 		w.First, w.Last = r.check, r.counted
 	}
 	var ok bool
-	w.Update, ok = q.Policy.Renew(w.Note, r.at, q.Count, item.State)
-	return w, ok
+	if w.Update, ok = q.Policy.Renew(w.Note, r.at, q.Count, item.State); ok {
+		s.request = request{updates, w}
+	}
+	return s
 }

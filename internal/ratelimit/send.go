@@ -28,7 +28,8 @@ type (
 )
 
 const (
-	updates verb = iota
+	none verb = iota
+	updates
 	reads
 	deletes
 )
