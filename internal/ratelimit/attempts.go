@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"time"
-
 )
 
 // attempts send the requests of one decision. A request is sent again, with the
@@ -12,7 +11,6 @@ import (
 type attempts struct {
 	limiter  *Limiter
 	ctx      context.Context // the caller's context with the decision's deadline
-	caller   context.Context // the caller's context
 	budget   Budget          // nil: the deadline of ctx
 	began    time.Time       // when the last attempt began
 	requests int             // sent so far, probes and what was sent beside a slow request included

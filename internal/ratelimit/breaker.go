@@ -116,7 +116,7 @@ func (b *breaker) done(k Key, t *attempts, failed *StoreError, now time.Time) {
 	case failed == nil, failed.noState():
 		b.table = circuit{}
 		delete(b.keys, k)
-	case t.requests == 0, errors.Is(t.caller.Err(), context.Canceled):
+	case t.requests == 0, errors.Is(t.ctx.Err(), context.Canceled):
 		// Nothing was sent, or the caller left: that says nothing about the store.
 	case t.probing && b.table.cause == nil:
 		// The circuit of k stays open, or closed meanwhile by another answer.
@@ -188,7 +188,7 @@ func (t *attempts) probe(key Key) error {
 	go func() {
 		ctx, stop := retry.Awake(context.WithoutCancel(t.ctx), l.Timeout)
 		defer stop()
-		p := &attempts{limiter: l, caller: context.Background(), began: l.Clock(), requests: 1, probing: true}
+		p := &attempts{limiter: l, ctx: context.Background(), began: l.Clock(), requests: 1, probing: true}
 		answer <- p.refused(ctx, l.redial(), key)
 	}()
 	waited := time.NewTimer(maxProbeWait)

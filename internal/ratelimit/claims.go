@@ -27,12 +27,9 @@ type claim struct {
 // isFound reports whether another decision has counted the check, or perhaps this one.
 func (c *claim) isFound() bool { return !c.own && (c.found || c.kept.Set != "") }
 
-// rely marks the id of the check q, if d has found it. If the id is gone, rely decides the
+// rely marks the id of the check q, which d has found. If the id is gone, rely decides the
 // check again. It returns d, or the new decision.
 func (l *Limiter) rely(ctx context.Context, q *question, d Decision) (Decision, error) {
-	if !q.claim.isFound() {
-		return d, nil
-	}
 	known := l.recall(q)
 	q.relies = true
 	again, sent, err := l.askStore(ctx, q, known.shown())

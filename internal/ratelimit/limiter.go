@@ -68,31 +68,6 @@ type Budget interface {
 	Next(ctx context.Context, failed bool) bool
 }
 
-// Decide carries out op for r. If the store gives no usable answer, the error is a
-// *StoreError. With r.Fallback and a Memory, a check and a status are then decided
-// from memory, without an error. Any other error names a field that is out of range.
-func (l *Limiter) Decide(ctx context.Context, op Op, r Request) (Decision, error) {
-	if err := r.validate(op); err != nil {
-		return Decision{}, err
-	}
-	now := l.Clock()
-	q := r.ask(op, now.UnixMilli())
-	if d, ok := q.due(); ok {
-		return d, nil
-	}
-	began := time.Now()
-	d, err := l.decide(ctx, &q, l.recall(&q), now)
-	if err != nil || op != Check || !r.Shared || !q.claim.isFound() {
-		return d, err
-	}
-	if l.Timeout != 0 { // the mark has what is left of the decision's time
-		var stop context.CancelFunc
-		ctx, stop = context.WithDeadline(ctx, began.Add(l.Timeout))
-		defer stop()
-	}
-	return l.rely(ctx, &q, d)
-}
-
 // recall returns what is known of the item of q, unless q asks only the store.
 func (l *Limiter) recall(q *question) Known {
 	if q.op == Status || q.op == Reset || l.Memory.leased(q) {
@@ -164,6 +139,18 @@ func (l *Limiter) fallback(q *question, sent *attempts, known Known) (d Decision
 	return d
 }
 
+// attempt returns the attempts of a decision, whose time ends with ctx.
+func (l *Limiter) attempt(ctx context.Context) *attempts {
+	t := &attempts{limiter: l, ctx: ctx}
+	switch {
+	case l.NewBudget != nil:
+		t.budget = l.NewBudget()
+	case l.Timeout == 0:
+		t.budget = oneAttempt{}
+	}
+	return t
+}
+
 // askStore asks the store for the answer to q, unless a circuit breaker is open. To give
 // back what this decision has counted, it neither asks a circuit nor changes one. The part
 // that failed may have opened it just now, and an answer to a give-back must not close it.
@@ -172,23 +159,13 @@ func (l *Limiter) fallback(q *question, sent *attempts, known Known) (d Decision
 // Unreadable or Invalid brings no state, so the memory keeps what it has.
 func (l *Limiter) askStore(ctx context.Context, q *question, shown Item) (Decision, *attempts, error) {
 	key := q.write.Key
-	t := &attempts{limiter: l, ctx: ctx, caller: ctx, reached: q.reached, amount: q.sent}
-	probe := false
-	switch {
-	case q.barred != nil:
-		return Decision{}, t, q.barred
-	case !q.mine && !q.looked:
-		var cause *StoreError
-		if cause, probe = l.breaker.claim(key, l.Clock()); cause != nil && !probe {
-			return Decision{}, t, cause
-		}
+	t := l.attempt(ctx)
+	t.reached, t.amount = q.reached, q.sent
+	if !q.mine && !q.looked { // such as a check whose lease is used up meanwhile
+		q.barred, _ = l.breaker.look(key, l.Clock())
 	}
-	stop := t.begin()
-	defer stop()
-	if probe {
-		if err := t.probe(key); err != nil {
-			return Decision{Requests: t.requests}, t, err
-		}
+	if q.barred != nil {
+		return Decision{}, t, q.barred
 	}
 	d, err := t.carryOut(q, shown)
 	q.sent, q.reached = t.amount, t.reached

@@ -17,13 +17,6 @@ type Part struct {
 	Subject string // the subject's name, such as room; empty: the user
 }
 
-// ask returns the question that p puts at now.
-func (p *Part) ask(op Op, now int64) question {
-	r := p.Request
-	r.Shared = true
-	return r.ask(op, now)
-}
-
 const (
 	minGiveBack = 100 * time.Millisecond // of a decision's time is kept, or a fifth, to give back what it has counted
 	maxParts    = 4                      // of an action, so that their questions stay on the stack
@@ -42,11 +35,18 @@ type action struct {
 	reached   bool // the store has answered, or this decision has less than its whole time for it
 }
 
+// Decide carries out op for r. If the store gives no usable answer, the error is a
+// *StoreError. With r.Fallback and a Memory, a check and a status are then decided
+// from memory, without an error. Any other error names a field that is out of range.
+func (l *Limiter) Decide(ctx context.Context, op Op, r Request) (Decision, error) {
+	return l.DecideAll(ctx, op, []Part{{Request: r}}, false)
+}
+
 // DecideAll decides an action that several parts count: all of them count it, or none.
 // There are at most four parts, in order from the narrowest to the widest. The decision
 // has the figures of each limit of each part. Its own are the figures of the limit with
 // the longest wait: of the part that refuses first, or for a status and with readOn of
-// all parts.
+// all parts. The decision about one part has the figures as its policy names them.
 //
 // It asks the memory about all parts first, so a refusal that is known costs no request.
 // Then it decides one part after the other, all at one reading of the clock. If one
@@ -64,19 +64,14 @@ func (l *Limiter) DecideAll(ctx context.Context, op Op, parts []Part, readOn boo
 		if err := parts[i].validate(op); err != nil {
 			return Decision{}, err
 		}
-		a.questions = append(a.questions, parts[i].ask(op, a.now.UnixMilli()))
+		a.questions = append(a.questions, a.ask(parts[i], op))
 		a.known = append(a.known, l.recall(&a.questions[i]))
 	}
 	ctx, stop := a.begin(ctx)
 	defer stop()
-	var err error
-	switch op {
-	case Release:
-		err = a.release(ctx)
-	case Renew:
-		err = a.renew(ctx)
-	default:
-		err = a.check(ctx, readOn || op == Status)
+	err := a.carryOut(ctx, op, readOn || op == Status)
+	if len(parts) == 1 {
+		return a.decisions[0], err
 	}
 	all := merge(parts, a.decisions)
 	if err == nil {
@@ -85,11 +80,17 @@ func (l *Limiter) DecideAll(ctx context.Context, op Op, parts []Part, readOn boo
 	return all, err
 }
 
+// ask returns the question of a part.
+func (a *action) ask(p Part, op Op) question {
+	p.Shared = p.Shared || len(a.parts) > 1
+	return p.Request.ask(op, a.now.UnixMilli())
+}
+
 // begin starts the time of the decision, for all its requests together. If the caller's time
 // ends earlier, giving back goes on after it. The caller must call stop.
 func (a *action) begin(ctx context.Context) (whole context.Context, stop func()) {
 	timeout := a.limiter.Timeout
-	if timeout == 0 {
+	if timeout == 0 || a.limiter.NewBudget != nil {
 		return ctx, func() {}
 	}
 	a.kept = min(max(minGiveBack, timeout/5), timeout/2)
@@ -98,6 +99,34 @@ func (a *action) begin(ctx context.Context) (whole context.Context, stop func())
 		a.end = other.Add(a.kept)
 	}
 	return context.WithDeadline(ctx, a.end)
+}
+
+// carryOut decides all parts.
+func (a *action) carryOut(ctx context.Context, op Op, readOn bool) error {
+	next, refused := 0, false
+	for i := range a.parts {
+		q := &a.questions[i]
+		if d, ok := q.due(); ok {
+			a.decisions[i] = d
+			return nil
+		}
+		if d, ok := a.known[i].refuse(q, a.now); ok {
+			a.decisions[i], next, refused = d, i+1, true
+			break
+		}
+	}
+	if !refused {
+		if err := a.allow(ctx); err != nil {
+			return err
+		}
+	}
+	switch op {
+	case Release:
+		return a.release(ctx)
+	case Renew:
+		return a.renew(ctx)
+	}
+	return a.check(ctx, next, refused, readOn)
 }
 
 // decide decides part i. It has all of the time, as long as no count may have to be given
@@ -123,10 +152,10 @@ func (a *action) decide(ctx context.Context, i int) error {
 //
 // If each part looked at its circuit when its turn comes, each request for a room that does
 // not answer would count its user first, and wait.
-func (a *action) allow(ctx context.Context, from int) error {
+func (a *action) allow(ctx context.Context) error {
 	l := a.limiter
 	probe := -1
-	for i := from; i < len(a.parts); i++ {
+	for i := range a.parts {
 		q := &a.questions[i]
 		q.looked = !l.Memory.leased(q)
 		if !q.looked {
@@ -146,7 +175,7 @@ func (a *action) allow(ctx context.Context, from int) error {
 			return err
 		}
 	}
-	for i := from; i < len(a.parts); i++ {
+	for i := range a.parts {
 		q := &a.questions[i]
 		if q.looked && q.barred == nil {
 			q.barred, _ = l.breaker.look(q.write.Key, a.now)
@@ -164,9 +193,7 @@ func (a *action) probe(ctx context.Context, i int) error {
 	if _, due := l.breaker.claim(key, l.Clock()); !due {
 		return nil
 	}
-	t := &attempts{limiter: l, ctx: ctx, caller: ctx}
-	stop := t.begin()
-	defer stop()
+	t := l.attempt(ctx)
 	err := t.probe(key)
 	if err != nil { // perhaps it was answered, and too late
 		a.questions[i].barred = asStoreError(err)
@@ -176,20 +203,9 @@ func (a *action) probe(ctx context.Context, i int) error {
 	return err
 }
 
-// check decides a check or a status.
-func (a *action) check(ctx context.Context, readOn bool) error {
-	next, refused := 0, false
-	for i := range a.parts {
-		if d, ok := a.known[i].refuse(&a.questions[i], a.now); ok {
-			a.decisions[i], next, refused = d, i+1, true
-			break
-		}
-	}
-	if !refused {
-		if err := a.allow(ctx, next); err != nil {
-			return err
-		}
-	}
+// check decides a check or a status from part next on. Refused: an earlier part has refused
+// from memory.
+func (a *action) check(ctx context.Context, next int, refused, readOn bool) error {
 	for i := next; i < len(a.parts) && (!refused || readOn); i++ {
 		if refused {
 			a.questions[i].op = Status
@@ -203,7 +219,7 @@ func (a *action) check(ctx context.Context, readOn bool) error {
 		}
 		refused = true
 	}
-	if refused || a.questions[0].op == Status {
+	if refused || a.questions[0].op != Check {
 		return nil
 	}
 	return a.rely(ctx)
@@ -215,6 +231,9 @@ func (a *action) check(ctx context.Context, readOn bool) error {
 func (a *action) rely(ctx context.Context) (err error) {
 	for i := len(a.parts) - 1; i >= 0; i-- {
 		q := &a.questions[i]
+		if !q.Shared || !q.claim.isFound() {
+			continue
+		}
 		q.reached = a.reached
 		a.decisions[i], err = a.limiter.rely(ctx, q, a.decisions[i])
 		a.reached = q.reached
@@ -262,7 +281,9 @@ func (a *action) release(ctx context.Context) error {
 		q := &a.questions[i]
 		if p := a.parts[i]; check > lost && p.Policy.HeldUntil(0) == 0 {
 			p.At = check
-			*q = p.ask(Release, a.now.UnixMilli())
+			barred, looked := q.barred, q.looked
+			*q = a.ask(p, Release)
+			q.barred, q.looked = barred, looked
 		}
 		q.checkAt = check
 		if err := a.decide(ctx, i); err != nil {
@@ -308,7 +329,7 @@ func (a *action) free(ctx context.Context, parts []int) {
 	for _, i := range parts {
 		p, d := a.parts[i], &a.decisions[i]
 		p.At = d.At
-		q := p.ask(Release, a.now.UnixMilli())
+		q := a.ask(p, Release)
 		q.slotsOnly = true
 		back, err := a.limiter.decide(ctx, &q, a.limiter.recall(&q), a.now)
 		if d.Requests += back.Requests; err == nil {

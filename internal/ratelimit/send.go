@@ -58,21 +58,6 @@ type oneAttempt struct{}
 
 func (oneAttempt) Next(_ context.Context, failed bool) bool { return !failed }
 
-// begin starts the time of the decision. The caller must call stop.
-func (t *attempts) begin() (stop context.CancelFunc) {
-	l := t.limiter
-	stop = func() {}
-	switch {
-	case l.NewBudget != nil:
-		t.budget = l.NewBudget()
-	case l.Timeout == 0:
-		t.budget = oneAttempt{}
-	default:
-		t.ctx, stop = context.WithTimeout(t.ctx, l.Timeout)
-	}
-	return stop
-}
-
 // next reports whether there is time for another attempt. If the last one failed, next
 // pauses first.
 func (t *attempts) next(failed bool, pause *retry.Pause) bool {
