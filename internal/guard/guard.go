@@ -44,7 +44,6 @@ import (
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/metrics"
-	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/retry"
 )
@@ -171,13 +170,7 @@ func (h *Handler) terms(r *Request) (live.Terms, error) {
 	}
 	held := false
 	for s := range t.Parts {
-		widest := s.Limit
-		for _, other := range []policy.Policy{s.Code, s.Before} {
-			if Mode(t.Mode) == Shadow && other.Max() > widest.Max() {
-				widest = other // a lower live limit that is only tried must refuse nobody
-			}
-		}
-		if err := r.fits(widest, s.Name); err != nil {
+		if err := r.fits(widest(t, s), s.Name); err != nil {
 			return t, err
 		}
 		held = held || s.Limit.HeldUntil(0) != 0
@@ -228,32 +221,21 @@ func (h *Handler) ask(ctx context.Context, t live.Terms, r Request) (Answer, err
 		Count: r.Count, Partial: r.Partial, ID: r.RequestID, Fresh: fresh, At: r.At, ReadyAt: r.ReadyAt,
 		Fallback: !h.DenyOutage || Mode(t.Mode) == Shadow,
 	}
-	op, most := r.Op, t.Limit.Max()
-	for _, s := range t.Subjects {
-		most = min(most, s.Limit.Max())
-	}
+	op, most := r.Op, largest(t)
 	never := (op == Check || op == Status) && r.Count > most && !r.Partial
-	if never { // shadow mode tries a limit below Count: see terms
+	if never {
 		op, asked.Count = Status, most
 	}
-	var d ratelimit.Decision
-	var err error
-	if len(t.Subjects) == 0 || op == Reset {
-		d, err = h.Limiter.Decide(ctx, op, asked)
-	} else {
-		d, err = h.Limiter.DecideAll(ctx, op, parts(asked, t.Subjects), Mode(t.Mode) == Shadow)
+	subjects := t.Subjects
+	if op == Reset {
+		subjects = nil // a reset clears the user alone
 	}
+	d, err := h.Limiter.DecideAll(ctx, op, parts(asked, subjects), Mode(t.Mode) == Shadow)
 	if err != nil {
 		return Answer{}, h.unavailable(ctx, r, d, err)
 	}
-	if never { // refused, with the figures of the largest count that can fit
-		d.Allowed, d.Granted = false, 0
-		if d.Reason == ratelimit.OK {
-			d.Reason = ratelimit.Limited
-		}
-		if i := lowest(d.Each); i >= 0 { // its wait has no end, so it is the longest
-			d.ByLimit(i)
-		}
+	if never {
+		refuse(&d)
 	}
 	return h.answer(t, r, d), nil
 }
@@ -269,17 +251,6 @@ func (h *Handler) block(t live.Terms, r Request) Answer {
 		a.Allowed, a.Reason, a.Message = true, ratelimit.Shadow, ""
 	}
 	return a
-}
-
-// lowest returns the index of the limit with the lowest number; -1: there is none.
-func lowest(limits []policy.Reading) int {
-	lowest := -1
-	for i, l := range limits {
-		if lowest < 0 || l.Limit < limits[lowest].Limit {
-			lowest = i
-		}
-	}
-	return lowest
 }
 
 // parts returns the request of the user, and the same request of each subject.

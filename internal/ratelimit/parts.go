@@ -1,13 +1,9 @@
 package ratelimit
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"time"
-
-	"github.com/cric-talk/guards/internal/policy"
 )
 
 // A Part is one of several requests that together are one action. It is the user's
@@ -73,11 +69,14 @@ func (l *Limiter) DecideAll(ctx context.Context, op Op, parts []Part, readOn boo
 	if len(parts) == 1 {
 		return a.decisions[0], err
 	}
-	all := merge(parts, a.decisions)
-	if err == nil {
-		all.byTightest(op, readOn)
+	all := tally{Decision: Decision{Allowed: true}, binding: -1, at: -1}
+	for i, d := range a.decisions {
+		all.add(parts[i], d)
 	}
-	return all, err
+	if err == nil && (readOn && op == Check || op == Status) {
+		all.binding = all.tightest()
+	}
+	return all.decision(), err
 }
 
 // ask returns the question of a part.
@@ -157,9 +156,9 @@ func (a *action) allow(ctx context.Context) error {
 	probe := -1
 	for i := range a.parts {
 		q := &a.questions[i]
-		q.looked = !l.Memory.leased(q)
+		q.looked = !l.Memory.leased(q) && (q.op != Renew || q.Policy.HeldUntil(0) != 0)
 		if !q.looked {
-			continue // a lease decides
+			continue // a lease decides, or there is nothing to renew
 		}
 		cause, due := l.breaker.look(q.write.Key, a.now)
 		switch {
@@ -336,79 +335,4 @@ func (a *action) free(ctx context.Context, parts []int) {
 			d.Reading = back.Reading
 		}
 	}
-}
-
-// merge returns the decision about all parts from the decisions about each. The
-// decision of a part that was not asked is zero. The reason is unavailable if a
-// part was decided from memory, the refusal's reason if one refused, and duplicate
-// if all are. There is a receipt if it is the same for all.
-func merge(parts []Part, decisions []Decision) (all Decision) {
-	all.Allowed = true
-	binding, at := -1, int64(-1)
-	for i, d := range decisions {
-		all.Requests += d.Requests
-		if d.Reason == "" {
-			continue
-		}
-		first := len(all.Each)
-		for _, r := range d.Limits() {
-			if r.Name = parts[i].limit(r.Name); binding < 0 || all.Allowed && r.Binds(all.Each[binding]) {
-				binding = len(all.Each)
-			}
-			all.Each = append(all.Each, r)
-		}
-		switch {
-		case !all.Allowed: // after a refusal, others only have figures
-		case !d.Allowed:
-			all.Allowed, all.Reason, all.LimitedBy, all.Granted = false, d.Reason, parts[i].limit(d.Name), d.Granted
-			binding = first + slices.IndexFunc(d.Limits(), func(r policy.Reading) bool { return r.Name == d.Name })
-		case first == 0:
-			all.Reason, all.Granted = d.Reason, d.Granted
-		case all.Reason == Duplicate:
-			all.Reason = d.Reason
-		}
-		switch {
-		case d.Leased, d.Acquired: // the receipt is about the other parts
-			all.Leased, all.Acquired = all.Leased || d.Leased, all.Acquired || d.Acquired
-		case at < 0:
-			at = d.At
-		case at != d.At:
-			at = 0
-		}
-		all.Outage = cmp.Or(d.Outage, all.Outage)
-	}
-	if all.Outage != nil {
-		all.Reason = Unavailable
-	}
-	if !all.Allowed {
-		uncross(all.Each)
-	}
-	if binding >= 0 {
-		each := all.Each
-		all.Reading = each[binding]
-		all.Each, all.WindowKey = each, 0
-	}
-	if all.At = max(0, at); !all.Allowed {
-		all.At = 0
-	}
-	return all
-}
-
-// uncross removes what the parts before a refusal have crossed.
-func uncross(each []policy.Reading) {
-	for i := range each {
-		each[i].Crossed = 0
-	}
-}
-
-// limit returns the name that a limit of p has in a decision about all parts, such as
-// room.minute. The only limit of a part has the name of the subject or the activity.
-func (p Part) limit(name string) string {
-	switch {
-	case p.Subject == "":
-		return cmp.Or(name, p.Activity)
-	case name == "":
-		return p.Subject
-	}
-	return p.Subject + "." + name
 }

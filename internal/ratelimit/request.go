@@ -100,21 +100,6 @@ func (d *Decision) Limits() []policy.Reading {
 	return []policy.Reading{d.Reading}
 }
 
-// byTightest gives a status, and a check with readOn, the figures of the limit that
-// restricts the caller most, whichever part refused first. Other decisions stay as they are.
-func (d *Decision) byTightest(op Op, readOn bool) {
-	if op != Status && (op != Check || !readOn) {
-		return
-	}
-	tightest := 0
-	for i, l := range d.Each {
-		if l.Binds(d.Each[tightest]) {
-			tightest = i
-		}
-	}
-	d.ByLimit(tightest)
-}
-
 // ByLimit gives d the figures of one of its limits. If d is a refusal, that limit refused.
 func (d *Decision) ByLimit(i int) {
 	each := d.Each

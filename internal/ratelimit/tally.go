@@ -1,0 +1,91 @@
+package ratelimit
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/cric-talk/guards/internal/policy"
+)
+
+// A tally adds up the decisions about the parts of an action. The first part that refuses is
+// why all are refused. The parts after it only have figures.
+type tally struct {
+	Decision
+
+	binding int   // the limit in Each whose figures the decision has; -1: none yet
+	at      int64 // the receipt of all parts so far; -1: none has one yet; 0: they have different ones
+}
+
+// add adds the decision about p. The zero Decision: p was not asked.
+func (t *tally) add(p Part, d Decision) {
+	t.Requests += d.Requests
+	if d.Reason == "" {
+		return
+	}
+	first := len(t.Each)
+	for _, r := range d.Limits() {
+		if r.Name = p.limit(r.Name); t.binding < 0 || t.Allowed && r.Binds(t.Each[t.binding]) {
+			t.binding = len(t.Each)
+		}
+		t.Each = append(t.Each, r)
+	}
+	switch {
+	case !t.Allowed:
+	case !d.Allowed:
+		t.Allowed, t.Reason, t.LimitedBy, t.Granted = false, d.Reason, p.limit(d.Name), d.Granted
+		t.binding = first + slices.IndexFunc(d.Limits(), func(r policy.Reading) bool { return r.Name == d.Name })
+	case first == 0:
+		t.Reason, t.Granted = d.Reason, d.Granted
+	case t.Reason == Duplicate: // only if all are
+		t.Reason = d.Reason
+	}
+	switch {
+	case d.Leased, d.Acquired: // the receipt is about the other parts
+		t.Leased, t.Acquired = t.Leased || d.Leased, t.Acquired || d.Acquired
+	case t.at < 0:
+		t.at = d.At
+	case t.at != d.At:
+		t.at = 0
+	}
+	t.Outage = cmp.Or(d.Outage, t.Outage)
+}
+
+// tightest returns the limit in Each that restricts the caller most, whichever part refused.
+func (t *tally) tightest() int {
+	tightest := min(0, t.binding)
+	for i, r := range t.Each {
+		if r.Binds(t.Each[tightest]) {
+			tightest = i
+		}
+	}
+	return tightest
+}
+
+// decision returns the decision about all parts.
+func (t *tally) decision() Decision {
+	if t.Outage != nil {
+		t.Reason = Unavailable
+	}
+	if t.At = max(0, t.at); !t.Allowed {
+		t.At = 0
+		for i := range t.Each { // what the parts before the refusal have crossed
+			t.Each[i].Crossed = 0
+		}
+	}
+	if t.binding >= 0 {
+		t.ByLimit(t.binding)
+	}
+	return t.Decision
+}
+
+// limit returns the name that a limit of p has in a decision about all parts, such as
+// room.minute. The only limit of a part has the name of the subject or the activity.
+func (p Part) limit(name string) string {
+	switch {
+	case p.Subject == "":
+		return cmp.Or(name, p.Activity)
+	case name == "":
+		return p.Subject
+	}
+	return p.Subject + "." + name
+}
