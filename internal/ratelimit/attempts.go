@@ -68,7 +68,7 @@ func (t *attempts) carryOut(q *question, known Item) (Decision, error) {
 		}
 		s = t.choose(q, func() step { return q.next(got) })
 	}
-	q.claim, q.checkAt, t.lease = s.claim, s.checkAt, s.lease
+	q.claim, q.origin, t.lease = s.claim, s.origin, s.lease
 	if q.op == Check {
 		return s.decision, nil
 	}

@@ -49,10 +49,44 @@ func (i Item) crowded(w Write, crowd int) bool {
 	return n >= crowd
 }
 
-// hot reports whether the requests of l may be counted without ids.
-func (l *lease) hot(now int64) bool {
-	return l != nil && now-max(l.at, l.begun) <= forgotten && (l.full || l.until != 0)
+// A leaseState is how the requests of a limit are counted. The first row that applies decides
+// what a check does:
+//
+//	state     is                                  check
+//	any       with enough left                    takes it from the lease
+//	any       whose item had the check's id       is counted by a write with its id
+//	cold      until the item is crowded, and      is counted by a write with its id
+//	          after 10 s without a check
+//	crowded   without a lease that lasts          visits, and begins to renew
+//	leased    with a lease that lasts             visits for what is missing, and begins to renew
+//	renewing  with a visit under way              visits for what is missing, and takes no more
+//
+// The answer to a visit makes it leased, or crowded if the visit took only what its check
+// needs. An item without a crowd makes it cold again.
+type leaseState uint8
+
+const (
+	cold leaseState = iota
+	crowded
+	leased
+	renewing
+)
+
+// state returns the state of l at now, if a lease that is taken now lasts this long.
+func (l *lease) state(now, lasts int64) leaseState {
+	switch {
+	case l == nil, now-max(l.at, l.begun) > forgotten, !l.full && l.until == 0:
+		return cold
+	case l.begun > l.at && now-l.begun <= lasts:
+		return renewing
+	case l.rest(now) > 0:
+		return leased
+	}
+	return crowded
 }
+
+// hot reports whether the requests of l may be counted without ids.
+func (l *lease) hot(now int64) bool { return l.state(now, 0) != cold }
 
 // pause returns for how long a refusal at now is repeated from memory if its key is hot. At
 // most one visit is made in this time, even if actions come back meanwhile.
@@ -84,40 +118,59 @@ func leaseOf(leases []lease, p policy.Policy) *lease {
 // consume decides the check q from the lease of its limit. If that does not suffice, it
 // sets how many actions q's visit should take.
 func (m *Memory) consume(q *question) (d Decision, ok bool) {
-	if m == nil || q.op != Check || !q.Policy.Prepaid() {
-		return d, false
+	m.visit(q, func(l *lease) {
+		carried := false
+		if l == nil && q.write.Key.Window != 0 { // a new window begins with the pace of the last one
+			before := q.write.Key
+			before.Window--
+			l, carried = m.lease(before, q.Policy), true
+		}
+		if ok = l.suffices(q); ok {
+			l.left -= q.Count
+			d = q.in(l.seen.State).decision(q.Count, 0)
+			d.At, d.Leased = 0, true // the item does not have its id, so there is no receipt
+			return
+		}
+		q.hot, q.take, q.held = l.plan(q, m.NoLeases, carried)
+	})
+	return d, ok
+}
+
+// plan returns how the check q is counted, which l does not suffice for: whether its key is
+// hot, how many actions its visit takes, 0: it has none, and how many it holds of l beside
+// these. The lease of the window before, carried, lends its pace and no actions.
+func (l *lease) plan(q *question, noLeases, carried bool) (hot bool, take, held int64) {
+	now := q.write.Now
+	_, lasts := q.Policy.Lease(now)
+	state := l.state(now, lasts)
+	if state == cold || l.seen.counts(q.write) { // a repeat of a request from before
+		return state != cold, 0, 0
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	now, l, carried := q.write.Now, m.lease(q.write.Key, q.Policy), false
-	if l == nil && q.write.Key.Window != 0 { // a new window begins with the pace of the last one
-		before := q.write.Key
-		before.Window--
-		l, carried = m.lease(before, q.Policy), true
-	}
-	if l.suffices(q) {
-		l.left -= q.Count
-		d = q.in(l.seen.State).decision(q.Count, 0)
-		d.At, d.Leased = 0, true // the item does not have its id, so there is no receipt
-		return d, true
-	}
-	if q.hot = l.hot(now); !q.hot || l.seen.counts(q.write) { // or a repeat of a request from before
-		return d, false
-	}
-	take := q.Count
-	if _, lasts := q.Policy.Lease(now); !m.NoLeases && (l.begun <= l.at || now-l.begun > lasts) { // else another visit is under way
+	take = q.Count
+	if state != renewing && !noLeases {
 		l.begun = now
 		used := l.got - l.left
 		take = max(take, min(2*used, used*lasts/max(1, now-l.at), q.Policy.Max()))
 	}
-	if take > q.Count || l.full || carried {
-		if !carried { // the visit needs only what is missing
-			q.held = l.rest(now)
-			l.left, l.held = l.left-q.held, l.held+q.held
-		}
-		q.take = take - q.held
+	switch {
+	case take == q.Count && !l.full && !carried:
+		return true, 0, 0
+	case !carried: // the visit needs only what is missing
+		held = l.rest(now)
+		l.left, l.held = l.left-held, l.held+held
 	}
-	return d, false
+	return true, take - held, held
+}
+
+// visit calls do with the lease of q's limit, nil if there is none, if q is a check that
+// leases can decide. Nobody else uses the leases meanwhile.
+func (m *Memory) visit(q *question, do func(*lease)) {
+	if m == nil || q.op != Check || !q.Policy.Prepaid() {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	do(m.lease(q.write.Key, q.Policy))
 }
 
 // rest returns how many actions l can hand out at now.
@@ -134,13 +187,9 @@ func (l *lease) suffices(q *question) bool {
 }
 
 // leased reports whether consume can decide q.
-func (m *Memory) leased(q *question) bool {
-	if m == nil || q.op != Check || !q.Policy.Prepaid() {
-		return false
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.lease(q.write.Key, q.Policy).suffices(q)
+func (m *Memory) leased(q *question) (ok bool) {
+	m.visit(q, func(l *lease) { ok = l.suffices(q) })
+	return ok
 }
 
 // counts reports whether the item has the id of w.
@@ -172,13 +221,14 @@ func (k Known) Held(now int64) (left, until int64) {
 // then counts in another window, or lasts longer. What the lease before it gave to the visit
 // ends as that would have.
 func (m *Memory) refund(q *question) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if l := m.lease(q.write.Key, q.Policy); l != nil && l.at <= q.write.Now {
+	m.visit(q, func(l *lease) {
+		if l == nil || l.at > q.write.Now {
+			return
+		}
 		if l.left = min(l.left+q.Count, l.got-l.held); l.before != 0 {
 			l.until = min(l.until, l.before)
 		}
-	}
+	})
 }
 
 // release returns to the lease what the visit of q held of it, but did not hand out.
@@ -186,14 +236,15 @@ func (m *Memory) release(q *question) {
 	if q.held == 0 {
 		return
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if l := m.lease(q.write.Key, q.Policy); l != nil {
+	m.visit(q, func(l *lease) {
+		if l == nil {
+			return
+		}
 		held := min(q.held, l.held)
 		if l.held -= held; l.at <= q.write.Now {
 			l.left += held
 		}
-	}
+	})
 }
 
 // lend returns k after the attempts of a check that the store has counted. What is left of

@@ -275,20 +275,20 @@ func (a *action) slots() (with, without []int) {
 // when a check came that was renewed. The other parts know the check by that time.
 func (a *action) release(ctx context.Context) error {
 	with, without := a.slots()
-	check := int64(0)
+	from := origin{}
 	for _, i := range append(with, without...) {
 		q := &a.questions[i]
-		if p := a.parts[i]; check > lost && p.Policy.HeldUntil(0) == 0 {
-			p.At = check
+		if p := a.parts[i]; from.at != 0 && p.Policy.HeldUntil(0) == 0 {
+			p.At = from.at
 			barred, looked := q.barred, q.looked
 			*q = a.ask(p, Release)
 			q.barred, q.looked = barred, looked
 		}
-		q.checkAt = check
+		q.origin = from
 		if err := a.decide(ctx, i); err != nil {
 			return err
 		}
-		check = max(check, q.checkAt)
+		from = q.origin
 	}
 	return nil
 }

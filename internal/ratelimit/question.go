@@ -49,8 +49,8 @@ type question struct {
 	claim  claim // check: where the action is counted
 	relies bool  // check: it is about to be admitted because of its claim, and has to mark it
 
-	to      int64 // renew: when the parts before this one were renewed; 0: never
-	checkAt int64 // release: when the check was, as the parts with slots know, or lost; 0: At
+	to     int64  // renew: when the parts before this one were renewed; 0: never
+	origin origin // release: of the check, as the parts before this one know it
 
 	slotsOnly bool // release: frees the slots of a log, and leaves other limits as they are
 	look      bool // renew: read whether the slots count, and move none

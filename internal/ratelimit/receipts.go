@@ -8,8 +8,7 @@ import (
 // A receipt is what a release or a renewal presents, At and the id of the check, beside what
 // the item knows of that check. Times are Unix milliseconds.
 type receipt struct {
-	kept    Location // where the item keeps the check's id
-	found   bool     // it does
+	kept    Location // where the item keeps the check's id; the zero Location: it does not
 	at      int64    // when the log's slots were taken or last renewed
 	check   int64    // when the check came; 0: the item does not know it
 	counted int64    // when the actions count in limits other than a log
@@ -17,14 +16,17 @@ type receipt struct {
 	wrong   bool     // At is no receipt of what the item knows under this id
 }
 
+// known reports whether the item keeps the check's id.
+func (r *receipt) known() bool { return r.kept.Set != "" }
+
 // receipt compares the receipt of q with the item. An id that was renewed has notes of when
 // the check came and when it was last renewed, and each time between is a receipt. The time
 // of any other id is known to one generation. A log knows the exact time of its slots.
 func (q *question) receipt(item Item) (r receipt) {
-	r.kept, r.found = item.Find(q.write)
+	r.kept, _ = item.Find(q.write)
 	r.at, r.check, r.now = q.At, q.At, q.write.Now
 	switch k := r.kept; {
-	case !r.found:
+	case !r.known():
 	case q.renewed(k):
 		r.at, r.check, r.now = k.Note, k.First, max(r.now, k.Note)
 		r.wrong = q.At < k.First || q.At > k.Note // without First, any earlier time can be the check's
@@ -50,7 +52,11 @@ func (q *question) isFrom(k Location) bool {
 // grant, and a queue's note is a place.
 func (q *question) renewed(kept Location) bool { return kept.Note > MaxReleased && !q.Policy.Queues() }
 
-const lost = 1 // question.checkAt: an item with slots does not know the id, so the receipt may come from a renewal
+// An origin is when the check of a release came, as the parts with slots know it.
+type origin struct {
+	at     int64 // in Unix milliseconds; 0: none of them knows it, or none was asked
+	unsure bool  // one of them does not know the id, so the receipt may come from a renewal
+}
 
 // undo returns the step that gives back the request's actions in item. It sends nothing if
 // they do not count there, or if they were given back already.
@@ -75,16 +81,15 @@ func (q *question) undo(item Item) step {
 	back := Write{Key: q.write.Key, Drop: r.kept, GivesBack: q.mine, Now: q.write.Now, Renewed: q.write.Renewed}
 	back.ID = q.id("release " + strconv.FormatInt(q.At, 10))
 	before, released := item.Find(back)
-	s, slots := step{checkAt: q.checkAt}, q.Policy.HeldUntil(0) != 0
-	if slots {
-		switch {
-		case released:
-			s.checkAt = cmp.Or(before.First, q.At)
-		case !r.found || r.wrong || r.check == 0:
-			s.checkAt = max(s.checkAt, lost)
-		default:
-			s.checkAt = r.check
-		}
+	s, slots := step{origin: q.origin}, q.Policy.HeldUntil(0) != 0
+	switch {
+	case !slots:
+	case released:
+		s.origin.at = cmp.Or(before.First, q.At)
+	case r.known() && !r.wrong && r.check != 0:
+		s.origin.at = max(s.origin.at, r.check)
+	default:
+		s.origin.unsure = true
 	}
 	if q.renewed(r.kept) {
 		back.First, back.Last = r.check, r.check
@@ -92,14 +97,14 @@ func (q *question) undo(item Item) step {
 	switch {
 	case released, r.wrong, q.mine && (r.kept.ReliedOn || q.renewed(r.kept)):
 		return s
-	case s.checkAt == lost && !slots && r.kept.Set != wholeSet: // perhaps not the receipt of what counts here
+	case s.origin == origin{unsure: true} && !slots && r.kept.Set != wholeSet: // perhaps not the receipt of what counts here
 		return s
-	case !r.found && r.now-q.At < q.write.span().certain(): // unknown
+	case !r.known() && r.now-q.At < q.write.span().certain(): // unknown
 		return s
 	}
 	u, ok := q.Policy.Undo(r.now, r.at, r.counted, q.Count, item.State)
 	late := r.check == 0 || r.now-r.check > q.write.span().promised && r.kept.Set != wholeSet
-	if u.ByID && (!r.found || late) || q.slotsOnly {
+	if u.ByID && (!r.known() || late) || q.slotsOnly {
 		u, ok = q.Policy.Free(r.now, r.at, q.Count, item.State) // too late for the other limits
 	}
 	if back.Update = u; ok {
@@ -116,12 +121,12 @@ func (q *question) undo(item Item) step {
 // as its slots are renewed, a release finds it, and nothing piles up.
 func (q *question) renew(item Item) (s step) {
 	r := q.receipt(item)
-	if r.wrong || r.at != q.At || !r.found && r.now-q.At < q.write.span().certain() {
+	if r.wrong || r.at != q.At || !r.known() && r.now-q.At < q.write.span().certain() {
 		return s
 	}
 	w := q.write
 	w.Drop, w.Note = r.kept, cmp.Or(q.to, r.now)
-	if r.found && r.check != 0 { // otherwise At can be an earlier renewal
+	if r.known() && r.check != 0 { // otherwise At can be an earlier renewal
 		w.First, w.Last = r.check, r.counted
 	}
 	var ok bool

@@ -43,7 +43,7 @@ type step struct {
 	records  bool    // the write records a pace
 	decision Decision
 	claim    claim        // check: where the decision is counted
-	checkAt  int64        // release: as in question, by what the item knows
+	origin   origin       // release: of the check, as far as it is known now
 	lease    *lease       // acquire: what was taken; nil: nothing
 	from     policy.State // check: the state that the write was planned in
 }
@@ -97,7 +97,7 @@ func (q *question) next(got taken) step {
 	case q.op == Status:
 		return q.status(got)
 	case q.op != Check && (got.done || q.look):
-		return step{decision: q.changed(got.item), checkAt: got.checkAt}
+		return step{decision: q.changed(got.item), origin: got.origin}
 	case q.op != Check:
 		return q.change(got.item)
 	case got.visit > 0:
@@ -247,7 +247,7 @@ func (q *question) changed(item Item) Decision {
 	}
 	r := q.receipt(item)
 	_, counts := q.Policy.Renew(r.now, r.at, q.Count, item.State)
-	known := counts && r.found && !r.wrong && (q.look || q.renewed(r.kept))
+	known := counts && r.known() && !r.wrong && (q.look || q.renewed(r.kept))
 	if s := q.renew(item); known || q.look && s.sends() {
 		if known {
 			d.At = r.at
