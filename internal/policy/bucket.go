@@ -132,7 +132,6 @@ func (p bucket) undo(_, at, n int64, s State) (Update, bool) {
 	return Update{
 		If:   [][]Term{{Exactly(every, unit), Exactly(since, s[since]), Within(tat, least, math.MaxInt64)}},
 		Acts: []Act{{Add, tat, -n * unit}},
-		ByID: true,
 	}, s[since] <= at && s[tat] >= least
 }
 

@@ -46,7 +46,6 @@ func (p toggle) undo(_, at, n int64, s State) (Update, bool) {
 	return Update{
 		If:   [][]Term{{Exactly("t", at/p.window)}},
 		Acts: []Act{{Verb: Delete, Attr: "t"}},
-		ByID: true,
 	}, n == 1 && s["t"] == at/p.window
 }
 

@@ -71,7 +71,6 @@ func countDown(attr string, n int64, s State) (Update, bool) {
 	return Update{
 		If:   [][]Term{{Within(attr, n, math.MaxInt64)}},
 		Acts: []Act{{Add, attr, -n}},
-		ByID: true,
 	}, s[attr] >= n
 }
 

@@ -134,9 +134,7 @@ func (p log) isFree(name string, now int64, s State, loose bool) Term {
 	return Missing(name)
 }
 
-// undo deletes n slots whose time is at. The slots of one millisecond are alike. ByID
-// stays false, because a log remembers its slots for longer than the item remembers
-// ids. When the id is forgotten, the slots alone are the receipt.
+// undo deletes n slots whose time is at. The slots of one millisecond are alike.
 func (p log) undo(now, at, n int64, s State) (Update, bool) {
 	return p.change(now, at, n, s, Act{Verb: Delete})
 }

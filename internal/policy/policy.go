@@ -146,8 +146,9 @@ func (p Policy) Take(now, n int64, seed uint64, s State) (Update, bool) {
 // Undo plans to give back n actions. At is their receipt, which is when the check came
 // that took them, or when they were last renewed. CountedAt is when they count in limits
 // other than a log: [Update.CountedAt], or the time of the check. Undo returns false if the
-// actions do not count any more, or if s counts fewer than n. With limits that have names,
-// the update has ByID, and it leaves out each limit that has no such actions.
+// actions do not count any more, or if s counts fewer than n. Of several limits, it leaves
+// out each that has no such actions. The item must hold the id of the check: without it, plan
+// [Policy.Free].
 func (p Policy) Undo(now, at, countedAt, n int64, s State) (Update, bool) {
 	if n < 1 || n > million || at > now {
 		return Update{}, false
@@ -156,7 +157,7 @@ func (p Policy) Undo(now, at, countedAt, n int64, s State) (Update, bool) {
 	if one, ok := p.single(); ok {
 		return one.undo(now, p.own(0, at, countedAt), n, s)
 	}
-	whole := Update{ByID: true}
+	var whole Update
 	for i, l := range p.limits {
 		mine := l.mine(s)
 		if u, ok := l.undo(now, p.own(i, at, countedAt), n, mine); ok {

@@ -24,10 +24,6 @@ type Update struct {
 	// CountedAt is when the actions count, in Unix milliseconds, if another clock has made
 	// that later than now; see [Policy.CountedAt]. 0: now.
 	CountedAt int64
-
-	// ByID is set on an update that gives actions back. The item must then hold
-	// the id of the request that took them, and the update removes that id.
-	ByID bool
 }
 
 // A Term tests one attribute. It holds if the attribute exists and lies between

@@ -102,12 +102,14 @@ func (q *question) undo(item Item) step {
 	case !r.known() && r.now-q.At < q.write.span().certain(): // unknown
 		return s
 	}
-	u, ok := q.Policy.Undo(r.now, r.at, r.counted, q.Count, item.State)
+	var ok bool
 	late := r.check == 0 || r.now-r.check > q.write.span().promised && r.kept.Set != wholeSet
-	if u.ByID && (!r.known() || late) || q.slotsOnly {
-		u, ok = q.Policy.Free(r.now, r.at, q.Count, item.State) // too late for the other limits
+	if late || !r.known() || q.slotsOnly { // only a log knows its actions without their id
+		back.Update, ok = q.Policy.Free(r.now, r.at, q.Count, item.State)
+	} else {
+		back.Update, ok = q.Policy.Undo(r.now, r.at, r.counted, q.Count, item.State)
 	}
-	if back.Update = u; ok {
+	if ok {
 		s.request = request{updates, back}
 	}
 	return s
