@@ -69,6 +69,10 @@ type Handler struct {
 	// NewID returns an id for a request that has none. Nil makes a random one.
 	NewID func(context.Context) string
 
+	// JobsElsewhere is set in an app's own process, and beside the app: only the guard's
+	// function puts a job on the queue. Then a job is a ValidationError that names it.
+	JobsElsewhere bool
+
 	// Delay puts the job of a delayed check on the delayed queue. Nil means
 	// that there is no queue; then an event with a job is a ValidationError.
 	Delay func(context.Context, Job) error
@@ -157,6 +161,9 @@ func (h *Handler) terms(r *Request) (live.Terms, error) {
 	activity, err := r.resolve(h.Guard)
 	if err != nil {
 		return live.Terms{}, err
+	}
+	if r.Job != nil && h.JobsElsewhere {
+		return live.Terms{}, &input.ValidationError{Field: "job", Problem: "goes only to a function: ask " + h.Guard.Name + " by Invoke"}
 	}
 	t := h.Live.Limits().Terms(live.Query{
 		Activity: activity, UserID: r.UserID, Subjects: r.Subjects, Tier: r.Tier, Roles: r.Roles, At: h.Limiter.Clock(),

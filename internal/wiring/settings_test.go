@@ -31,7 +31,7 @@ func TestMemoryOfDecisions(t *testing.T) {
 				t.Fatal(err)
 			}
 			without := In(new(memstore.Store), nil, settings).Limiter.Memory.NoLeases
-			if got := ReadMemory(settings.InApp); got != want || without != (inLambda && env != Function) {
+			if got := ReadMemory(settings.InLambda); got != want || without != (inLambda && env != Function) {
 				t.Errorf("%q with %q MB: %d bytes, without leases %v, want %d", env, size, got, without, want)
 			}
 		}

@@ -62,6 +62,7 @@ var order = []string{
 	"internal/ratelimit/dynamostore/dynamohttp",
 	"internal/ratelimit/memstore",
 	"internal/ratelimit",
+	"internal/crash",
 	"internal/strictjson",
 	"internal/retry",
 	"internal/limits",
