@@ -10,9 +10,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cric-talk/guards/internal/crash"
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
-	"github.com/cric-talk/guards/internal/crash"
 	"github.com/cric-talk/guards/internal/retry"
 )
 

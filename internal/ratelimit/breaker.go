@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/crash"
+	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/retry"
 )
 

@@ -81,7 +81,7 @@ func TestSettingsWithAPrefix(t *testing.T) {
 	}
 	const e Environment = "GUARDS_"
 	got, err := e.Settings()
-	want := Settings{Mode: guard.Shadow, DenyOutage: true, DecisionTimeout: 250 * time.Millisecond, BypassRoles: []string{"root"}, Metrics: ByGuard}
+	want := Settings{Mode: guard.Shadow, DenyOutage: true, DecisionTimeout: 250 * time.Millisecond, BypassRoles: []string{"root"}, Metrics: ByGuard, ForApp: true}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
