@@ -36,6 +36,7 @@ var order = []string{
 	"internal/testkit/cricket",
 	"limits", // this app's page, which the product must not know
 	"limiter",
+	"agent",
 	"function/jobs",
 	"function",
 	"command",
@@ -46,6 +47,7 @@ var order = []string{
 	"internal/ratelimit/storetest",
 	"internal/lambdafn/jobs",
 	"internal/lambdafn",
+	"internal/agentd",
 	"internal/wiring",
 	"internal/delayed/sqsqueue",
 	"internal/delayed",
@@ -141,6 +143,7 @@ func TestAppsLinkNothingThatTheyDoNotNeed(t *testing.T) {
 	heavy := map[string][]string{
 		"client":  {"github.com/aws/aws-sdk-go-v2/service/dynamodb", "github.com/aws/aws-lambda-go", "github.com/go-json-experiment/json", "time/tzdata", module + "internal/ratelimit", module + "internal/limits"},
 		"limiter": {"github.com/aws/aws-lambda-go", "github.com/aws/aws-sdk-go-v2/service/sqs", "github.com/aws/aws-sdk-go-v2/service/lambda", module + "client"},
+		"agent":   {"github.com/aws/aws-lambda-go", "github.com/aws/aws-sdk-go-v2/service/sqs", "github.com/aws/aws-sdk-go-v2/service/lambda", module + "client", module + "internal/workbench"},
 	}
 	for _, p := range packages(t) {
 		for _, linked := range p.Deps {
