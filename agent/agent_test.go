@@ -3,17 +3,15 @@ package agent_test
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
-	"net/http"
-	"net/http/httptest"
-	"strings"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/cric-talk/guards"
+	"github.com/cric-talk/guards/client"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 	"github.com/cric-talk/guards/internal/testkit/lambdatest"
 	"github.com/cric-talk/guards/limiter"
@@ -26,13 +24,16 @@ import (
 func TestThreeWaysCountTogether(t *testing.T) {
 	endpoint, table := dynamotest.Endpoint(t), dynamotest.Table(t)
 	function := lambdatest.Start(t, lambdatest.Build(t, "./functions/pins-guard"), "TABLE_NAME="+table, "AWS_ENDPOINT_URL_DYNAMODB="+endpoint, "DECISION_TIMEOUT=5s")
-	address := httptest.NewServer(nil) // a free port
-	address.Close()
+	socket := "unix:" + filepath.Join(t.TempDir(), "agent.sock")
 	beside := lambdatest.StartExtension(t, lambdatest.Build(t, "./cmd/guards-agent"), nil, "GUARDS_TABLE_NAME="+table, "AWS_ENDPOINT_URL_DYNAMODB="+endpoint,
-		"GUARDS_DECISION_TIMEOUT=5s", "GUARDS_AGENT_ADDR="+address.Listener.Addr().String())
+		"GUARDS_DECISION_TIMEOUT=5s", "GUARDS_AGENT_ADDR="+socket)
 	beside.Wait(t)
 	cfg := dynamotest.Config(endpoint)
 	l, err := limiter.New(t.Context(), limits.All, limiter.Options{Table: table, Config: &cfg, DecisionTimeout: 5 * time.Second, Output: io.Discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	asks, err := client.New(t.Context(), client.Options{Agent: socket, DecisionTimeout: 5 * time.Second, Timeout: 20 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,21 +47,8 @@ func TestThreeWaysCountTogether(t *testing.T) {
 			return bytes.Contains(answer.Payload, []byte(`"allowed":true`)), nil
 		},
 		func() (bool, error) {
-			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address.URL+"/pins-guard", strings.NewReader(event))
-			if err != nil {
-				return false, err
-			}
-			r.Header.Set("Content-Type", "application/json")
-			r.Header.Set("Guards-Token", "local")
-			response, err := http.DefaultClient.Do(r)
-			if err != nil {
-				return false, err
-			}
-			body, err := io.ReadAll(response.Body)
-			if response.StatusCode != http.StatusOK && response.StatusCode != http.StatusTooManyRequests {
-				err = fmt.Errorf("%d %s", response.StatusCode, body)
-			}
-			return response.StatusCode == http.StatusOK, errors.Join(err, response.Body.Close())
+			d, err := asks.Check(t.Context(), "pin", client.Request{UserID: "u1"})
+			return d.Allowed, errors.Join(err, d.Outage)
 		},
 		func() (bool, error) {
 			d, err := l.Decide(t.Context(), guards.Request{UserID: "u1", Activity: "pin"})
