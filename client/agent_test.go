@@ -99,7 +99,7 @@ func TestWhatAnAgentsAnswerIs(t *testing.T) {
 		"404 of another program": {respond(404, "", "not found"), client.ErrConfiguration, "Another program than guards-agent answers at ", 1},
 		"500 of another program": {respond(500, "", "oops"), client.ErrConfiguration, "Another program than guards-agent answers at ", 1},
 		"503 of another program": {respond(503, "", `{"errorType":"Unavailable","detail":"d"}`), client.ErrConfiguration, "Another program than guards-agent answers at ", 1},
-		"a redirect":             {http.RedirectHandler("http://127.0.0.1:1/", 307).ServeHTTP, client.ErrConfiguration, "Another program than guards-agent answers at ", 1},
+		"a redirect":             {http.RedirectHandler("http://127.0.0.1:1/", http.StatusTemporaryRedirect).ServeHTTP, client.ErrConfiguration, "Another program than guards-agent answers at ", 1},
 		"a redirect of the agent": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Guards-Agent", "1")
 			w.Header().Set("Location", "/x")

@@ -33,7 +33,7 @@ func (a *agent) runInLambda(e extension) {
 	}()
 	listener, err := a.config.address.listen(context.Background(), a.config.mode)
 	if err != nil {
-		a.service().Error(cantListen(a.config.address, err).Error())
+		a.service().Error("the app gets no answer", slog.Any("error", cantListen(a.config.address, err)))
 	} else {
 		a.started(listener)
 		go func() {
@@ -93,11 +93,8 @@ func (e extension) register(client *http.Client) (id string, err error) {
 		return "", err
 	}
 	r.Header.Set("Lambda-Extension-Name", e.name)
-	response, _, err := do(client, r)
-	if err != nil {
-		return "", err
-	}
-	return response.Header.Get("Lambda-Extension-Identifier"), nil
+	header, _, err := do(client, r)
+	return header.Get("Lambda-Extension-Identifier"), err
 }
 
 // next waits for the next event, and reports whether it is SHUTDOWN.
@@ -122,7 +119,7 @@ func (e extension) request(method, path, body string) (*http.Request, error) {
 	return http.NewRequestWithContext(context.Background(), method, "http://"+e.api+"/2020-01-01/extension/"+path, strings.NewReader(body))
 }
 
-func do(client *http.Client, r *http.Request) (*http.Response, []byte, error) {
+func do(client *http.Client, r *http.Request) (http.Header, []byte, error) {
 	response, err := client.Do(r)
 	if err != nil {
 		return nil, nil, err
@@ -132,5 +129,5 @@ func do(client *http.Client, r *http.Request) (*http.Response, []byte, error) {
 	if err == nil && response.StatusCode != http.StatusOK {
 		err = fmt.Errorf("%s: HTTP %d: %s", r.URL.Path, response.StatusCode, body)
 	}
-	return response, body, err
+	return response.Header, body, err
 }

@@ -103,7 +103,7 @@ func TestATakenPortInLambda(t *testing.T) {
 	defer func() { _ = l.Close() }()
 	e := lambdatest.StartExtension(t, lambdatest.Build(t, "./cmd/guards-agent"), nil, "GUARDS_AGENT_ADDR="+address)
 	e.Wait(t)
-	if log := e.Logs(); strings.Count(log, "\n") != 1 || !strings.Contains(log, `"level":"ERROR","message":"the agent can't listen on GUARDS_AGENT_ADDR, `+address) {
+	if log := e.Logs(); strings.Count(log, "\n") != 1 || !strings.Contains(log, `"level":"ERROR","message":"the app gets no answer","service":"guards-agent","error":"the agent can't listen on GUARDS_AGENT_ADDR, `+address) {
 		t.Error(log)
 	}
 	if exit := e.Shutdown(t); exit.Code != 0 {

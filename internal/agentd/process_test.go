@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -98,7 +99,7 @@ func TestMistakesEndTheProgram(t *testing.T) {
 func TestSockets(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "agent.sock")
-	env := append(nowhere, "GUARDS_AGENT_ADDR=unix:"+path, "GUARDS_METRICS=off")
+	env := slices.Concat(nowhere, []string{"GUARDS_AGENT_ADDR=unix:" + path, "GUARDS_METRICS=off"})
 	c := newCaller("unix:"+path, "local")
 	first := start(t, env...)
 	c.listening(t)

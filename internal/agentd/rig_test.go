@@ -167,7 +167,7 @@ func (c *caller) listening(t *testing.T) {
 // health runs guards-agent health with these variables.
 func health(t *testing.T, env ...string) (status int, wrote string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), lambdatest.Build(t, "./cmd/guards-agent"), "health") //nolint:gosec // the test's own binary
+	cmd := exec.CommandContext(t.Context(), lambdatest.Build(t, "./cmd/guards-agent"), "health")
 	cmd.Env = append([]string{}, env...)
 	var b bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &b, &b

@@ -39,7 +39,7 @@ func (r *Release) layer(l layer) ([]byte, *debug.BuildInfo, error) {
 	if err := builtFor(info, built, l.goarch); err != nil {
 		return nil, nil, err
 	}
-	content, err := os.ReadFile(built) //nolint:gosec // the folder of the build
+	content, err := os.ReadFile(built)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -55,7 +55,7 @@ func StartExtension(t testing.TB, binary string, meanwhile func(), env ...string
 	mux.HandleFunc("POST /2020-01-01/extension/register", e.register)
 	mux.HandleFunc("GET /2020-01-01/extension/event/next", e.next)
 	e.server = httptest.NewServer(mux)
-	e.cmd = exec.Command(binary) //nolint:gosec // the test's own binary
+	e.cmd = exec.Command(binary)
 	e.cmd.Dir, e.cmd.Stdout, e.cmd.Stderr = t.TempDir(), log, log
 	e.cmd.Env = slices.DeleteFunc(environment("app", e.cmd.Dir, e.server.Listener.Addr().String()), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
