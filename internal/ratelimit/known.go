@@ -58,10 +58,7 @@ func (k Known) refuse(q *question, now time.Time) (Decision, bool) {
 		asked.Count -= lease.rest(q.write.Now)
 		then, rest = &asked, q.pauseOf(lease, asked.write.Now)-age
 	}
-	if n, _ := then.in(k.Seen.State).fits(); n > 0 || rest < 0 {
-		return Decision{}, false
-	}
-	if _, _, records := q.Policy.Repace(then.write.Now, k.Seen.State); records {
+	if s := then.check(taken{item: k.Seen}); s.sends() || rest < 0 {
 		return Decision{}, false
 	}
 	// A request that is not fresh may repeat one that an instance whose clock is

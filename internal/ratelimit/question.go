@@ -109,23 +109,19 @@ type view struct {
 
 	stored policy.State // of the item
 	state  policy.State // the same, as if the store had given the places of q.given, too
-	skips  bool         // these lie ahead of those that the store has given
 }
 
 func (q *question) in(s policy.State) *view {
 	v := &view{question: q, stored: s, state: s}
 	if q.given != nil {
-		v.state, v.skips = q.Policy.Skip(q.write.Now, q.given, s)
+		v.state, _ = q.Policy.Skip(q.write.Now, q.given, s)
 	}
 	return v
 }
 
 // take plans n of the request's actions.
 func (v *view) take(n int64) (policy.Update, bool) {
-	if v.skips {
-		return v.Policy.TakeAfter(v.write.Now, n, v.write.ID.number(), v.given, v.stored)
-	}
-	return v.Policy.Take(v.write.Now, n, v.write.ID.number(), v.state)
+	return v.Policy.TakeAfter(v.write.Now, n, v.write.ID.number(), v.given, v.stored)
 }
 
 // fits plans the request's actions and returns how many fit: all of them or none.
