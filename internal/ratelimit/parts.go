@@ -73,8 +73,8 @@ func (l *Limiter) DecideAll(ctx context.Context, op Op, parts []Part, readOn boo
 		return a.parts[0].decision, err
 	}
 	all := tally{Decision: Decision{Allowed: true}, binding: -1, at: -1}
-	for i := range a.parts {
-		all.add(parts[i], a.parts[i].decision)
+	for i, p := range parts {
+		all.add(p, a.parts[i].decision)
 	}
 	if err == nil && (readOn && op == Check || op == Status) {
 		all.binding = all.tightest()
@@ -121,6 +121,7 @@ func (a *action) carryOut(ctx context.Context, op Op, readOn bool) error {
 		return a.release(ctx)
 	case Renew:
 		return a.renew(ctx)
+	case Check, Status, Reset:
 	}
 	return a.check(ctx, next, refused, readOn)
 }
