@@ -1,7 +1,7 @@
 package ratelimit
 
 import (
-	"maps"
+	"slices"
 
 	"github.com/cric-talk/guards/internal/policy"
 )
@@ -74,7 +74,7 @@ func (t *attempts) take(q *question, s policy.State, n int64) (u policy.Update, 
 func (t *attempts) settle(q *question, done bool) {
 	if t.kept.after != nil && !done {
 		t.limiter.Memory.Change(q.write.Key, func(k Known) Known {
-			if maps.Equal(k.Fallback.State, t.kept.after) {
+			if slices.Equal(k.Fallback.State, t.kept.after) {
 				k.Fallback.State = t.kept.before
 			}
 			return k
