@@ -340,11 +340,15 @@ func (l limit) mine(s State) State {
 	if l.rate.Name == "" {
 		return s
 	}
-	mine := make(State, len(s))
-	for name, v := range s {
-		if attr, ok := strings.CutPrefix(name, l.attr("")); ok {
-			mine[attr] = v
-		}
+	prefix := l.attr("")
+	from, _ := s.index(prefix)
+	to := from
+	for to < len(s) && strings.HasPrefix(s[to].Name, prefix) {
+		to++
+	}
+	mine := slices.Clone(s[from:to])
+	for i := range mine {
+		mine[i].Name = mine[i].Name[len(prefix):]
 	}
 	return mine
 }

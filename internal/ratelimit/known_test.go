@@ -77,7 +77,7 @@ func TestKnownLearns(t *testing.T) {
 	} {
 		tt.had.Fallback, tt.had.Invalidated = holding("x"), before
 		got := tt.had.learn(holding("a", "b"), tt.asked, now)
-		if used := got.Seen.State["activityCount"]; used != tt.want || got.Fallback.State["activityCount"] != 1 {
+		if used := got.Seen.State.Get("activityCount"); used != tt.want || got.Fallback.State.Get("activityCount") != 1 {
 			t.Errorf("%s: %d seen, %v alone, want %d seen, 1 alone", tt.name, used, got.Fallback.State, tt.want)
 		}
 		if got.Invalidated != before {
@@ -131,14 +131,14 @@ func TestKnownAdmits(t *testing.T) {
 		if d.Reason != Unavailable || d.Granted != tt.want || d.Allowed != (tt.want > 0) {
 			t.Errorf("%s: %+v, want %d granted from memory", tt.name, d, tt.want)
 		}
-		if s, a := after.Seen.State["activityCount"], after.Fallback.State["activityCount"]; s != tt.seenAfter || a != tt.aloneAfter {
+		if s, a := after.Seen.State.Get("activityCount"), after.Fallback.State.Get("activityCount"); s != tt.seenAfter || a != tt.aloneAfter {
 			t.Errorf("%s: %d seen and %d alone afterwards, want %d and %d", tt.name, s, a, tt.seenAfter, tt.aloneAfter)
 		}
-		if k.Seen.State["activityCount"] != tt.seen.State["activityCount"] {
+		if k.Seen.State.Get("activityCount") != tt.seen.State.Get("activityCount") {
 			t.Errorf("%s: admit changed what it was given", tt.name)
 		}
 		again, d := after.admit(&q, amount{})
-		if tt.want > 0 && (!d.Allowed || again.Fallback.State["activityCount"] != tt.aloneAfter) {
+		if tt.want > 0 && (!d.Allowed || again.Fallback.State.Get("activityCount") != tt.aloneAfter) {
 			t.Errorf("%s, repeated: %+v and %v, want it counted once", tt.name, d, again.Fallback.State)
 		}
 	}

@@ -230,7 +230,7 @@ func (x *explorer) renewed(l *ledger, w written) error {
 // changes reports whether w changes an attribute of a limit.
 func changes(w written, limit string) bool {
 	for attr := range w.write.Update.Attributes {
-		if (limit == "" || strings.HasPrefix(attr, limit+"_")) && w.before[attr] != w.after[attr] {
+		if (limit == "" || strings.HasPrefix(attr, limit+"_")) && w.before.Get(attr) != w.after.Get(attr) {
 			return true
 		}
 	}

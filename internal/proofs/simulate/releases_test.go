@@ -174,9 +174,9 @@ func (l *ledger) gaveBack(u *user, a *landing, w ratelimit.Write, before ratelim
 // keeps requires that a write keeps its id for 15 minutes only if that is promised. The id of
 // a release is kept for 20 s, also with Hold.
 func (l *ledger) keeps(o *op, before, after ratelimit.Item, hold bool) {
-	for set, ids := range after.IDs {
-		if len(ids) > len(before.IDs[set]) && hold != (set[0] == 'h') && set != "ids" {
-			l.sim.wrong("%s keeps its id in the set %s; it is one of 5 minutes: %v", o.name, set, hold)
+	for _, set := range after.IDs {
+		if len(set.Elements) > len(before.IDs.In(set.Name)) && hold != (set.Name[0] == 'h') && set.Name != "ids" {
+			l.sim.wrong("%s keeps its id in the set %s; it is one of 5 minutes: %v", o.name, set.Name, hold)
 		}
 	}
 }
