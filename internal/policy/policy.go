@@ -193,6 +193,9 @@ func (p Policy) slots(now, at, n int64, s State, act Act) (whole Update, ok bool
 	return whole, ok
 }
 
+// HasLog reports whether one of p's limits is a log, whose actions can be renewed.
+func (p Policy) HasLog() bool { return p.log != nil }
+
 // HeldUntil returns until when actions of a log with the receipt at count: at plus
 // the log's window. It is 0 if p has no log, and then nothing can be renewed.
 func (p Policy) HeldUntil(at int64) int64 {

@@ -154,7 +154,7 @@ func (a *action) allow(ctx context.Context) error {
 	probe := -1
 	for i := range a.parts {
 		q := &a.parts[i].question
-		q.looked = !l.Memory.leased(q) && (q.op != Renew || q.Policy.HeldUntil(0) != 0)
+		q.looked = !l.Memory.leased(q) && (q.op != Renew || q.Policy.HasLog())
 		if !q.looked {
 			continue // a lease decides, or there is nothing to renew
 		}
@@ -260,7 +260,7 @@ func (a *action) giveBack(ctx context.Context) {
 // slots returns the numbers of the parts with slots, and of the others.
 func (a *action) slots() (with, without []int) {
 	for i := range a.parts {
-		if a.parts[i].question.Policy.HeldUntil(0) != 0 {
+		if a.parts[i].question.Policy.HasLog() {
 			with = append(with, i)
 		} else {
 			without = append(without, i)
@@ -276,7 +276,7 @@ func (a *action) release(ctx context.Context) error {
 	from := origin{}
 	for _, i := range append(with, without...) {
 		q := &a.parts[i].question
-		if from.at != 0 && q.Policy.HeldUntil(0) == 0 {
+		if from.at != 0 && !q.Policy.HasLog() {
 			barred, looked := q.barred, q.looked
 			q.At = from.at
 			*q = q.ask(Release, a.now.UnixMilli())

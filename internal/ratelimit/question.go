@@ -73,7 +73,7 @@ func (r Request) ask(op Op, now int64) question {
 	if r.ReadyAt != 0 && r.Policy.Queues() {
 		what = "place " + strconv.FormatInt(r.ReadyAt, 10)
 	}
-	log := r.Policy.HeldUntil(0) != 0
+	log := r.Policy.HasLog()
 	alone := log && !r.Policy.Named() && !r.Shared // a log alone keeps receipts as long as its slots, without ids
 	return question{Request: r, op: op, write: Write{
 		Key: Key{UserID: r.UserID, Activity: cmp.Or(r.Group, r.Activity), Window: window},

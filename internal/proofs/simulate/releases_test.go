@@ -50,11 +50,11 @@ func (r *record) moment(x int64) oracle.Moment {
 // from a renewal.
 func (o *op) presents() (x int64, sure bool) {
 	x, sure = o.request.At, true
-	if o.whole == nil || o.gives != nil || o.kind != ratelimit.Release || o.terms.HeldUntil(0) != 0 {
+	if o.whole == nil || o.gives != nil || o.kind != ratelimit.Release || o.terms.HasLog() {
 		return x, sure
 	}
 	for _, p := range o.whole.parts {
-		if p.terms.HeldUntil(0) == 0 {
+		if !p.terms.HasLog() {
 			continue
 		}
 		if p.last != nil && p.last.check > 0 {
