@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
@@ -99,6 +100,24 @@ func TestKnownIsDoubted(t *testing.T) {
 	k = k.learn(holding("a", "b", "c"), moment.Add(2*time.Millisecond), moment.Add(2*time.Millisecond))
 	if _, refused := k.refuse(&q, moment.Add(3*time.Millisecond)); !refused {
 		t.Error("an answer from after the doubt does not refuse")
+	}
+}
+
+// A check that the memory refuses alone leaves it as it is. Seen is then still what the store
+// showed, and Fallback has no place that nobody was given.
+func TestARefusalAloneChangesNothing(t *testing.T) {
+	r := asking("x", 1)
+	r.Policy = policy.Must("reservoir 1/10s ahead 20s")
+	given := policy.Values{"t": moment.Add(20*time.Second).UnixMilli()*1_000_000 + 1}.State() // each place
+	for _, k := range []Known{{Seen: Item{State: given}, Asked: moment}, {Fallback: Item{State: given}, Asked: moment}} {
+		q := r.ask(Check, moment.UnixMilli())
+		after, d := k.admit(&q, amount{})
+		if d.Allowed || d.ReadyAt != 0 {
+			t.Fatalf("%+v, want a refusal", d)
+		}
+		if !reflect.DeepEqual(after, k) {
+			t.Errorf("%+v is known after the refusal, want %+v", after, k)
+		}
 	}
 }
 
