@@ -156,7 +156,7 @@ func (a *action) allow(ctx context.Context) error {
 		q := &a.parts[i].question
 		q.looked = !l.Memory.leased(q) && (q.op != Renew || q.Policy.HasLog())
 		if !q.looked {
-			continue // a lease decides, or there is nothing to renew
+			continue // a lease decides, or no slot can be renewed
 		}
 		cause, due := l.breaker.look(q.write.Key, a.now)
 		switch {

@@ -57,7 +57,7 @@ type taken struct {
 
 	item Item   // as the store last showed it, or as it is known
 	done bool   // the store has performed the write
-	lost bool   // acquire: nobody knows whether it has
+	lost bool   // acquire: the outcome is unknown
 	sent amount // what the writes of the decision count
 }
 
