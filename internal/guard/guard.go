@@ -180,7 +180,7 @@ func (h *Handler) terms(r *Request) (live.Terms, error) {
 		if err := r.fits(widest(t, s), s.Name); err != nil {
 			return t, err
 		}
-		held = held || s.Limit.HeldUntil(0) != 0
+		held = held || s.Limit.HasLog()
 	}
 	if r.Op == Renew && !held {
 		return t, input.Invalid("op", string(r.Op), "another one, because only a log has slots to renew")

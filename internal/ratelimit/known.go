@@ -58,10 +58,7 @@ func (k Known) refuse(q *question, now time.Time) (Decision, bool) {
 		asked.Count -= lease.rest(q.write.Now)
 		then, rest = &asked, q.pauseOf(lease, asked.write.Now)-age
 	}
-	if n, _ := then.in(k.Seen.State).fits(); n > 0 || rest < 0 {
-		return Decision{}, false
-	}
-	if _, _, records := q.Policy.Repace(then.write.Now, k.Seen.State); records {
+	if s := then.check(taken{item: k.Seen}); s.sends() || rest < 0 {
 		return Decision{}, false
 	}
 	// A request that is not fresh may repeat one that an instance whose clock is
@@ -115,10 +112,11 @@ func (k Known) admit(q *question, sent amount) (Known, Decision) {
 		}
 		return k, k.both(q, func(v view) Decision { return v.found(kept, false, sent) })
 	}
-	k, seen, alone := k.plan(q)
+	after, seen, alone := k.plan(q)
 	if seen.counts == 0 {
 		return k, k.refusal(q)
 	}
+	k = after
 	w := seen.request.write
 	var forget []string
 	if !q.isOld {

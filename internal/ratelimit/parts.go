@@ -13,22 +13,24 @@ type Part struct {
 	Subject string // the subject's name, such as room; empty: the user
 }
 
-const (
-	minGiveBack = 100 * time.Millisecond // of a decision's time is kept, or a fifth, to give back what it has counted
-	maxParts    = 4                      // of an action, so that their questions stay on the stack
-)
+// minGiveBack of a decision's time is kept, or a fifth of it, to give back what it has counted.
+const minGiveBack = 100 * time.Millisecond
 
 // An action is a decision about several parts.
 type action struct {
-	limiter   *Limiter
-	parts     []Part
-	now       time.Time     // of all parts
-	end       time.Time     // of the decision's time; zero: it has no end
-	kept      time.Duration // before the end, to give back what the parts have counted
-	questions []question
-	known     []Known
-	decisions []Decision
-	reached   bool // the store has answered, or this decision has less than its whole time for it
+	limiter *Limiter
+	parts   []member
+	now     time.Time     // of all parts
+	end     time.Time     // of the decision's time; zero: it has no end
+	kept    time.Duration // before the end, to give back what the parts have counted
+	reached bool          // the store has answered, or this decision has less than its whole time for it
+}
+
+// A member is a part of an action, and how far it is decided.
+type member struct {
+	question question
+	known    Known // when the decision began
+	decision Decision
 }
 
 // Decide carries out op for r. If the store gives no usable answer, the error is a
@@ -39,7 +41,7 @@ func (l *Limiter) Decide(ctx context.Context, op Op, r Request) (Decision, error
 }
 
 // DecideAll decides an action that several parts count: all of them count it, or none.
-// There are at most four parts, in order from the narrowest to the widest. The decision
+// The parts are in order from the narrowest to the widest. The decision
 // has the figures of each limit of each part. Its own are the figures of the limit with
 // the longest wait: of the part that refuses first, or for a status and with readOn of
 // all parts. The decision about one part has the figures as its policy names them.
@@ -54,35 +56,30 @@ func (l *Limiter) Decide(ctx context.Context, op Op, r Request) (Decision, error
 // If the process stops between two parts, the earlier ones keep a count that nobody used.
 // So they can admit too few, and never too many.
 func (l *Limiter) DecideAll(ctx context.Context, op Op, parts []Part, readOn bool) (Decision, error) {
-	a := action{limiter: l, parts: parts, now: l.Clock(), questions: make([]question, 0, maxParts), known: make([]Known, 0, maxParts)}
-	a.decisions = make([]Decision, maxParts)[:len(parts)]
+	a := action{limiter: l, parts: make([]member, len(parts)), now: l.Clock()}
 	for i := range parts {
-		if err := parts[i].validate(op); err != nil {
+		r := parts[i].Request
+		if err := r.validate(op); err != nil {
 			return Decision{}, err
 		}
-		a.questions = append(a.questions, a.ask(parts[i], op))
-		a.known = append(a.known, l.recall(&a.questions[i]))
+		r.Shared = r.Shared || len(parts) > 1
+		a.parts[i].question = r.ask(op, a.now.UnixMilli())
+		a.parts[i].known = l.recall(&a.parts[i].question)
 	}
 	ctx, stop := a.begin(ctx)
 	defer stop()
 	err := a.carryOut(ctx, op, readOn || op == Status)
 	if len(parts) == 1 {
-		return a.decisions[0], err
+		return a.parts[0].decision, err
 	}
 	all := tally{Decision: Decision{Allowed: true}, binding: -1, at: -1}
-	for i, d := range a.decisions {
-		all.add(parts[i], d)
+	for i, p := range parts {
+		all.add(p, a.parts[i].decision)
 	}
 	if err == nil && (readOn && op == Check || op == Status) {
 		all.binding = all.tightest()
 	}
 	return all.decision(), err
-}
-
-// ask returns the question of a part.
-func (a *action) ask(p Part, op Op) question {
-	p.Shared = p.Shared || len(a.parts) > 1
-	return p.Request.ask(op, a.now.UnixMilli())
 }
 
 // begin starts the time of the decision, for all its requests together. If the caller's time
@@ -104,13 +101,13 @@ func (a *action) begin(ctx context.Context) (whole context.Context, stop func())
 func (a *action) carryOut(ctx context.Context, op Op, readOn bool) error {
 	next, refused := 0, false
 	for i := range a.parts {
-		q := &a.questions[i]
+		q := &a.parts[i].question
 		if d, ok := q.due(); ok {
-			a.decisions[i] = d
+			a.parts[i].decision = d
 			return nil
 		}
-		if d, ok := a.known[i].refuse(q, a.now); ok {
-			a.decisions[i], next, refused = d, i+1, true
+		if d, ok := a.parts[i].known.refuse(q, a.now); ok {
+			a.parts[i].decision, next, refused = d, i+1, true
 			break
 		}
 	}
@@ -124,6 +121,7 @@ func (a *action) carryOut(ctx context.Context, op Op, readOn bool) error {
 		return a.release(ctx)
 	case Renew:
 		return a.renew(ctx)
+	case Check, Status, Reset:
 	}
 	return a.check(ctx, next, refused, readOn)
 }
@@ -131,17 +129,17 @@ func (a *action) carryOut(ctx context.Context, op Op, readOn bool) error {
 // decide decides part i. It has all of the time, as long as no count may have to be given
 // back.
 func (a *action) decide(ctx context.Context, i int) error {
-	q := &a.questions[i]
+	q := &a.parts[i].question
 	if a.kept > 0 && a.reached && i > 0 {
 		var stop context.CancelFunc
 		ctx, stop = context.WithDeadline(ctx, a.end.Add(-a.kept))
 		defer stop()
 	}
 	q.reached = a.reached
-	d, err := a.limiter.decide(ctx, q, a.known[i], a.now)
+	d, err := a.limiter.decide(ctx, q, a.parts[i].known, a.now)
 	a.reached = q.reached
-	d.Requests += a.decisions[i].Requests
-	a.decisions[i] = d
+	d.Requests += a.parts[i].decision.Requests
+	a.parts[i].decision = d
 	return err
 }
 
@@ -155,10 +153,10 @@ func (a *action) allow(ctx context.Context) error {
 	l := a.limiter
 	probe := -1
 	for i := range a.parts {
-		q := &a.questions[i]
-		q.looked = !l.Memory.leased(q) && (q.op != Renew || q.Policy.HeldUntil(0) != 0)
+		q := &a.parts[i].question
+		q.looked = !l.Memory.leased(q) && (q.op != Renew || q.Policy.HasLog())
 		if !q.looked {
-			continue // a lease decides, or there is nothing to renew
+			continue // a lease decides, or no slot can be renewed
 		}
 		cause, due := l.breaker.look(q.write.Key, a.now)
 		switch {
@@ -170,12 +168,12 @@ func (a *action) allow(ctx context.Context) error {
 		}
 	}
 	if probe >= 0 {
-		if err := a.probe(ctx, probe); err != nil && !a.questions[probe].Fallback {
+		if err := a.probe(ctx, probe); err != nil && !a.parts[probe].question.Fallback {
 			return err
 		}
 	}
 	for i := range a.parts {
-		q := &a.questions[i]
+		q := &a.parts[i].question
 		if q.looked && q.barred == nil {
 			q.barred, _ = l.breaker.look(q.write.Key, a.now)
 		}
@@ -188,17 +186,17 @@ func (a *action) allow(ctx context.Context) error {
 
 // probe probes the circuit of part i, unless another decision does.
 func (a *action) probe(ctx context.Context, i int) error {
-	l, key := a.limiter, a.questions[i].write.Key
+	l, key := a.limiter, a.parts[i].question.write.Key
 	if _, due := l.breaker.claim(key, l.Clock()); !due {
 		return nil
 	}
 	t := l.attempt(ctx)
 	err := t.probe(key)
 	if err != nil { // perhaps it was answered, and too late
-		a.questions[i].barred = asStoreError(err)
+		a.parts[i].question.barred = asStoreError(err)
 	}
 	a.reached = a.reached || err == nil || errors.Is(err, errProbe)
-	a.decisions[i].Requests += t.requests
+	a.parts[i].decision.Requests += t.requests
 	return err
 }
 
@@ -207,10 +205,10 @@ func (a *action) probe(ctx context.Context, i int) error {
 func (a *action) check(ctx context.Context, next int, refused, readOn bool) error {
 	for i := next; i < len(a.parts) && (!refused || readOn); i++ {
 		if refused {
-			a.questions[i].op = Status
+			a.parts[i].question.op = Status
 		}
 		err := a.decide(ctx, i)
-		if refused || err == nil && a.decisions[i].Allowed {
+		if refused || err == nil && a.parts[i].decision.Allowed {
 			continue
 		}
 		if a.giveBack(ctx); err != nil {
@@ -218,7 +216,7 @@ func (a *action) check(ctx context.Context, next int, refused, readOn bool) erro
 		}
 		refused = true
 	}
-	if refused || a.questions[0].op != Check {
+	if refused || a.parts[0].question.op != Check {
 		return nil
 	}
 	return a.rely(ctx)
@@ -229,14 +227,14 @@ func (a *action) check(ctx context.Context, next int, refused, readOn bool) erro
 // keeps the user's count.
 func (a *action) rely(ctx context.Context) (err error) {
 	for i := len(a.parts) - 1; i >= 0; i-- {
-		q := &a.questions[i]
+		q := &a.parts[i].question
 		if !q.Shared || !q.claim.isFound() {
 			continue
 		}
 		q.reached = a.reached
-		a.decisions[i], err = a.limiter.rely(ctx, q, a.decisions[i])
+		a.parts[i].decision, err = a.limiter.rely(ctx, q, a.parts[i].decision)
 		a.reached = q.reached
-		if err != nil || !a.decisions[i].Allowed {
+		if err != nil || !a.parts[i].decision.Allowed {
 			a.giveBack(ctx)
 			return err
 		}
@@ -253,16 +251,16 @@ func (a *action) giveBack(ctx context.Context) {
 		defer stop()
 	}
 	for i := range a.parts {
-		if d := a.decisions[i]; d.Allowed {
-			a.decisions[i] = a.limiter.unclaim(ctx, &a.questions[i], d)
+		if d := a.parts[i].decision; d.Allowed {
+			a.parts[i].decision = a.limiter.unclaim(ctx, &a.parts[i].question, d)
 		}
 	}
 }
 
 // slots returns the numbers of the parts with slots, and of the others.
 func (a *action) slots() (with, without []int) {
-	for i, p := range a.parts {
-		if p.Policy.HeldUntil(0) != 0 {
+	for i := range a.parts {
+		if a.parts[i].question.Policy.HasLog() {
 			with = append(with, i)
 		} else {
 			without = append(without, i)
@@ -277,11 +275,11 @@ func (a *action) release(ctx context.Context) error {
 	with, without := a.slots()
 	from := origin{}
 	for _, i := range append(with, without...) {
-		q := &a.questions[i]
-		if p := a.parts[i]; from.at != 0 && p.Policy.HeldUntil(0) == 0 {
-			p.At = from.at
+		q := &a.parts[i].question
+		if from.at != 0 && !q.Policy.HasLog() {
 			barred, looked := q.barred, q.looked
-			*q = a.ask(p, Release)
+			q.At = from.at
+			*q = q.ask(Release, a.now.UnixMilli())
 			q.barred, q.looked = barred, looked
 		}
 		q.origin = from
@@ -304,19 +302,19 @@ func (a *action) renew(ctx context.Context) error {
 		}
 		to := int64(0)
 		for n, i := range with {
-			q := &a.questions[i]
+			q := &a.parts[i].question
 			q.look, q.to = look, to
 			if err := a.decide(ctx, i); err != nil {
 				return err
 			}
-			if d := a.decisions[i]; !d.Allowed {
+			if d := a.parts[i].decision; !d.Allowed {
 				if !look {
 					a.free(ctx, with[:n])
 				}
 				return nil
 			}
 			if !look { // a slot can be gone now that was not at the time of the others' last renewal
-				to = max(to, a.decisions[i].At)
+				to = max(to, a.parts[i].decision.At)
 			}
 		}
 	}
@@ -326,9 +324,9 @@ func (a *action) renew(ctx context.Context) error {
 // free gives back the slots of these parts, which this decision has renewed.
 func (a *action) free(ctx context.Context, parts []int) {
 	for _, i := range parts {
-		p, d := a.parts[i], &a.decisions[i]
-		p.At = d.At
-		q := a.ask(p, Release)
+		r, d := a.parts[i].question.Request, &a.parts[i].decision
+		r.At = d.At
+		q := r.ask(Release, a.now.UnixMilli())
 		q.slotsOnly = true
 		back, err := a.limiter.decide(ctx, &q, a.limiter.recall(&q), a.now)
 		if d.Requests += back.Requests; err == nil {

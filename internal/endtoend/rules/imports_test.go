@@ -32,6 +32,7 @@ var order = []string{
 	"schema",
 	"activities", // this app's list, which the client must not know
 	"client/httpguard",
+	"guardstest",
 	"client",
 	"internal/testkit/cricket",
 	"limits", // this app's page, which the product must not know
