@@ -37,6 +37,7 @@ type serveCommand struct {
 	Addr        string `default:"127.0.0.1:3001" placeholder:"HOST:PORT" help:"The address to listen on (${default}). There is no authentication, so keep it on loopback."`
 	CreateTable bool   `help:"Create the table first if it does not exist. Goes with --store dynamodb."`
 	Fail        string `enum:"none,unavailable,throttled,slow" default:"none" help:"Act as if the table were unavailable, throttled or slow. No table is needed. Default: none."`
+	Clock       bool   `help:"Let an app's tests move the guards' clock: POST /clock with {\"move\": MS}, {\"to\": MS} or {\"reset\": true}. Only this machine can."`
 	JSON        bool   `name:"json" help:"Print each invocation as one line of JSON."`
 	storeFlags
 }
@@ -55,6 +56,7 @@ and no table. Examples:
   MODE=shadow guards serve
   guards serve --fail unavailable
   ON_OUTAGE=deny guards serve --fail slow
+  guards serve --clock
   guards serve --store dynamodb --endpoint http://127.0.0.1:8000 --create-table
   aws lambda invoke --endpoint-url http://127.0.0.1:3001 --function-name {guard} \
     --cli-binary-format raw-in-base64-out \
@@ -93,6 +95,9 @@ func (c *serveCommand) Run(ctx context.Context, env session) error {
 	address := listener.Addr().String()
 	server := newServer(besideApp(api, env, token, api))
 	about := "the console is off, because --addr " + address + " is not an address of this machine only, such as 127.0.0.1:3001"
+	if c.Clock && !devconsole.Loopback(address) {
+		return errors.New("--clock needs an --addr of this machine only, such as 127.0.0.1:3001")
+	}
 	if devconsole.Loopback(address) {
 		server = c.withConsole(env, api, clock, address, token)
 		about = "the console for development is at http://" + address + "/; only this machine can open it"
@@ -174,7 +179,7 @@ func variables() (set string) {
 // not reach the address. Clock is the guards' clock.
 func (c *serveCommand) withConsole(env session, api *invokeapi.Server, clock *devconsole.Clock, address, token string) *http.Server {
 	page := &devconsole.Console{
-		API: api, Guards: env.guards, Address: address, CountsIn: c.countsIn() + variables(), Clock: clock, Fixed: c.fixedClock(), Wait: wait,
+		API: api, Guards: env.guards, Address: address, CountsIn: c.countsIn() + variables(), Clock: clock, Fixed: c.fixedClock(), ForTests: c.Clock, Wait: wait,
 	}
 	for name, f := range api.Functions {
 		if h, ok := f.Handler.(*guard.Handler); ok {

@@ -43,6 +43,7 @@ type Console struct {
 	CountsIn string                     // where the guards count, such as "memory"
 	Clock    *Clock                     // the guards' clock
 	Fixed    string                     // why nobody may move the clock; empty: it can be moved
+	ForTests bool                       // GET and POST /clock show and move the clock for a program on this machine
 	Wait     func(time.Duration) string // returns a time to wait in words
 
 	once   sync.Once
@@ -79,6 +80,10 @@ func (c *Console) init() {
 		c.mux.HandleFunc("GET /console/picture.svg", c.own(c.servePicture))
 		c.mux.HandleFunc("POST /console/ask", c.own(c.serveAsk))
 		c.mux.HandleFunc("POST /console/clock", c.own(c.serveClock))
+		if c.ForTests {
+			c.mux.HandleFunc("GET /clock", c.test(c.showClock))
+			c.mux.HandleFunc("POST /clock", c.test(c.serveClock))
+		}
 		c.mux.Handle("/", c.API)
 	})
 }
@@ -129,13 +134,36 @@ func (c *Console) own(serve http.HandlerFunc) http.HandlerFunc {
 			http.Error(w, why, http.StatusForbidden)
 			return
 		}
-		if r.Method == http.MethodPost {
-			if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-				http.Error(w, "The console accepts only JSON: send Content-Type: application/json.", http.StatusUnsupportedMediaType)
-				return
-			}
+		if isJSON(w, r) {
+			serve(w, r)
 		}
-		serve(w, r)
+	}
+}
+
+// isJSON reports whether r has no body or is JSON, and otherwise answers it. A page of
+// another site can't send JSON without asking first.
+func isJSON(w http.ResponseWriter, r *http.Request) bool {
+	if r.Method != http.MethodPost {
+		return true
+	}
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || kind != "application/json" {
+		http.Error(w, "The console accepts only JSON: send Content-Type: application/json.", http.StatusUnsupportedMediaType)
+		return false
+	}
+	return true
+}
+
+// test serves a path for an app's tests, which are no page of a browser.
+func (c *Console) test(serve http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if !c.isLocal(r.Host) || len(r.Header["Origin"]) > 0 || len(r.Header["Sec-Fetch-Site"]) > 0 {
+			http.Error(w, "Only a program on this machine can use the clock, by http://"+c.Address+"/clock.", http.StatusForbidden)
+			return
+		}
+		if isJSON(w, r) {
+			serve(w, r)
+		}
 	}
 }
 
@@ -229,6 +257,11 @@ func (c *Console) serveClock(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	c.notify()
 	c.mu.Unlock()
+	c.showClock(w, r)
+}
+
+// showClock answers with the guards' clock, a clockView.
+func (c *Console) showClock(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	if err := json.NewEncoder(w).Encode(c.clock()); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
