@@ -26,6 +26,7 @@ export {
   tooManyForLambda,
 } from "./http.js";
 export type { Options } from "./options.js";
+export type { AwsCredentials } from "./sign.js";
 export type { Slot } from "./slot.js";
 export type { Subjects } from "./subjects.js";
 export type { WaitOptions } from "./wait.js";

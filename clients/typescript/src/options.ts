@@ -1,8 +1,9 @@
-import type { LambdaClient } from "@aws-sdk/client-lambda";
 import type { Activities, Known } from "./activities.js";
 import { isPlain, kindOf } from "./args.js";
 import { ConfigurationError, type GuardsError } from "./errors.js";
 import { nearest } from "./nearest.js";
+import type { LambdaClientOf } from "./sdk.js";
+import type { AwsCredentials } from "./sign.js";
 
 /** How to reach the guards. Every option has a default. */
 export interface Options<A extends Activities = Activities> {
@@ -11,8 +12,22 @@ export interface Options<A extends Activities = Activities> {
    * Then each call names its guard.
    */
   activities?: A | undefined;
-  /** AWS's Lambda client. Default: a new one with the SDK's defaults. The SDK's own retries are off for these calls. */
-  client?: LambdaClient | undefined;
+  /** AWS's region. Default: found as the AWS SDK finds it. */
+  region?: string | undefined;
+  /**
+   * AWS credentials, or a function that returns them. It is called again 5 minutes before their `expiration`. Default: found
+   * as the AWS SDK finds them.
+   */
+  credentials?: AwsCredentials | (() => AwsCredentials | Promise<AwsCredentials>) | undefined;
+  /** The address of Lambda's API. Default: found as the AWS SDK finds it. */
+  endpoint?: string | undefined;
+  /** How many connections each address has at most. Further calls wait. Default: 50. */
+  connections?: number | undefined;
+  /**
+   * A LambdaClient of the AWS SDK, which then sends the requests, with its own region, credentials and endpoint. Its retries
+   * are off for these calls. Default: none. This option is there only in 0.1.
+   */
+  client?: LambdaClientOf | undefined;
   /**
    * The Function URLs of the guards that are asked by URL instead of Invoke, by guard. If there is a list, each guard is
    * one of the list. Default: none.
@@ -44,6 +59,11 @@ export interface Options<A extends Activities = Activities> {
 export interface Settings {
   /** The option `activities`. */
   known: Known;
+  region: string | undefined;
+  credentials: Options["credentials"];
+  endpoint: URL | undefined;
+  connections: number;
+  client: LambdaClientOf | undefined;
   urls: ReadonlyMap<string, URL>;
   prefix: string;
   onOutage: "allow" | "deny";
@@ -60,7 +80,21 @@ const overhead = 300;
 /** The longest time that a timer of Node can run, in milliseconds. A longer one would fire at once. */
 export const maxTimer = 2 ** 31 - 1;
 
-const names = ["activities", "client", "urls", "prefix", "onOutage", "timeout", "maxTries", "decisionTimeout", "warn"];
+const names = [
+  "activities",
+  "region",
+  "credentials",
+  "endpoint",
+  "connections",
+  "client",
+  "urls",
+  "prefix",
+  "onOutage",
+  "timeout",
+  "maxTries",
+  "decisionTimeout",
+  "warn",
+];
 
 /** Checks the options and adds the defaults. It throws a ConfigurationError. */
 export function settings(options: Options): Settings {
@@ -68,11 +102,8 @@ export function settings(options: Options): Settings {
   for (const name of Object.keys(options)) {
     if (!names.includes(name)) bad(name, "not known", `one of ${names.join(", ")}`);
   }
-  const { activities = {}, client, urls = {} } = options;
+  const { activities = {}, urls = {} } = options;
   if (!isPlain(activities)) throw new ConfigurationError("The option activities is no plain object.");
-  if (client !== undefined && typeof client?.send !== "function") {
-    throw new ConfigurationError("The option client is no LambdaClient of AWS's SDK.");
-  }
   if (!isPlain(urls)) throw new ConfigurationError("The option urls is no plain object.");
   const { prefix = "", onOutage = "allow", timeout = 3000, maxTries = 3, decisionTimeout = 1000, warn = log } = options;
   if (typeof prefix !== "string") bad("prefix", prefix, "a string");
@@ -86,7 +117,31 @@ export function settings(options: Options): Settings {
   if (!(Number.isInteger(maxTries) && maxTries >= 1)) bad("maxTries", maxTries, "a whole number of at least 1");
   if (typeof warn !== "function") bad("warn", warn, "a function");
   const known = readList(activities);
-  return { known, urls: parse(urls, known), prefix, onOutage, timeout, maxTries, attemptTimeout, warn };
+  return { ...readAws(options), known, urls: parse(urls, known), prefix, onOutage, timeout, maxTries, attemptTimeout, warn };
+}
+
+/** Checks the options about AWS, and about how it is reached. */
+function readAws({ region, credentials, endpoint, connections = 50, client }: Options): Pick<Settings, "region" | "credentials" | "endpoint" | "connections" | "client"> {
+  if (region !== undefined && (typeof region !== "string" || region === "")) bad("region", region, "a name such as eu-west-1");
+  const { accessKeyId, secretAccessKey } = (credentials ?? {}) as Partial<AwsCredentials>;
+  if (credentials !== undefined && typeof credentials !== "function" && !(typeof accessKeyId === "string" && typeof secretAccessKey === "string")) {
+    throw new ConfigurationError("The option credentials has no accessKeyId and secretAccessKey, and is no function that returns them.");
+  }
+  if (!(Number.isInteger(connections) && connections >= 1)) bad("connections", connections, "a whole number of at least 1");
+  if (client !== undefined && typeof client?.send !== "function") {
+    throw new ConfigurationError("The option client is no LambdaClient of AWS's SDK.");
+  }
+  if (client !== undefined && (region ?? credentials ?? endpoint) !== undefined) {
+    throw new ConfigurationError("The option client has region, credentials and endpoint itself. Leave out those options.");
+  }
+  return { region, credentials, endpoint: endpoint === undefined ? undefined : readAddress("endpoint", endpoint), connections, client };
+}
+
+/** Returns an address that begins with https: or http:. */
+function readAddress(option: string, text: unknown): URL {
+  const url = typeof text === "string" && URL.canParse(text) ? new URL(text) : undefined;
+  if (url?.protocol !== "https:" && url?.protocol !== "http:") bad(option, text, "an address with https:");
+  return url!;
 }
 
 /** Returns a copy of the list. */
@@ -116,9 +171,7 @@ function parse(urls: Readonly<Record<string, string>>, known: Known): Map<string
       const question = near === undefined ? "" : ` Do you mean "${near}"?`;
       throw new ConfigurationError(`The option urls["${guard}"] names no guard of the option activities.${question}`);
     }
-    const url = URL.canParse(text) ? new URL(text) : undefined;
-    if (url?.protocol !== "https:" && url?.protocol !== "http:") bad(`urls["${guard}"]`, text, "an address with https:");
-    else parsed.set(guard, url);
+    parsed.set(guard, readAddress(`urls["${guard}"]`, text));
   }
   return parsed;
 }

@@ -1,0 +1,99 @@
+import type { Place } from "./activities.js";
+import { answeredAt } from "./answered.js";
+import { Aws } from "./aws.js";
+import { Breaker } from "./breaker.js";
+import type { Call, Event, Way } from "./call.js";
+import { ByClient } from "./client.js";
+import { Connections } from "./connections.js";
+import type { CheckArgs, Decision, UserArgs } from "./decision.js";
+import { Environment } from "./environment.js";
+import { GuardsError, OutageError, ValidationError } from "./errors.js";
+import type { Settings } from "./options.js";
+import { checkSignal, repeat } from "./repeat.js";
+import { Stopwatch } from "./stopwatch.js";
+import { readSubjects } from "./subjects.js";
+
+/** An outage is reported at most once in this time, in milliseconds. */
+const warnEvery = 1000;
+
+/** What a warning adds to an outage if nothing has ever answered this client. */
+const neverReached =
+  ". Lambda has not answered this client since it started: check the network. " +
+  "In a VPC, the app needs a NAT gateway or an endpoint for Lambda.";
+
+/** Asker sends what the methods of Guards ask, and calls the app's function for warnings. */
+export class Asker {
+  readonly #settings: Settings;
+  readonly #way: Way;
+  readonly #breaker = new Breaker();
+  #lastWarning = -Infinity; // on the clock of performance.now
+
+  constructor(settings: Settings) {
+    this.#settings = settings;
+    this.#way = wayOf(settings);
+  }
+
+  /** Returns what errors call a guard: its function. */
+  nameOf(guard: string): string {
+    return this.#settings.prefix + guard;
+  }
+
+  /** Asks a guard, unless it did not answer a moment ago. */
+  async ask(place: Place, op: Event["op"], args: Partial<CheckArgs> & UserArgs, maxTries = this.#settings.maxTries): Promise<Decision> {
+    const { guard, activity, window } = place;
+    const name = this.nameOf(guard);
+    const { signal, subjects: given, ...rest } = args;
+    const subjects = readSubjects(op, place, given, name);
+    const event = { ...rest, ...(subjects && { subjects }), activity, op };
+    const body = json(event, name);
+    checkSignal(signal);
+    const caller = this.#breaker.enter(name);
+    const time = new Stopwatch();
+    const { timeout, urls } = this.#settings;
+    const call: Call = { guard, name, event, body, url: urls.get(guard), region: "", signal, timeout, time, caller };
+    let leave: (() => void) | undefined;
+    try {
+      leave = await this.#way.open(call);
+      const { attemptTimeout } = this.#settings;
+      const { fields, date } = await repeat(call, { maxTries, attemptTimeout }, (ending) => this.#way.send(call, ending));
+      caller.answered();
+      const known = window === undefined || args.tier ? {} : { window };
+      return answeredAt({ ...(fields as unknown as Decision), guard, ...known, ...(subjects && { subjects }) }, date);
+    } catch (error) {
+      if (error instanceof OutageError && !error.answered) caller.lost();
+      else if (error instanceof GuardsError) caller.answered();
+      else caller.cancelled();
+      throw error;
+    } finally {
+      time.stop();
+      leave?.(); // after the outage is known, because the next call need not begin then
+    }
+  }
+
+  warnSometimes(error: GuardsError): void {
+    const now = performance.now();
+    if (now - this.#lastWarning < warnEvery) return;
+    this.#lastWarning = now;
+    const never = !this.#breaker.reached && error instanceof OutageError && !error.answered;
+    this.warn(never ? new OutageError(error.message + neverReached, { guard: error.guard, cause: error }) : error);
+  }
+
+  warn(error: GuardsError): void {
+    const { warn } = this.#settings;
+    // A logger that fails must not change the decision. A rejection that nobody catches would end the process.
+    (async () => warn(error))().catch(() => {});
+  }
+}
+
+function wayOf({ client, region, credentials, endpoint, connections }: Settings): Way {
+  if (client) return new ByClient(client, connections);
+  return new Aws(new Environment({ region, credentials, endpoint }), new Connections(connections));
+}
+
+function json(event: Event, name: string): string {
+  try {
+    return JSON.stringify(event);
+  } catch (error) {
+    throw new ValidationError(`the request is not JSON: ${(error as Error).message}`, { guard: name, cause: error });
+  }
+}

@@ -1,0 +1,129 @@
+import { readInvoked, readResponded } from "./answer.js";
+import type { Answer, Call, Way } from "./call.js";
+import type { Address, Connections, Response } from "./connections.js";
+import { Credentials } from "./credentials.js";
+import type { Environment } from "./environment.js";
+import { ConfigurationError } from "./errors.js";
+import { failure } from "./failure.js";
+import { within } from "./repeat.js";
+import { type AwsCredentials, canonicalQuery, escape, sign } from "./sign.js";
+import { traceHeaders } from "./trace.js";
+
+/** A clock that differs from AWS's by so much is wrong, in milliseconds: AWS refuses signatures from five minutes on. */
+const tooWrong = 4 * 60_000;
+
+/** What the requests of a call need. */
+interface Target {
+  address: Address;
+  path: string;
+  query: [name: string, value: string][];
+  host: string;
+  credentials: AwsCredentials;
+}
+
+/** By Lambda's API Invoke, and by Function URL: each request is signed here. */
+export class Aws implements Way {
+  readonly #environment: Environment;
+  readonly #connections: Connections;
+  readonly #credentials: Credentials;
+  readonly #targets = new WeakMap<Call, Target>();
+  readonly #agent: string;
+  /** The address of Lambda's API by region. */
+  readonly #endpoints = new Map<string, URL>();
+  #region = "";
+  /** What this machine's clock lacks, in milliseconds. */
+  #offset = 0;
+
+  constructor(environment: Environment, connections: Connections) {
+    this.#environment = environment;
+    this.#connections = connections;
+    this.#credentials = new Credentials(() => environment.credentials());
+    const app = process.env["AWS_SDK_UA_APP_ID"];
+    this.#agent = `guards-typescript${app ? ` app/${app.replace(/[^!#-'*+.^`|~\w-]/g, "-")}` : ""}`;
+  }
+
+  circuit({ name }: Pick<Call, "name">): string {
+    return name;
+  }
+
+  async open(call: Call): Promise<() => void> {
+    // The SDK can need seconds to find these, so it is no part of an attempt.
+    call.region = regionOf(call.url) ?? (this.#region || (await this.#findRegion(call)));
+    const credentials = await this.#credentials.find(call);
+    const url = call.url ?? this.#endpoints.get(call.region) ?? (await this.#findEndpoint(call));
+    const { origin, protocol, hostname, port, host } = url;
+    const base = url.pathname.replace(/\/$/, "");
+    const path = call.url ? url.pathname : `${base}/2015-03-31/functions/${escape(call.name)}/invocations`;
+    this.#targets.set(call, { address: { origin, protocol, hostname, port }, path, query: [...url.searchParams], host, credentials });
+    const leave = await this.#connections.places(origin).enter(call);
+    call.caller.begin();
+    return leave;
+  }
+
+  async send(call: Call, ending: AbortController): Promise<Answer> {
+    const response = await this.#post(call, ending).catch((error: unknown) => {
+      throw failure(error, call);
+    });
+    const fields = call.url ? readResponded(response, call) : readInvoked(response, call);
+    return { fields, date: response.headers.date };
+  }
+
+  /** Sends the request; if AWS refuses it because this machine's clock is wrong, once more by AWS's clock. */
+  async #post(call: Call, ending: AbortController): Promise<Response> {
+    const response = await this.#signed(call, ending.signal);
+    if (response.status !== 403) return response;
+    const offset = Date.parse(response.headers.date ?? "") - Date.now();
+    if (Number.isNaN(offset) || Math.abs(offset - this.#offset) < tooWrong) return response;
+    this.#offset = offset;
+    return this.#signed(call, ending.signal);
+  }
+
+  #signed(call: Call, ending: AbortSignal): Promise<Response> {
+    const { address, path, query, host, credentials } = this.#targets.get(call)!;
+    const { body, region, url } = call;
+    const headers = { "content-type": url ? "application/json" : "application/octet-stream", host };
+    const now = new Date(Date.now() + this.#offset);
+    const signed = sign({ method: "POST", path, query, headers, body }, credentials, region, "lambda", now);
+    const sent = { ...signed, "user-agent": this.#agent, ...traceHeaders() };
+    return this.#connections.post(call, address, query.length > 0 ? `${path}?${canonicalQuery(query)}` : path, sent, body, ending);
+  }
+
+  async #findRegion(call: Call): Promise<string> {
+    const region = await within(call.timeout, call, () => findRegion(call.name, () => this.#environment.region()));
+    return (this.#region = region);
+  }
+
+  async #findEndpoint(call: Call): Promise<URL> {
+    const find = () => this.#environment.endpoint(call.region).catch((error: unknown) => {
+      throw notInvoked(call.name, error);
+    });
+    const url = await within(call.timeout, call, find);
+    this.#endpoints.set(call.region, url);
+    return url;
+  }
+}
+
+/** Finds the region. Without one it throws a ConfigurationError. */
+export async function findRegion(name: string, find: () => Promise<string>): Promise<string> {
+  try {
+    const region = await find();
+    if (region) return region;
+  } catch (error) {
+    if (!/region is missing|region=""|to find the region:/i.test(String(error))) throw notInvoked(name, error);
+    const install = error instanceof ConfigurationError ? ` ${error.message}` : "";
+    throw new ConfigurationError(`${noRegion}${install}`, { guard: name, cause: error });
+  }
+  throw new ConfigurationError(noRegion, { guard: name });
+}
+
+const noRegion = "No AWS region is set. Set AWS_REGION, or pass a Lambda client that has one.";
+
+function notInvoked(name: string, error: unknown): ConfigurationError {
+  const why = error instanceof ConfigurationError ? error.message : String(error);
+  return new ConfigurationError(`${name} could not be invoked: ${why}`, { guard: name, cause: error });
+}
+
+/** The region of a Function URL is part of its address. */
+export function regionOf(url: URL | undefined): string | undefined {
+  return url?.hostname.match(/\.lambda-url\.([a-z0-9-]+)\.on\.aws$/)?.[1];
+}
