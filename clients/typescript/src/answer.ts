@@ -1,7 +1,7 @@
 import type { Call } from "./call.js";
 import type { Response } from "./connections.js";
-import { AnswerError, type GuardsError, OutageError, ValidationError } from "./errors.js";
-import { hide, httpError } from "./failure.js";
+import { AnswerError, ConfigurationError, type GuardsError, OutageError, ValidationError } from "./errors.js";
+import { hide, httpError, notInvoked } from "./failure.js";
 
 type Fields = Record<string, unknown>;
 
@@ -47,6 +47,22 @@ export function readResponded(response: Response, call: Call): Fields {
   }
   if (response.status >= 300) throw byLambda(response, fields, call);
   throw noAnswer(response.body, call);
+}
+
+/** Reads the response of an agent. It throws the error that the guard or the agent reported. */
+export function readAgent(response: Response, call: Call, address: string): Fields {
+  const { status, headers, body } = response;
+  if (headers["guards-agent"] === undefined) {
+    throw new ConfigurationError(
+      `Another program than an agent of Guards answers at ${address} (HTTP ${status}). Correct the option agent or GUARDS_AGENT.`,
+      { guard: call.name },
+    );
+  }
+  if ([200, 400, 429, 503].includes(status)) return readResponded(response, call);
+  const { detail, title } = parse(body);
+  const why = String(detail ?? title ?? "");
+  if (status === 413) throw new ValidationError(hide(why, call), { guard: call.name });
+  throw notInvoked(`HTTP ${status}`, why, call);
 }
 
 /** Returns the error for a status that is no success, with AWS's code and message. */

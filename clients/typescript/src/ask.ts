@@ -1,4 +1,5 @@
 import type { Place } from "./activities.js";
+import { ByAgent, isMissing } from "./agent.js";
 import { answeredAt } from "./answered.js";
 import { Aws } from "./aws.js";
 import { Breaker } from "./breaker.js";
@@ -31,11 +32,14 @@ export class Asker {
   constructor(settings: Settings) {
     this.#settings = settings;
     this.#way = wayOf(settings);
+    if (settings.agent?.exposed) {
+      this.warn(new GuardsError(`The agent's token goes to ${settings.agent.origin} over plain HTTP, where others can read it. Use https:.`));
+    }
   }
 
-  /** Returns what errors call a guard: its function. */
+  /** Returns what errors call a guard: its function. An agent needs no functions, and can find the guard. */
   nameOf(guard: string): string {
-    return this.#settings.prefix + guard;
+    return this.#settings.agent ? guard || "guards-agent" : this.#settings.prefix + guard;
   }
 
   /** Asks a guard, unless it did not answer a moment ago. */
@@ -47,20 +51,21 @@ export class Asker {
     const event = { ...rest, ...(subjects && { subjects }), activity, op };
     const body = json(event, name);
     checkSignal(signal);
-    const caller = this.#breaker.enter(name);
+    const caller = this.#breaker.enter(name, this.#way.circuit({ name }));
     const time = new Stopwatch();
     const { timeout, urls } = this.#settings;
     const call: Call = { guard, name, event, body, url: urls.get(guard), region: "", signal, timeout, time, caller };
     let leave: (() => void) | undefined;
     try {
       leave = await this.#way.open(call);
-      const { attemptTimeout } = this.#settings;
-      const { fields, date } = await repeat(call, { maxTries, attemptTimeout }, (ending) => this.#way.send(call, ending));
+      const budget = { maxTries: this.#way.once ? 1 : maxTries, attemptTimeout: this.#settings.attemptTimeout };
+      const { fields, date } = await repeat(call, budget, (ending) => this.#way.send(call, ending));
       caller.answered();
       const known = window === undefined || args.tier ? {} : { window };
       return answeredAt({ ...(fields as unknown as Decision), guard, ...known, ...(subjects && { subjects }) }, date);
-    } catch (error) {
-      if (error instanceof OutageError && !error.answered) caller.lost();
+    } catch (thrown) {
+      const error = thrown instanceof OutageError ? (this.#way.outage?.(thrown, call) ?? thrown) : thrown;
+      if ((error instanceof OutageError && !error.answered) || isMissing(error)) caller.lost(error);
       else if (error instanceof GuardsError) caller.answered();
       else caller.cancelled();
       throw error;
@@ -85,7 +90,8 @@ export class Asker {
   }
 }
 
-function wayOf({ client, region, credentials, endpoint, connections }: Settings): Way {
+function wayOf({ agent, client, region, credentials, endpoint, connections }: Settings): Way {
+  if (agent) return new ByAgent(agent, new Connections(connections));
   if (client) return new ByClient(client, connections);
   return new Aws(new Environment({ region, credentials, endpoint }), new Connections(connections));
 }

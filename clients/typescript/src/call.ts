@@ -1,5 +1,6 @@
 import type { Caller } from "./breaker.js";
 import type { Decision } from "./decision.js";
+import type { GuardsError, OutageError } from "./errors.js";
 import type { Stopwatch } from "./stopwatch.js";
 
 /** What a guard is asked, as it is sent. */
@@ -44,6 +45,8 @@ export interface Answer {
 export interface Way {
   /** What calls have in common that fail together: the guard's function, or the agent. */
   circuit(call: Pick<Call, "name">): string;
+  /** Whether only one attempt is made now, which has all the time. */
+  readonly once?: boolean;
   /**
    * Finds what the requests of a call need, and waits for a connection. Returns a function that gives the connection to the
    * next call.
@@ -51,4 +54,6 @@ export interface Way {
   open(call: Call): Promise<() => void>;
   /** Sends the event once. */
   send(call: Call, ending: AbortController): Promise<Answer>;
+  /** Returns what the outage of a call is, if it is something else for this way. */
+  outage?(error: OutageError, call: Call): GuardsError;
 }

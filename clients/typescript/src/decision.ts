@@ -48,7 +48,7 @@ export interface Decision extends Partial<Figures> {
   userId: string;
   activity: string;
   op: "check" | "status" | "release" | "renew" | "reset";
-  /** The guard that was asked, without its prefix. The client adds this field. */
+  /** The guard that was asked, without its prefix; empty if the agent found it. The client adds this field. */
   guard: string;
   /**
    * The window of the limit in seconds, if the option `activities` has it and the request named no tier. A granted tier

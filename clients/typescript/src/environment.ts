@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { ConfigurationError } from "./errors.js";
-import { endpointOf, loadClient, loadSDK, type Sdk } from "./sdk.js";
+import { endpointBySDK, loadClient, type Sdk } from "./sdk.js";
 import type { AwsCredentials } from "./sign.js";
 
 /** What the app's options say about AWS. */
@@ -92,16 +92,10 @@ export class Environment {
     if (given) return given;
     const profiles = (await this.#profiles()).join("\n");
     const partition = partitionOf(region);
-    if (modes.test(profiles) || (!custom && (!partition || urls.test(profiles)))) return this.#endpointBySDK();
+    if (modes.test(profiles) || (!custom && (!partition || urls.test(profiles)))) {
+      return endpointBySDK(this.#given.region ? { region: this.#given.region } : {});
+    }
     return custom ?? new URL(`https://lambda${fips ? "-fips" : ""}.${region}.${dual ? partition!.dual : partition!.suffix}`);
-  }
-
-  /** The SDK wants credentials even to find an endpoint. */
-  async #endpointBySDK(): Promise<URL> {
-    const { region } = this.#given;
-    const credentials = { accessKeyId: "none", secretAccessKey: "none" };
-    const why = "to find the endpoint of Lambda";
-    return endpointOf(await loadClient(why, { ...(region && { region }), credentials }), await loadSDK(why));
   }
 
   /** Returns the texts of the files that have profiles. */

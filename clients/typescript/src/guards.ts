@@ -21,6 +21,7 @@ import { wait, type Waiting, type WaitOptions } from "./wait.js";
 export class Guards<out A extends Activities = {}> {
   readonly #settings: Settings;
   readonly #asker: Asker;
+  readonly #byAgent: boolean;
   readonly #settled = new WeakSet<Decision>();
   readonly #slots = new WeakSet<Decision>(); // the decisions of slots that hold something
 
@@ -28,6 +29,7 @@ export class Guards<out A extends Activities = {}> {
   constructor(options: Options<A> = {}) {
     this.#settings = settings(options);
     this.#asker = new Asker(this.#settings);
+    this.#byAgent = this.#settings.agent !== undefined;
   }
 
   /**
@@ -35,7 +37,7 @@ export class Guards<out A extends Activities = {}> {
    * "unavailable" and the field `outage`. A check that the app cancels may be counted.
    */
   async check(activity: Activity<A>, given: CheckArgs): Promise<Decision> {
-    const place = find(activity, this.#settings.known);
+    const place = find(activity, this.#settings.known, this.#byAgent);
     const args = readArgs("check", given, this.#asker.nameOf(place.guard));
     const requestId = args.requestId ?? (args.partial ? undefined : randomUUID());
     // Without an id, a repeat would count twice.
@@ -204,8 +206,9 @@ export class Guards<out A extends Activities = {}> {
     if (asked.length === 0) throw new ConfigurationError(`no guard is known: ${passList}, or name each guard: ready({ guard, activity })`);
     const guards = new Map<string, Place>();
     for (const activity of asked) {
-      const place = find(activity, known);
-      if (!guards.has(place.guard)) guards.set(place.guard, place);
+      const place = find(activity, known, this.#byAgent);
+      const key = place.guard || `/${place.activity}`;
+      if (!guards.has(key)) guards.set(key, place);
     }
     const ask = (place: Place) => this.status(place, { userId: "ready", subjects: anySubjects(place, "ready") });
     const results = await Promise.allSettled([...guards.values()].map(ask));
@@ -231,7 +234,7 @@ export class Guards<out A extends Activities = {}> {
   }
 
   async #other(op: Event["op"], activity: Activity<A>, given: UserArgs & Partial<ReleaseArgs>): Promise<Decision> {
-    const place = find(activity, this.#settings.known);
+    const place = find(activity, this.#settings.known, this.#byAgent);
     const args = readArgs(op, given, this.#asker.nameOf(place.guard));
     return this.#asker.ask(place, op, args, op === "reset" ? 1 : undefined);
   }

@@ -1,4 +1,5 @@
 import type { Activities, Known } from "./activities.js";
+import type { AgentSettings } from "./agent.js";
 import { isPlain, kindOf } from "./args.js";
 import { ConfigurationError, type GuardsError } from "./errors.js";
 import { nearest } from "./nearest.js";
@@ -12,6 +13,13 @@ export interface Options<A extends Activities = Activities> {
    * Then each call names its guard.
    */
   activities?: A | undefined;
+  /**
+   * The address of an agent beside the app: `http://127.0.0.1:2774`, `unix:/PATH` or one with https:. All guards are then
+   * asked there, and nothing about AWS is needed or used. Default: the variable GUARDS_AGENT.
+   */
+  agent?: string | undefined;
+  /** The agent's token. It goes to the agent and nowhere else. Default: the variable GUARDS_AGENT_TOKEN. */
+  token?: string | undefined;
   /** AWS's region. Default: found as the AWS SDK finds it. */
   region?: string | undefined;
   /**
@@ -59,6 +67,7 @@ export interface Options<A extends Activities = Activities> {
 export interface Settings {
   /** The option `activities`. */
   known: Known;
+  agent: AgentSettings | undefined;
   region: string | undefined;
   credentials: Options["credentials"];
   endpoint: URL | undefined;
@@ -82,6 +91,8 @@ export const maxTimer = 2 ** 31 - 1;
 
 const names = [
   "activities",
+  "agent",
+  "token",
   "region",
   "credentials",
   "endpoint",
@@ -117,7 +128,7 @@ export function settings(options: Options): Settings {
   if (!(Number.isInteger(maxTries) && maxTries >= 1)) bad("maxTries", maxTries, "a whole number of at least 1");
   if (typeof warn !== "function") bad("warn", warn, "a function");
   const known = readList(activities);
-  return { ...readAws(options), known, urls: parse(urls, known), prefix, onOutage, timeout, maxTries, attemptTimeout, warn };
+  return { ...readAws(options), agent: readAgent(options), known, urls: parse(urls, known), prefix, onOutage, timeout, maxTries, attemptTimeout, warn };
 }
 
 /** Checks the options about AWS, and about how it is reached. */
@@ -135,6 +146,26 @@ function readAws({ region, credentials, endpoint, connections = 50, client }: Op
     throw new ConfigurationError("The option client has region, credentials and endpoint itself. Leave out those options.");
   }
   return { region, credentials, endpoint: endpoint === undefined ? undefined : readAddress("endpoint", endpoint), connections, client };
+}
+
+/** Reads where the agent is, if the app uses one. */
+function readAgent({ agent, token }: Options): AgentSettings | undefined {
+  const [name, text] = agent === undefined ? ["variable GUARDS_AGENT", process.env["GUARDS_AGENT"]] : ["option agent", agent];
+  if (text === undefined || (agent === undefined && text === "")) return undefined;
+  const secret = token ?? process.env["GUARDS_AGENT_TOKEN"];
+  if (secret !== undefined && !(typeof secret === "string" && /^[\x21-\x7e]*$/.test(secret))) {
+    throw new ConfigurationError("The token of the agent is no text of printable ASCII characters without spaces.");
+  }
+  const shared = { token: secret || "local", exposed: false, base: "" };
+  const path = typeof text === "string" ? /^unix:(?:\/\/)?(\/.+)$/.exec(text)?.[1] : undefined;
+  if (path !== undefined) return { ...shared, origin: text, protocol: "http:", hostname: "", port: "", socketPath: path };
+  const url = typeof text === "string" && URL.canParse(text) ? new URL(text) : undefined;
+  if (!url || !/^https?:$/.test(url.protocol) || url.search || url.username) {
+    throw new ConfigurationError(`The ${name} is ${show(text)}, want an address such as http://127.0.0.1:2774 or unix:/PATH.`);
+  }
+  const { origin, protocol, hostname, port } = url;
+  const loopback = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
+  return { ...shared, origin, protocol, hostname, port, base: url.pathname.replace(/\/$/, ""), exposed: Boolean(secret) && protocol === "http:" && !loopback };
 }
 
 /** Returns an address that begins with https: or http:. */

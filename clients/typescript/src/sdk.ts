@@ -41,12 +41,11 @@ export async function loadClient(why: string, options: object): Promise<Sdk> {
 
 const end = "/2015-03-31/functions/f/invocations";
 
-/**
- * Returns the address of Lambda's API as the SDK finds it: it lets the SDK make a request, and does not send it.
- *
- * @internal
- */
-export async function endpointOf(client: Sdk, { InvokeCommand }: Awaited<ReturnType<typeof loadSDK>>): Promise<URL> {
+/** Returns the address of Lambda's API as the SDK finds it: it lets the SDK make a request, and does not send it. */
+export async function endpointBySDK(options: { region?: string | undefined }): Promise<URL> {
+  const why = "to find the endpoint of Lambda";
+  const { InvokeCommand } = await loadSDK(why);
+  const client = await loadClient(why, { ...options, credentials: { accessKeyId: "none", secretAccessKey: "none" } }); // it wants some
   const command = new InvokeCommand({ FunctionName: "f" });
   let found: { protocol: string; hostname: string; port?: number; path: string } | undefined;
   command.middlewareStack.add(

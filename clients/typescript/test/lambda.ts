@@ -223,7 +223,7 @@ export function noAWS(t: { after: (restore: () => void) => void }): void {
   t.after(() => {
     process.env = saved;
   });
-  for (const name of Object.keys(process.env)) if (name.startsWith("AWS_")) delete process.env[name];
+  for (const name of Object.keys(process.env)) if (/^(AWS|GUARDS)_|_PROXY$/i.test(name)) delete process.env[name];
   process.env["AWS_EC2_METADATA_DISABLED"] = "true";
   process.env["AWS_CONFIG_FILE"] = process.env["AWS_SHARED_CREDENTIALS_FILE"] = join(tmpdir(), "guards-no-such-file");
 }

@@ -56,7 +56,7 @@ const bad: [options: object, message: string][] = [
   [{ urls: { __proto__: null, constructor: "https://host/" } }, 'The option urls["constructor"] names no guard of the option activities.'],
   [
     { tiemout: 5000 },
-    "The option tiemout is not known, want one of activities, region, credentials, endpoint, connections, client, urls, prefix, onOutage, timeout, maxTries, decisionTimeout, warn.",
+    "The option tiemout is not known, want one of activities, agent, token, region, credentials, endpoint, connections, client, urls, prefix, onOutage, timeout, maxTries, decisionTimeout, warn.",
   ],
 ];
 
