@@ -22,7 +22,7 @@ const neverReached =
   ". Lambda has not answered this client since it started: check the network. " +
   "In a VPC, the app needs a NAT gateway or an endpoint for Lambda.";
 
-/** Asker sends what the methods of Guards ask, and calls the app's function for warnings. */
+/** Asker sends what the methods of Guards ask, and calls the app's functions `warn` and `observe`. */
 export class Asker {
   readonly #settings: Settings;
   readonly #way: Way;
@@ -75,6 +75,23 @@ export class Asker {
     }
   }
 
+  /** Returns the outage of a guard whose table did not answer, so that its memory decided. */
+  fromMemory({ guard }: Place): OutageError {
+    const name = this.nameOf(guard);
+    return new OutageError(`${name} decided from its memory, because its table did not answer`, { guard: name, answered: true });
+  }
+
+  /** Tells the app's function about a decision, and returns the decision. */
+  observe(decision: Decision, began: number): Decision {
+    const { observe, agent, urls } = this.#settings;
+    if (observe) {
+      const { userId, requestId, subjects, ...anonymous } = decision;
+      const ms = performance.now() - began;
+      callOf(() => observe(anonymous, ms, agent ? "agent" : urls.has(decision.guard) ? "url" : "invoke"));
+    }
+    return decision;
+  }
+
   warnSometimes(error: GuardsError): void {
     const now = performance.now();
     if (now - this.#lastWarning < warnEvery) return;
@@ -84,10 +101,16 @@ export class Asker {
   }
 
   warn(error: GuardsError): void {
-    const { warn } = this.#settings;
-    // A logger that fails must not change the decision. A rejection that nobody catches would end the process.
-    (async () => warn(error))().catch(() => {});
+    callOf(() => this.#settings.warn(error));
   }
+}
+
+/**
+ * Calls a function of the app. If it fails, that must not change the decision. A rejection that nobody catches would end the
+ * process.
+ */
+function callOf(run: () => unknown): void {
+  (async () => run())().catch(() => {});
 }
 
 function wayOf({ agent, client, region, credentials, endpoint, connections }: Settings): Way {

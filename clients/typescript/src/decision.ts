@@ -132,6 +132,11 @@ export interface CheckArgs extends StatusArgs {
   readyAt?: number | undefined;
   /** What to put on the delayed queue: any JSON, at most 32 KiB. Only for guards that give places. */
   job?: unknown;
+  /**
+   * The decision of this check if the guard does not answer. "deny" also refuses what a guard allows from its memory (reason
+   * "unavailable"), even in shadow mode. Default: the client's option `onOutage`.
+   */
+  onOutage?: "allow" | "deny" | undefined;
 }
 
 /** What `slot` asks. */

@@ -33,32 +33,30 @@ export class Guards<out A extends Activities = {}> {
   }
 
   /**
-   * Counts and decides. If the guard does not answer, the option `onOutage` decides. The decision then has `reason`
-   * "unavailable" and the field `outage`. A check that the app cancels may be counted.
+   * Counts and decides. If the guard does not answer, `onOutage` decides: of this call, or else the client's option. The
+   * decision then has `reason` "unavailable" and the field `outage`. A check that the app cancels may be counted.
    */
   async check(activity: Activity<A>, given: CheckArgs): Promise<Decision> {
     const place = find(activity, this.#settings.known, this.#byAgent);
     const args = readArgs("check", given, this.#asker.nameOf(place.guard));
+    const { onOutage, ...rest } = args;
     const requestId = args.requestId ?? (args.partial ? undefined : randomUUID());
     // Without an id, a repeat would count twice.
     const maxTries = args.partial ? 1 : undefined;
+    const began = performance.now();
     try {
-      return await this.#asker.ask(place, "check", { ...args, requestId }, maxTries);
+      const decision = await this.#asker.ask(place, "check", { ...rest, requestId }, maxTries);
+      if (onOutage === "deny" && decision.allowed && decision.reason === "unavailable") throw this.#asker.fromMemory(place);
+      return this.#asker.observe(decision, began);
     } catch (error) {
       if (!(error instanceof OutageError)) throw error;
       this.#asker.warnSometimes(error);
-      const allowed = this.#settings.onOutage === "allow";
-      return {
-        allowed,
-        reason: "unavailable",
-        userId: args.userId,
-        activity: place.activity,
-        op: "check",
-        guard: place.guard,
-        granted: allowed ? (args.count ?? 1) : 0,
-        ...(allowed ? {} : { message: "Please try again later." }),
-        outage: error,
-      };
+      const allowed = (onOutage ?? this.#settings.onOutage) === "allow";
+      const { userId, count = 1 } = args;
+      const { activity, guard } = place;
+      const message = allowed ? {} : { message: "Please try again later." };
+      const decided = { allowed, reason: "unavailable", userId, activity, op: "check", guard, granted: allowed ? count : 0 } as const;
+      return this.#asker.observe({ ...decided, ...message, outage: error }, began);
     }
   }
 
@@ -236,7 +234,8 @@ export class Guards<out A extends Activities = {}> {
   async #other(op: Event["op"], activity: Activity<A>, given: UserArgs & Partial<ReleaseArgs>): Promise<Decision> {
     const place = find(activity, this.#settings.known, this.#byAgent);
     const args = readArgs(op, given, this.#asker.nameOf(place.guard));
-    return this.#asker.ask(place, op, args, op === "reset" ? 1 : undefined);
+    const began = performance.now();
+    return this.#asker.observe(await this.#asker.ask(place, op, args, op === "reset" ? 1 : undefined), began);
   }
 }
 

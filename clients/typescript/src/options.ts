@@ -1,6 +1,7 @@
 import type { Activities, Known } from "./activities.js";
 import type { AgentSettings } from "./agent.js";
 import { isPlain, kindOf } from "./args.js";
+import type { Decision } from "./decision.js";
 import { ConfigurationError, type GuardsError } from "./errors.js";
 import { nearest } from "./nearest.js";
 import type { LambdaClientOf } from "./sdk.js";
@@ -61,7 +62,15 @@ export interface Options<A extends Activities = Activities> {
    * warning.
    */
   warn?: ((error: GuardsError) => unknown) | undefined;
+  /**
+   * Called with each decision, how many milliseconds it took, and its way. The decision has no ids: not the user's, the
+   * request's or a subject's. What it throws is ignored, and so is a promise that it returns. Default: none.
+   */
+  observe?: ((decision: Observed, ms: number, way: "invoke" | "url" | "agent") => unknown) | undefined;
 }
+
+/** A decision without the ids of the user, the request and the subjects. */
+export type Observed = Omit<Decision, "userId" | "requestId" | "subjects">;
 
 /** The options with their defaults. */
 export interface Settings {
@@ -81,6 +90,7 @@ export interface Settings {
   /** How long an attempt may take if another one can follow, in milliseconds. */
   attemptTimeout: number;
   warn: (error: GuardsError) => unknown;
+  observe: Options["observe"];
 }
 
 /** The time of a request beyond the guard's decision, in milliseconds. */
@@ -105,6 +115,7 @@ const names = [
   "maxTries",
   "decisionTimeout",
   "warn",
+  "observe",
 ];
 
 /** Checks the options and adds the defaults. It throws a ConfigurationError. */
@@ -116,7 +127,7 @@ export function settings(options: Options): Settings {
   const { activities = {}, urls = {} } = options;
   if (!isPlain(activities)) throw new ConfigurationError("The option activities is no plain object.");
   if (!isPlain(urls)) throw new ConfigurationError("The option urls is no plain object.");
-  const { prefix = "", onOutage = "allow", timeout = 3000, maxTries = 3, decisionTimeout = 1000, warn = log } = options;
+  const { prefix = "", onOutage = "allow", timeout = 3000, maxTries = 3, decisionTimeout = 1000, warn = log, observe } = options;
   if (typeof prefix !== "string") bad("prefix", prefix, "a string");
   if (onOutage !== "allow" && onOutage !== "deny") bad("onOutage", onOutage, `"allow" or "deny"`);
   if (!(Number.isFinite(decisionTimeout) && decisionTimeout > 0)) bad("decisionTimeout", decisionTimeout, "milliseconds above 0");
@@ -127,8 +138,9 @@ export function settings(options: Options): Settings {
   if (timeout > maxTimer) bad("timeout", timeout, `at most ${maxTimer} ms`);
   if (!(Number.isInteger(maxTries) && maxTries >= 1)) bad("maxTries", maxTries, "a whole number of at least 1");
   if (typeof warn !== "function") bad("warn", warn, "a function");
+  if (observe !== undefined && typeof observe !== "function") bad("observe", observe, "a function");
   const known = readList(activities);
-  return { ...readAws(options), agent: readAgent(options), known, urls: parse(urls, known), prefix, onOutage, timeout, maxTries, attemptTimeout, warn };
+  return { ...readAws(options), agent: readAgent(options), known, urls: parse(urls, known), prefix, onOutage, timeout, maxTries, attemptTimeout, warn, observe };
 }
 
 /** Checks the options about AWS, and about how it is reached. */

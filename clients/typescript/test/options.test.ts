@@ -42,6 +42,7 @@ const bad: [options: object, message: string][] = [
   [{ client: {} }, "The option client is no LambdaClient of AWS's SDK."],
   [{ client: { send: () => {} }, region: "eu-west-1" }, "The option client has region, credentials and endpoint itself. Leave out those options."],
   [{ warn: "console" }, 'The option warn is "console", want a function.'],
+  [{ observe: "metrics" }, 'The option observe is "metrics", want a function.'],
   [{ urls: { "posts-guard": "posts-guard" } }, 'The option urls["posts-guard"] is "posts-guard", want an address with https:.'],
   [{ urls: { "posts-guard": "ftp://host/" } }, 'The option urls["posts-guard"] is "ftp://host/", want an address with https:.'],
   [
@@ -56,7 +57,7 @@ const bad: [options: object, message: string][] = [
   [{ urls: { __proto__: null, constructor: "https://host/" } }, 'The option urls["constructor"] names no guard of the option activities.'],
   [
     { tiemout: 5000 },
-    "The option tiemout is not known, want one of activities, agent, token, region, credentials, endpoint, connections, client, urls, prefix, onOutage, timeout, maxTries, decisionTimeout, warn.",
+    "The option tiemout is not known, want one of activities, agent, token, region, credentials, endpoint, connections, client, urls, prefix, onOutage, timeout, maxTries, decisionTimeout, warn, observe.",
   ],
 ];
 
