@@ -1,16 +1,19 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { readAgent } from "./answer.js";
 import type { Answer, Call, Way } from "./call.js";
-import { pause } from "./cancel.js";
 import type { Address, Connections } from "./connections.js";
+import type { Ending } from "./ending.js";
 import { ConfigurationError, type GuardsError, OutageError } from "./errors.js";
 import { causes, failure } from "./failure.js";
-import { traceHeaders } from "./trace.js";
+import { traceOf } from "./trace.js";
 
 /** Where an agent is, and what it wants to be told. */
 export interface AgentSettings extends Address {
   /** The path before the guard's name, without a slash at its end. */
   base: string;
   token: string;
+  /** The header Host. */
+  host: string;
   /** Whether others on the network can read a token on its way. */
   exposed: boolean;
 }
@@ -34,14 +37,14 @@ export class ByAgent implements Way {
   readonly #agent: AgentSettings;
   readonly #connections: Connections;
   readonly #headers: Record<string, string>;
+  readonly #trace = traceOf();
   /** Why the last connection was refused. */
   #refused = "";
 
   constructor(agent: AgentSettings, connections: Connections) {
     this.#agent = agent;
     this.#connections = connections;
-    const host = agent.socketPath === undefined ? agent.hostname + (agent.port && `:${agent.port}`) : "localhost";
-    this.#headers = { host, "content-type": "application/json", "guards-token": agent.token };
+    this.#headers = { host: agent.host, "content-type": "application/json", "guards-token": agent.token };
   }
 
   /** Whether the first attempt is the only one. An agent that has never answered is waited for in this attempt. */
@@ -59,12 +62,12 @@ export class ByAgent implements Way {
     return leave;
   }
 
-  async send(call: Call, ending: AbortController): Promise<Answer> {
+  async send(call: Call, ending: Ending): Promise<Answer> {
     const { origin, base } = this.#agent;
     const path = `${base}/${encodeURIComponent(call.guard)}`;
     for (let n = 0; ; n++) {
       try {
-        const response = await this.#connections.post(call, this.#agent, path, { ...this.#headers, ...traceHeaders() }, call.body, ending.signal);
+        const response = await this.#connections.post(call, this.#agent, path, { ...this.#headers, ...this.#trace() }, call.body, ending);
         if (response.headers["guards-agent"] !== undefined) answered.add(origin);
         return { fields: readAgent(response, call, origin), date: response.headers.date };
       } catch (error) {
@@ -72,7 +75,7 @@ export class ByAgent implements Way {
         if (!refusal) throw failure(error, call);
         this.#refused = refusal.message || String(refusal.code);
         if (!this.once) throw new OutageError(`${call.name} did not answer: ${this.#refused}`, { guard: call.name, cause: error, retryable: true });
-        await pause(Math.random() * Math.min(maxPause, 50 * 2 ** n), ending.signal); // the agent may still be starting
+        await sleep(Math.random() * Math.min(maxPause, 50 * 2 ** n)); // the agent may still be starting
       }
     }
   }

@@ -1,24 +1,27 @@
 import { readInvoked, readResponded } from "./answer.js";
 import type { Answer, Call, Way } from "./call.js";
-import type { Address, Connections, Response } from "./connections.js";
+import { type Address, addressOf, type Connections, type Response } from "./connections.js";
 import { Credentials } from "./credentials.js";
 import type { Environment } from "./environment.js";
+import type { Ending } from "./ending.js";
 import { ConfigurationError } from "./errors.js";
 import { failure } from "./failure.js";
 import { within } from "./repeat.js";
 import { type AwsCredentials, canonicalQuery, escape, sign } from "./sign.js";
-import { traceHeaders } from "./trace.js";
+import { traceOf } from "./trace.js";
 
 /** A clock that differs from AWS's by so much is wrong, in milliseconds: AWS refuses signatures from five minutes on. */
 const tooWrong = 4 * 60_000;
 
-/** What the requests of a call need. */
+/** Where the requests for a function go. */
 interface Target {
   address: Address;
   path: string;
   query: [name: string, value: string][];
-  host: string;
-  credentials: AwsCredentials;
+  /** The query as it is sent. */
+  search: string;
+  /** The headers of each request before it is signed. */
+  headers: Record<string, string>;
 }
 
 /** By Lambda's API Invoke, and by Function URL: each request is signed here. */
@@ -26,10 +29,13 @@ export class Aws implements Way {
   readonly #environment: Environment;
   readonly #connections: Connections;
   readonly #credentials: Credentials;
-  readonly #targets = new WeakMap<Call, Target>();
+  /** By the names of functions. */
+  readonly #targets = new Map<string, Target>();
+  readonly #signers = new WeakMap<Call, AwsCredentials>();
   readonly #agent: string;
-  /** The address of Lambda's API by region. */
-  readonly #endpoints = new Map<string, URL>();
+  readonly #trace = traceOf();
+  /** The address of Lambda's API. */
+  #endpoint: URL | undefined;
   #region = "";
   /** What this machine's clock lacks, in milliseconds. */
   #offset = 0;
@@ -49,18 +55,14 @@ export class Aws implements Way {
   async open(call: Call): Promise<() => void> {
     // The SDK can need seconds to find these, so it is no part of an attempt.
     call.region = regionOf(call.url) ?? (this.#region || (await this.#findRegion(call)));
-    const credentials = await this.#credentials.find(call);
-    const url = call.url ?? this.#endpoints.get(call.region) ?? (await this.#findEndpoint(call));
-    const { origin, protocol, hostname, port, host } = url;
-    const base = url.pathname.replace(/\/$/, "");
-    const path = call.url ? url.pathname : `${base}/2015-03-31/functions/${escape(call.name)}/invocations`;
-    this.#targets.set(call, { address: { origin, protocol, hostname, port }, path, query: [...url.searchParams], host, credentials });
-    const leave = await this.#connections.places(origin).enter(call);
+    this.#signers.set(call, await this.#credentials.find(call));
+    const { address } = this.#targets.get(call.name) ?? (await this.#findTarget(call));
+    const leave = await this.#connections.places(address.origin).enter(call);
     call.caller.begin();
     return leave;
   }
 
-  async send(call: Call, ending: AbortController): Promise<Answer> {
+  async send(call: Call, ending: Ending): Promise<Answer> {
     const response = await this.#post(call, ending).catch((error: unknown) => {
       throw failure(error, call);
     });
@@ -69,23 +71,22 @@ export class Aws implements Way {
   }
 
   /** Sends the request; if AWS refuses it because this machine's clock is wrong, once more by AWS's clock. */
-  async #post(call: Call, ending: AbortController): Promise<Response> {
-    const response = await this.#signed(call, ending.signal);
+  async #post(call: Call, ending: Ending): Promise<Response> {
+    const response = await this.#signed(call, ending);
     if (response.status !== 403) return response;
     const offset = Date.parse(response.headers.date ?? "") - Date.now();
     if (Number.isNaN(offset) || Math.abs(offset - this.#offset) < tooWrong) return response;
     this.#offset = offset;
-    return this.#signed(call, ending.signal);
+    return this.#signed(call, ending);
   }
 
-  #signed(call: Call, ending: AbortSignal): Promise<Response> {
-    const { address, path, query, host, credentials } = this.#targets.get(call)!;
-    const { body, region, url } = call;
-    const headers = { "content-type": url ? "application/json" : "application/octet-stream", host };
+  #signed(call: Call, ending: Ending): Promise<Response> {
+    const { address, path, query, search, headers } = this.#targets.get(call.name)!;
+    const { body, region } = call;
     const now = new Date(Date.now() + this.#offset);
-    const signed = sign({ method: "POST", path, query, headers, body }, credentials, region, "lambda", now);
-    const sent = { ...signed, "user-agent": this.#agent, ...traceHeaders() };
-    return this.#connections.post(call, address, query.length > 0 ? `${path}?${canonicalQuery(query)}` : path, sent, body, ending);
+    const sent = sign({ method: "POST", path, query, headers, body }, this.#signers.get(call)!, region, "lambda", now);
+    sent["user-agent"] = this.#agent;
+    return this.#connections.post(call, address, path + search, Object.assign(sent, this.#trace()), body, ending);
   }
 
   async #findRegion(call: Call): Promise<string> {
@@ -93,13 +94,22 @@ export class Aws implements Way {
     return (this.#region = region);
   }
 
-  async #findEndpoint(call: Call): Promise<URL> {
-    const find = () => this.#environment.endpoint(call.region).catch((error: unknown) => {
-      throw notInvoked(call.name, error);
+  async #findTarget(call: Call): Promise<Target> {
+    const url = call.url ?? (this.#endpoint ??= await within(call.timeout, call, () => this.#findEndpoint(call)));
+    const base = url.pathname.replace(/\/$/, "");
+    const path = call.url ? url.pathname : `${base}/2015-03-31/functions/${escape(call.name)}/invocations`;
+    const query = [...url.searchParams];
+    const search = query.length > 0 ? `?${canonicalQuery(query)}` : "";
+    const headers = { "content-type": call.url ? "application/json" : "application/octet-stream", host: url.host };
+    const target = { address: addressOf(url), path, query, search, headers };
+    this.#targets.set(call.name, target);
+    return target;
+  }
+
+  #findEndpoint({ name, region }: Call): Promise<URL> {
+    return this.#environment.endpoint(region).catch((error: unknown) => {
+      throw notInvoked(name, error);
     });
-    const url = await within(call.timeout, call, find);
-    this.#endpoints.set(call.region, url);
-    return url;
   }
 }
 

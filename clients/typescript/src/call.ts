@@ -1,5 +1,6 @@
 import type { Caller } from "./breaker.js";
 import type { Decision } from "./decision.js";
+import type { Ending } from "./ending.js";
 import type { GuardsError, OutageError } from "./errors.js";
 import type { Stopwatch } from "./stopwatch.js";
 
@@ -53,7 +54,7 @@ export interface Way {
    */
   open(call: Call): Promise<() => void>;
   /** Sends the event once. */
-  send(call: Call, ending: AbortController): Promise<Answer>;
+  send(call: Call, ending: Ending): Promise<Answer>;
   /** Returns what the outage of a call is, if it is something else for this way. */
   outage?(error: OutageError, call: Call): GuardsError;
 }

@@ -6,12 +6,13 @@ import { findRegion, regionOf } from "./aws.js";
 import type { Answer, Call, Way } from "./call.js";
 import { hasSpoken, maxAnswer, type Response, throwAgain } from "./connections.js";
 import { Credentials } from "./credentials.js";
+import type { Ending } from "./ending.js";
 import { failure } from "./failure.js";
 import { Places } from "./places.js";
 import { timedOut, within } from "./repeat.js";
 import { type LambdaClientOf, loadSDK } from "./sdk.js";
 import { Stopwatch } from "./stopwatch.js";
-import { traceHeaders } from "./trace.js";
+import { traceOf } from "./trace.js";
 
 /** A request that a handler of the SDK can send. */
 interface Sendable {
@@ -33,6 +34,7 @@ export class ByClient implements Way {
   readonly #client: LambdaClientOf;
   readonly #places: Places;
   readonly #credentials: Credentials;
+  readonly #trace = traceOf();
 
   constructor(client: LambdaClientOf, connections: number) {
     this.#client = client;
@@ -51,7 +53,7 @@ export class ByClient implements Way {
     return this.#places.enter(call);
   }
 
-  async send(call: Call, ending: AbortController): Promise<Answer> {
+  async send(call: Call, ending: Ending): Promise<Answer> {
     const sent = call.url ? this.#post(call, call.url, ending) : this.#invoke(call, ending);
     const response = await sent.catch((error: unknown) => {
       throw failure(error, call);
@@ -60,7 +62,7 @@ export class ByClient implements Way {
     return { fields, date: response.headers.date };
   }
 
-  async #invoke(call: Call, ending: AbortController): Promise<Response> {
+  async #invoke(call: Call, ending: Ending): Promise<Response> {
     const { InvokeCommand } = await loadSDK("for the option client");
     const payload = new TextEncoder().encode(call.body);
     const command = new InvokeCommand({ FunctionName: call.name, Payload: payload });
@@ -80,7 +82,7 @@ export class ByClient implements Way {
     return { status: output.StatusCode ?? 200, headers, body: new TextDecoder().decode(output.Payload ?? new Uint8Array()) };
   }
 
-  async #post(call: Call, url: URL, ending: AbortController): Promise<Response> {
+  async #post(call: Call, url: URL, ending: Ending): Promise<Response> {
     const { config } = this.#client;
     const body = new TextEncoder().encode(call.body);
     const request = {
@@ -90,7 +92,7 @@ export class ByClient implements Way {
       ...(url.port ? { port: Number(url.port) } : {}),
       path: url.pathname,
       query: Object.fromEntries(url.searchParams),
-      headers: { host: url.host, "content-type": "application/json", "content-length": String(body.length), ...traceHeaders() },
+      headers: { host: url.host, "content-type": "application/json", "content-length": String(body.length), ...this.#trace() },
       body,
     };
     const signingDate = new Date(Date.now() + config.systemClockOffset); // the SDK measures the offset of this machine's clock
@@ -102,7 +104,7 @@ export class ByClient implements Way {
   /** Sends one request when it has a socket, and reads at most 64 KiB of its answer. */
   async #exchange(
     call: Call,
-    ending: AbortController,
+    ending: Ending,
     request: Sendable,
     body: Uint8Array,
     send: (request: Sendable) => Promise<{ response: unknown }>,
@@ -122,8 +124,10 @@ export class ByClient implements Way {
 }
 
 /** Returns the options for the HTTP handler. A timeout of the handler's own would count the wait for a socket. */
-function handling(ending: AbortController): { abortSignal: AbortSignal; requestTimeout: number } {
-  return { abortSignal: ending.signal, requestTimeout: 0 };
+function handling(ending: Ending): { abortSignal: AbortSignal; requestTimeout: number } {
+  const controller = new AbortController();
+  ending.whenEnded(() => controller.abort());
+  return { abortSignal: controller.signal, requestTimeout: 0 };
 }
 
 /**
@@ -131,7 +135,7 @@ function handling(ending: AbortController): { abortSignal: AbortSignal; requestT
  * The call's time stands still until then. A handler can have a timeout of its own that ends this wait. Then the request is
  * sent again.
  */
-async function inTurn<T>(call: Call, ending: AbortController, request: Sendable, body: Uint8Array, send: (request: Sendable) => Promise<T>): Promise<T> {
+async function inTurn<T>(call: Call, ending: Ending, request: Sendable, body: Uint8Array, send: (request: Sendable) => Promise<T>): Promise<T> {
   let leave: (() => void) | undefined; // set while the request waits
   const follow = (carrier: ClientRequest): void => {
     leave?.();
@@ -167,13 +171,14 @@ function queued(carrier: ClientRequest): boolean {
 }
 
 /** Stops the time of a call that waits for a socket. Returns a function for the end of the wait. */
-function wait({ name, time, timeout, caller }: Call, ending: AbortController): () => void {
+function wait({ name, time, timeout, caller }: Call, ending: Ending): () => void {
   time.stop();
-  const end = (outage: Error): void => ending.abort(outage);
+  const end = (outage: Error): void => ending.end(outage);
   const leave = caller.wait(end);
   if (!caller.began) return leave;
   // The guard did not answer an attempt of this call. If it answers nobody else, the call need not wait for its turn.
   const patience = new Stopwatch();
+  patience.start();
   patience.alarm(timeout - time.elapsed, () => {
     patience.stop();
     if (caller.silent) end(timedOut(name, timeout));

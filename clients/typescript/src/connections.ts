@@ -1,6 +1,7 @@
 import * as http from "node:http";
 import * as https from "node:https";
 import type { Call } from "./call.js";
+import type { Ending } from "./ending.js";
 import { OutageError } from "./errors.js";
 import { causes } from "./failure.js";
 import { Places } from "./places.js";
@@ -8,7 +9,7 @@ import { Places } from "./places.js";
 /** How much of an answer is read, in bytes. A guard's answers are far shorter. */
 export const maxAnswer = 64 * 1024;
 
-/** Where a request goes. */
+/** Where a request goes. The name of a host is without the brackets of IPv6. */
 export interface Address {
   /** The name of the address in errors, such as `http://127.0.0.1:2774`. */
   origin: string;
@@ -17,6 +18,11 @@ export interface Address {
   port: string;
   /** The path of a socket's file, instead of a host. */
   socketPath?: string | undefined;
+}
+
+/** Returns where a URL leads. */
+export function addressOf({ origin, protocol, hostname, port }: URL): Address {
+  return { origin, protocol, hostname: hostname.replace(/^\[|\]$/g, ""), port };
 }
 
 /** What came back. */
@@ -70,22 +76,18 @@ export class Connections {
   }
 
   /** Sends one POST and reads the response. */
-  async post(call: Call, address: Address, path: string, headers: Record<string, string>, body: string, ending: AbortSignal): Promise<Response> {
-    ending.throwIfAborted();
+  async post(call: Call, address: Address, path: string, headers: Record<string, string>, body: string, ending: Ending): Promise<Response> {
+    ending.check();
     const tls = address.protocol === "https:";
     const { hostname, port, socketPath } = address;
-    const options = {
-      method: "POST",
-      path,
-      headers: { ...headers, "content-length": Buffer.byteLength(body) },
-      agent: tls ? this.#tls : this.#plain,
-      ...(socketPath === undefined ? { hostname: hostname.replace(/^\[|\]$/g, ""), port } : { socketPath }),
-    };
-    try {
-      const response = await exchange((tls ? https : http).request(options), body, ending);
+    headers["content-length"] = String(Buffer.byteLength(body));
+    const options = { method: "POST", path, headers, agent: tls ? this.#tls : this.#plain, hostname, port, socketPath };
+    const heard = () => {
       call.caller.heard();
       spoken.add(address.origin);
-      return { status: response.statusCode ?? 0, headers: response.headers, body: await read(response) };
+    };
+    try {
+      return await exchange((tls ? https : http).request(options), body, ending, heard);
     } catch (error) {
       this.#closeIdle();
       return throwAgain(error, address.origin, call.name);
@@ -103,31 +105,30 @@ export class Connections {
   }
 }
 
-/** Sends a request and waits for the beginning of its response. When `ending` aborts, the connection is closed. */
-function exchange(request: http.ClientRequest, body: string, ending: AbortSignal): Promise<http.IncomingMessage> {
+/**
+ * Sends a request, and reads at most 64 KiB of the response. It calls `heard` at the beginning of the response. When the
+ * attempt ends early, it closes the connection, and also after 64 KiB.
+ */
+function exchange(request: http.ClientRequest, body: string, ending: Ending, heard: () => void): Promise<Response> {
   return new Promise((resolve, reject) => {
-    const end = () => request.destroy();
-    request.on("response", resolve);
+    const off = ending.whenEnded(() => request.destroy());
+    request.on("close", off);
     request.on("error", reject);
-    request.on("close", () => ending.removeEventListener("abort", end));
-    ending.addEventListener("abort", end);
-    request.end(body);
-  });
-}
-
-/** Reads at most 64 KiB of a body. After more, it closes the connection. */
-function read(response: http.IncomingMessage): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let size = 0;
-    response.on("data", (chunk: Buffer) => {
-      chunks.push(chunk);
-      size += chunk.length;
-      if (size <= maxAnswer) return;
-      response.destroy();
-      resolve(`${Buffer.concat(chunks, maxAnswer).toString()}...`);
+    request.on("response", (response) => {
+      heard();
+      const { statusCode: status = 0, headers } = response;
+      const chunks: Buffer[] = [];
+      let size = 0;
+      response.on("data", (chunk: Buffer) => {
+        chunks.push(chunk);
+        size += chunk.length;
+        if (size <= maxAnswer) return;
+        response.destroy();
+        resolve({ status, headers, body: `${Buffer.concat(chunks, maxAnswer).toString()}...` });
+      });
+      response.on("end", () => resolve({ status, headers, body: Buffer.concat(chunks).toString() }));
+      response.on("error", reject);
     });
-    response.on("end", () => resolve(chunks.length === 1 ? chunks[0]!.toString() : Buffer.concat(chunks).toString()));
-    response.on("error", reject);
+    request.end(body);
   });
 }

@@ -1,6 +1,7 @@
 import type { Activities, Known } from "./activities.js";
 import type { AgentSettings } from "./agent.js";
 import { isPlain, kindOf } from "./args.js";
+import { addressOf } from "./connections.js";
 import type { Decision } from "./decision.js";
 import { ConfigurationError, type GuardsError } from "./errors.js";
 import { nearest } from "./nearest.js";
@@ -170,14 +171,15 @@ function readAgent({ agent, token }: Options): AgentSettings | undefined {
   }
   const shared = { token: secret || "local", exposed: false, base: "" };
   const path = typeof text === "string" ? /^unix:(?:\/\/)?(\/.+)$/.exec(text)?.[1] : undefined;
-  if (path !== undefined) return { ...shared, origin: text, protocol: "http:", hostname: "", port: "", socketPath: path };
+  if (path !== undefined) return { ...shared, origin: text, host: "localhost", protocol: "http:", hostname: "", port: "", socketPath: path };
   const url = typeof text === "string" && URL.canParse(text) ? new URL(text) : undefined;
   if (!url || !/^https?:$/.test(url.protocol) || url.search || url.username) {
     throw new ConfigurationError(`The ${name} is ${show(text)}, want an address such as http://127.0.0.1:2774 or unix:/PATH.`);
   }
-  const { origin, protocol, hostname, port } = url;
+  const { protocol, hostname, host, pathname } = url;
   const loopback = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
-  return { ...shared, origin, protocol, hostname, port, base: url.pathname.replace(/\/$/, ""), exposed: Boolean(secret) && protocol === "http:" && !loopback };
+  const exposed = Boolean(secret) && protocol === "http:" && !loopback;
+  return { ...shared, ...addressOf(url), host, base: pathname.replace(/\/$/, ""), exposed };
 }
 
 /** Returns an address that begins with https: or http:. */

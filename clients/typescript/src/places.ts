@@ -1,6 +1,6 @@
 import type { Call } from "./call.js";
 import { whenAborted } from "./cancel.js";
-import { AbortError, checkSignal } from "./repeat.js";
+import { cancelled, checkSignal } from "./repeat.js";
 
 /**
  * Places are the connections that one address can have. A call takes a place before its first attempt and keeps it until
@@ -31,7 +31,7 @@ export class Places {
       await new Promise<void>((resolve, reject) => {
         this.#waiting.add((enter = resolve));
         ended.push(caller.wait(reject));
-        if (signal) ended.push(whenAborted(signal, () => reject(new AbortError("The call was cancelled", { cause: signal.reason }))));
+        if (signal) ended.push(whenAborted(signal, () => reject(cancelled(signal))));
       });
     } catch (error) {
       // A place that came at the same moment goes to the next call.
