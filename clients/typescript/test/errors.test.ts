@@ -254,11 +254,11 @@ test("a certificate that is not valid is a mistake", { skip: !hasOpenSSL() }, as
   const guards = new Guards({ activities, ...at(endpoint), urls: { "rooms-guard": endpoint } });
   await assert.rejects(guards.check("create_post", { userId: "u1" }), {
     name: "ConfigurationError",
-    message: "posts-guard could not be invoked: DEPTH_ZERO_SELF_SIGNED_CERT: self-signed certificate",
+    message: /^posts-guard could not be invoked: DEPTH_ZERO_SELF_SIGNED_CERT: self-signed certificate/,
   });
   await assert.rejects(guards.check("create_room", { userId: "u1" }), {
     name: "ConfigurationError",
-    message: "rooms-guard could not be invoked: DEPTH_ZERO_SELF_SIGNED_CERT: self-signed certificate",
+    message: /^rooms-guard could not be invoked: DEPTH_ZERO_SELF_SIGNED_CERT: self-signed certificate/,
   });
 });
 

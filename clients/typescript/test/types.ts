@@ -92,6 +92,13 @@ export async function without(): Promise<void> {
   }
 }
 
+/** An agent knows the guard of each activity. */
+export async function byAgent(): Promise<void> {
+  const guards = new Guards<Activities>({ agent: "unix:/run/guards.sock" });
+  await guards.check("upload_photo", user);
+  limit(guards, "upload_photo", by);
+}
+
 /** A list that the compiler can't see has any name. */
 export async function parsed(text: string): Promise<void> {
   const untyped = new Guards({ activities: JSON.parse(text) });
