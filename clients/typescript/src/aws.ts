@@ -63,21 +63,22 @@ export class Aws implements Way {
   }
 
   async send(call: Call, ending: Ending): Promise<Answer> {
-    const response = await this.#post(call, ending).catch((error: unknown) => {
+    try {
+      let response = await this.#signed(call, ending);
+      if (response.status === 403 && this.#clockWasWrong(response)) response = await this.#signed(call, ending);
+      const fields = call.url ? readResponded(response, call) : readInvoked(response, call);
+      return { fields, date: response.headers.date };
+    } catch (error) {
       throw failure(error, call);
-    });
-    const fields = call.url ? readResponded(response, call) : readInvoked(response, call);
-    return { fields, date: response.headers.date };
+    }
   }
 
-  /** Sends the request; if AWS refuses it because this machine's clock is wrong, once more by AWS's clock. */
-  async #post(call: Call, ending: Ending): Promise<Response> {
-    const response = await this.#signed(call, ending);
-    if (response.status !== 403) return response;
-    const offset = Date.parse(response.headers.date ?? "") - Date.now();
-    if (Number.isNaN(offset) || Math.abs(offset - this.#offset) < tooWrong) return response;
+  /** Reports whether AWS refused a request because this machine's clock is wrong, and follows AWS's clock from now on. */
+  #clockWasWrong({ headers }: Response): boolean {
+    const offset = Date.parse(headers.date ?? "") - Date.now();
+    if (Number.isNaN(offset) || Math.abs(offset - this.#offset) < tooWrong) return false;
     this.#offset = offset;
-    return this.#signed(call, ending);
+    return true;
   }
 
   #signed(call: Call, ending: Ending): Promise<Response> {

@@ -76,7 +76,7 @@ export class Connections {
   }
 
   /** Sends one POST and reads the response. */
-  async post(call: Call, address: Address, path: string, headers: Record<string, string>, body: string, ending: Ending): Promise<Response> {
+  post(call: Call, address: Address, path: string, headers: Record<string, string>, body: string, ending: Ending): Promise<Response> {
     ending.check();
     const tls = address.protocol === "https:";
     const { hostname, port, socketPath } = address;
@@ -86,12 +86,10 @@ export class Connections {
       call.caller.heard();
       spoken.add(address.origin);
     };
-    try {
-      return await exchange((tls ? https : http).request(options), body, ending, heard);
-    } catch (error) {
+    return exchange((tls ? https : http).request(options), body, ending, heard).catch((error: unknown) => {
       this.#closeIdle();
       return throwAgain(error, address.origin, call.name);
-    }
+    });
   }
 
   /**

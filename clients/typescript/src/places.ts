@@ -20,7 +20,7 @@ export class Places {
     checkSignal(call.signal);
     if (this.#free > 0) this.#free--;
     else await this.#wait(call);
-    return () => this.#leave();
+    return this.#leave;
   }
 
   async #wait({ caller, signal, time }: Call): Promise<void> {
@@ -42,10 +42,10 @@ export class Places {
     }
   }
 
-  #leave(): void {
+  readonly #leave = (): void => {
     const [next] = this.#waiting;
     if (!next) return void this.#free++;
     this.#waiting.delete(next);
     next();
-  }
+  };
 }

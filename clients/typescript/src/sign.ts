@@ -35,16 +35,11 @@ export function sign(request: Unsigned, credentials: AwsCredentials, region: str
   const headers: Record<string, string> = { ...request.headers, "x-amz-date": time };
   if (credentials.sessionToken) headers["x-amz-security-token"] = credentials.sessionToken;
   const names = Object.keys(headers).sort();
-  const lines = names.map((name) => `${name}:${headers[name]!.replace(/[ \t\r\n]+/g, " ").trim()}\n`).join("");
+  let lines = "";
+  for (const name of names) lines += `${name}:${headers[name]!.replace(/[ \t\r\n]+/g, " ").trim()}\n`;
   const signed = names.join(";");
-  const canonical = [
-    request.method,
-    canonicalPath(request.path),
-    canonicalQuery(request.query),
-    lines,
-    signed,
-    hash("sha256", request.body),
-  ].join("\n");
+  const line = `${request.method}\n${canonicalPath(request.path)}\n${canonicalQuery(request.query)}`;
+  const canonical = `${line}\n${lines}\n${signed}\n${hash("sha256", request.body)}`;
   const scope = `${day}/${region}/${service}/aws4_request`;
   const key = signingKey(credentials.secretAccessKey, day, region, service);
   const signature = hmac(key, `AWS4-HMAC-SHA256\n${time}\n${scope}\n${hash("sha256", canonical)}`).toString("hex");
