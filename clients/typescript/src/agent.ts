@@ -74,7 +74,10 @@ export class ByAgent implements Way {
         const refusal = [...causes(error)].find(({ code }) => code === "ECONNREFUSED" || code === "ENOENT");
         if (!refusal) throw failure(error, call);
         this.#refused = refusal.message || String(refusal.code);
-        if (!this.once) throw new OutageError(`${call.name} did not answer: ${this.#refused}`, { guard: call.name, cause: error, retryable: true });
+        if (!this.once) {
+          const details = { guard: call.name, cause: error, retryable: true };
+          throw new OutageError(`${call.name} did not answer: ${this.#refused}`, details);
+        }
         await sleep(Math.random() * Math.min(maxPause, 50 * 2 ** n)); // the agent may still be starting
       }
     }

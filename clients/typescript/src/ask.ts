@@ -33,7 +33,8 @@ export class Asker {
     this.#settings = settings;
     this.#way = wayOf(settings);
     if (settings.agent?.exposed) {
-      this.warn(new GuardsError(`The agent's token goes to ${settings.agent.origin} over plain HTTP, where others can read it. Use https:.`));
+      const { origin } = settings.agent;
+      this.warn(new GuardsError(`The agent's token goes to ${origin} over plain HTTP, where others can read it. Use https:.`));
     }
   }
 

@@ -113,7 +113,8 @@ export class ByClient implements Way {
     try {
       // Handlers that use Node's own HTTP have metadata. With others, such as fetch, no request waits for a socket.
       const followed = this.#client.config.requestHandler.metadata !== undefined;
-      const { response } = (await (followed ? inTurn(call, ending, request, body, send) : send(Object.assign(request, { body })))) as { response: Received };
+      const sent = followed ? inTurn(call, ending, request, body, send) : send(Object.assign(request, { body }));
+      const { response } = (await sent) as { response: Received };
       hasSpoken(address);
       call.caller.heard();
       return Object.assign(response, { body: await read(response.body) });
@@ -135,7 +136,13 @@ function handling(ending: Ending): { abortSignal: AbortSignal; requestTimeout: n
  * The call's time stands still until then. A handler can have a timeout of its own that ends this wait. Then the request is
  * sent again.
  */
-async function inTurn<T>(call: Call, ending: Ending, request: Sendable, body: Uint8Array, send: (request: Sendable) => Promise<T>): Promise<T> {
+async function inTurn<T>(
+  call: Call,
+  ending: Ending,
+  request: Sendable,
+  body: Uint8Array,
+  send: (request: Sendable) => Promise<T>,
+): Promise<T> {
   let leave: (() => void) | undefined; // set while the request waits
   const follow = (carrier: ClientRequest): void => {
     leave?.();

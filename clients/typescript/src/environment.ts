@@ -88,7 +88,9 @@ export class Environment {
     const ignored = flag(env, "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS");
     const variable = ignored ? undefined : (address(env, "AWS_ENDPOINT_URL_LAMBDA") ?? address(env, "AWS_ENDPOINT_URL"));
     const custom = given ?? variable;
-    if (custom && (fips || dual)) throw new ConfigurationError(`${fips ? "FIPS" : "Dualstack"} and a custom endpoint are not supported together.`);
+    if (custom && (fips || dual)) {
+      throw new ConfigurationError(`${fips ? "FIPS" : "Dualstack"} and a custom endpoint are not supported together.`);
+    }
     if (given) return given;
     const profiles = (await this.#profiles()).join("\n");
     const partition = partitionOf(region);

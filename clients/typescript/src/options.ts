@@ -141,14 +141,17 @@ export function settings(options: Options): Settings {
   if (typeof warn !== "function") bad("warn", warn, "a function");
   if (observe !== undefined && typeof observe !== "function") bad("observe", observe, "a function");
   const known = readList(activities);
-  return { ...readAws(options), agent: readAgent(options), known, urls: parse(urls, known), prefix, onOutage, timeout, maxTries, attemptTimeout, warn, observe };
+  const times = { timeout, maxTries, attemptTimeout };
+  return { ...readAws(options), agent: readAgent(options), known, urls: parse(urls, known), prefix, onOutage, ...times, warn, observe };
 }
 
 /** Checks the options about AWS, and about how it is reached. */
-function readAws({ region, credentials, endpoint, connections = 50, client }: Options): Pick<Settings, "region" | "credentials" | "endpoint" | "connections" | "client"> {
+function readAws(options: Options): Pick<Settings, "region" | "credentials" | "endpoint" | "connections" | "client"> {
+  const { region, credentials, endpoint, connections = 50, client } = options;
   if (region !== undefined && (typeof region !== "string" || region === "")) bad("region", region, "a name such as eu-west-1");
   const { accessKeyId, secretAccessKey } = (credentials ?? {}) as Partial<AwsCredentials>;
-  if (credentials !== undefined && typeof credentials !== "function" && !(typeof accessKeyId === "string" && typeof secretAccessKey === "string")) {
+  const areKeys = typeof accessKeyId === "string" && typeof secretAccessKey === "string";
+  if (credentials !== undefined && typeof credentials !== "function" && !areKeys) {
     throw new ConfigurationError("The option credentials has no accessKeyId and secretAccessKey, and is no function that returns them.");
   }
   if (!(Number.isInteger(connections) && connections >= 1)) bad("connections", connections, "a whole number of at least 1");
@@ -171,7 +174,9 @@ function readAgent({ agent, token }: Options): AgentSettings | undefined {
   }
   const shared = { token: secret || "local", exposed: false, base: "" };
   const path = typeof text === "string" ? /^unix:(?:\/\/)?(\/.+)$/.exec(text)?.[1] : undefined;
-  if (path !== undefined) return { ...shared, origin: text, host: "localhost", protocol: "http:", hostname: "", port: "", socketPath: path };
+  if (path !== undefined) {
+    return { ...shared, origin: text, host: "localhost", protocol: "http:", hostname: "", port: "", socketPath: path };
+  }
   const url = typeof text === "string" && URL.canParse(text) ? new URL(text) : undefined;
   if (!url || !/^https?:$/.test(url.protocol) || url.search || url.username) {
     throw new ConfigurationError(`The ${name} is ${show(text)}, want an address such as http://127.0.0.1:2774 or unix:/PATH.`);

@@ -28,8 +28,10 @@ export interface LambdaClientOf extends Sdk {
 export async function loadSDK(why: string): Promise<typeof import("@aws-sdk/client-lambda")> {
   try {
     return await import("@aws-sdk/client-lambda"); // inside of try, bundlers accept that it is missing
-  } catch (error) {
-    throw new ConfigurationError(`The AWS SDK is not installed, and is needed ${why}: npm install @aws-sdk/client-lambda`, { cause: error });
+  } catch (cause) {
+    const { code } = cause as { code?: unknown };
+    const problem = code === "ERR_MODULE_NOT_FOUND" ? "is not installed" : `can't be loaded (${String(code ?? cause)})`;
+    throw new ConfigurationError(`The AWS SDK ${problem}, and is needed ${why}: npm install @aws-sdk/client-lambda`, { cause });
   }
 }
 

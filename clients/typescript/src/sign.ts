@@ -43,7 +43,8 @@ export function sign(request: Unsigned, credentials: AwsCredentials, region: str
   const scope = `${day}/${region}/${service}/aws4_request`;
   const key = signingKey(credentials.secretAccessKey, day, region, service);
   const signature = hmac(key, `AWS4-HMAC-SHA256\n${time}\n${scope}\n${hash("sha256", canonical)}`).toString("hex");
-  headers["authorization"] = `AWS4-HMAC-SHA256 Credential=${credentials.accessKeyId}/${scope}, SignedHeaders=${signed}, Signature=${signature}`;
+  const id = `${credentials.accessKeyId}/${scope}`;
+  headers["authorization"] = `AWS4-HMAC-SHA256 Credential=${id}, SignedHeaders=${signed}, Signature=${signature}`;
   return headers;
 }
 
