@@ -167,7 +167,8 @@ checked-python: ## Run only the checks of the Python client
 .PHONY: packages
 packages: $(PACKAGES)/typescript/installed $(PACKAGES)/python/installed $(PACKAGES)/examples/installed ## Build the TypeScript and Python clients and install them into empty projects, for internal/endtoend/scenarios and the examples
 
-# A package is built from a copy of its folder, so that nothing of the working copy gets into it.
+# A package is built from a copy of its folder, so that nothing of the working copy gets into it. The TypeScript client needs
+# no other package, but in some scenarios the SDK for JavaScript finds the credentials.
 $(PACKAGES)/typescript/installed: $(call sources,$(CLIENT_SOURCES)/typescript)
 	@command -v npm >/dev/null || { echo "make packages: npm is not installed" >&2; exit 1; }
 	@echo "building and installing the TypeScript client" >&2
@@ -176,7 +177,8 @@ $(PACKAGES)/typescript/installed: $(call sources,$(CLIENT_SOURCES)/typescript)
 	@tar -C $(CLIENT_SOURCES)/typescript --exclude=node_modules --exclude='dist*' -cf - . | tar -C $(@D)/source -xf -
 	@cd $(@D)/source && npm ci --silent --no-audit --no-fund && { npm pack --silent --pack-destination .. >pack.log || { cat pack.log >&2; exit 1; }; }
 	@echo '{"private": true, "type": "module"}' >$(@D)/package.json
-	@cd $(@D) && npm install --silent --no-audit --no-fund ./*.tgz
+	@cd $(@D) && npm install --silent --no-audit --no-fund ./*.tgz \
+		"@aws-sdk/client-lambda@$$(node -p "require('./source/package.json').devDependencies['@aws-sdk/client-lambda']")"
 	@touch $@
 
 $(PACKAGES)/python/installed: $(call sources,$(CLIENT_SOURCES)/python) $(PYTHON_TOOLS)/installed

@@ -31,6 +31,7 @@ export const passList = "pass the list that guards generate writes (activities/a
 
 /** Where an activity is decided. */
 export interface Place {
+  /** Empty if the agent finds it. */
   guard: string;
   activity: string;
   /** The window of its limit in seconds, if the list has it. */
@@ -39,12 +40,16 @@ export interface Place {
   subjects: readonly string[] | undefined;
 }
 
-/** Finds the guard of an activity. If the call does not name it and the list does not have it, that is a ValidationError. */
-export function find(asked: Activity, known: Known): Place {
+/**
+ * Finds the guard of an activity. If the call does not name it and the list does not have it, that is a ValidationError. But
+ * without a list, an agent finds the guard. Its name is then empty.
+ */
+export function find(asked: Activity, known: Known, byAgent = false): Place {
   if (!isActivity(asked)) throw new ValidationError(`the activity is ${kindOf(asked)}, want its name or { guard, activity }`);
   const activity = typeof asked === "string" ? asked : asked.activity;
   const listed = known.get(activity);
-  const guard = typeof asked === "string" ? listed?.guard : asked.guard;
+  const named = typeof asked === "string" ? listed?.guard : asked.guard || undefined;
+  const guard = named ?? (byAgent && known.size === 0 ? "" : undefined);
   if (guard !== undefined) {
     const own = listed?.guard === guard ? listed : undefined;
     return { guard, activity, window: own?.window, subjects: own && (own.subjects ?? []) };
@@ -60,5 +65,5 @@ export function find(asked: Activity, known: Known): Place {
 export function isActivity(value: unknown): value is Activity {
   if (typeof value !== "object" || value === null) return typeof value === "string";
   const { guard, activity } = value as Record<string, unknown>;
-  return typeof activity === "string" && (guard === undefined || (typeof guard === "string" && guard !== ""));
+  return typeof activity === "string" && (guard === undefined || typeof guard === "string");
 }

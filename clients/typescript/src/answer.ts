@@ -1,19 +1,21 @@
 import type { Call } from "./call.js";
-import { AnswerError, OutageError, ValidationError } from "./errors.js";
-import { hide, httpError } from "./failure.js";
-import type { Invoked, Responded } from "./send.js";
+import type { Response } from "./connections.js";
+import { AnswerError, ConfigurationError, type GuardsError, OutageError, ValidationError } from "./errors.js";
+import { hide, httpError, notInvoked } from "./failure.js";
 
 type Fields = Record<string, unknown>;
 
 /** Reads the answer to an Invoke. It throws the error that the guard reported. */
-export function readInvoked(reply: Invoked, call: Call): Fields {
-  const fields = parse(reply.payload);
-  if (reply.functionError === undefined) {
+export function readInvoked(response: Response, call: Call): Fields {
+  const fields = parse(response.body);
+  const functionError = response.headers["x-amz-function-error"];
+  if (response.status >= 300) throw byLambda(response, fields, call);
+  if (functionError === undefined) {
     if (typeof fields["allowed"] === "boolean") return fields;
-    throw noAnswer(reply.payload, call);
+    throw noAnswer(response.body, call);
   }
   const message = String(fields["errorMessage"] ?? "");
-  const type = String(fields["errorType"] ?? (/Task timed out after/.test(message) ? "Sandbox.Timedout" : reply.functionError));
+  const type = String(fields["errorType"] ?? (/Task timed out after/.test(message) ? "Sandbox.Timedout" : functionError));
   switch (type) {
     case "ValidationError":
       throw new ValidationError(message, { guard: call.name });
@@ -31,23 +33,45 @@ export function readInvoked(reply: Invoked, call: Call): Fields {
 }
 
 /** Reads the response of a Function URL. It throws the error that the guard, or AWS for it, reported. */
-export function readResponded(reply: Responded, call: Call): Fields {
-  const fields = parse(reply.body);
-  if ((reply.status === 200 || reply.status === 429) && typeof fields["allowed"] === "boolean") {
+export function readResponded(response: Response, call: Call): Fields {
+  const fields = parse(response.body);
+  if ((response.status === 200 || response.status === 429) && typeof fields["allowed"] === "boolean") {
     const { type, title, status, "violated-policies": violated, ...answer } = fields; // a 429 is a problem document too
     return answer;
   }
-  if (reply.status === 400 && fields["errorType"] === "ValidationError") {
+  if (response.status === 400 && fields["errorType"] === "ValidationError") {
     throw new ValidationError(String(fields["detail"] ?? ""), { guard: call.name });
   }
-  if (reply.status === 503 && fields["errorType"] === "Unavailable") {
+  if (response.status === 503 && fields["errorType"] === "Unavailable") {
     throw unavailable(String(fields["detail"] ?? ""), call);
   }
-  if (reply.status >= 300) {
-    const message = String(fields["Message"] ?? fields["message"] ?? fields["detail"] ?? "");
-    throw httpError(reply.status, reply.code ?? `HTTP ${reply.status}`, message, call);
+  if (response.status >= 300) throw byLambda(response, fields, call);
+  throw noAnswer(response.body, call);
+}
+
+/** Reads the response of an agent. It throws the error that the guard or the agent reported. */
+export function readAgent(response: Response, call: Call, address: string): Fields {
+  const { status, headers, body } = response;
+  if (headers["guards-agent"] === undefined) {
+    throw new ConfigurationError(
+      `Another program than an agent of Guards answers at ${address} (HTTP ${status}). Correct the option agent or GUARDS_AGENT.`,
+      { guard: call.name },
+    );
   }
-  throw noAnswer(reply.body, call);
+  if ([200, 400, 429, 503].includes(status)) return readResponded(response, call);
+  const { detail, title } = parse(body);
+  const why = String(detail ?? title ?? "");
+  if (status === 413) throw new ValidationError(hide(why, call), { guard: call.name });
+  throw notInvoked(`HTTP ${status}`, why, call);
+}
+
+/** Returns the error for a status that is no success, with AWS's code and message. */
+function byLambda({ status, headers }: Response, fields: Fields, call: Call): GuardsError {
+  const header = headers["x-amzn-errortype"];
+  const given = String((Array.isArray(header) ? header[0] : header) ?? fields["__type"] ?? fields["code"] ?? "");
+  const code = given.split(/[,:]/)[0]!.split("#").at(-1);
+  const message = String(fields["Message"] ?? fields["message"] ?? fields["detail"] ?? "");
+  return httpError(status, code || `HTTP ${status}`, message, call);
 }
 
 /** Returns the error for an outage that the guard itself reported. */

@@ -5,6 +5,7 @@ const dates = new WeakMap<Decision, number>();
 
 /** Notes the header Date of the response that brought a decision. Returns the decision. */
 export function answeredAt(decision: Decision, date: string | undefined): Decision {
+  if (decision.at !== undefined) return decision;
   const at = Date.parse(date ?? "");
   if (!Number.isNaN(at)) dates.set(decision, at);
   return decision;

@@ -30,6 +30,7 @@ const accepted: Readonly<Record<string, Accepted>> = {
   at: moment,
   signal: { want: "an AbortSignal, such as controller.signal", fits: isSignal },
   orThrow: flag,
+  onOutage: { want: '"allow" or "deny"', fits: (value) => value === "allow" || value === "deny" },
   maxWait: { want: "milliseconds of at least 0", fits: (value) => typeof value === "number" && value >= 0, shown: true },
 };
 
@@ -39,14 +40,17 @@ const required: Readonly<Record<string, readonly string[]>> = {
   renew: ["userId", "at", "requestId"],
 };
 
-const ofOps = Object.keys(accepted).filter((name) => name !== "orThrow" && name !== "maxWait");
+/** The arguments that not every op has. */
+const special: Readonly<Record<string, readonly string[]>> = { check: ["onOutage"], slot: ["onOutage", "orThrow"] };
+
+const ofOps = Object.keys(accepted).filter((name) => !["orThrow", "onOutage", "maxWait"].includes(name));
 
 /**
  * Returns a copy of an op's arguments. A mistake is a ValidationError before anything is sent: JSON would leave out a
  * function, turn NaN into null and a promise into {}, and an outage would let the user pass.
  */
 export function readArgs(op: string, given: unknown, guard?: string): CheckArgs & Partial<ReleaseArgs> {
-  return read(given, op === "slot" ? [...ofOps, "orThrow"] : ofOps, required[op] ?? ["userId"], guard) as unknown as CheckArgs & Partial<ReleaseArgs>;
+  return read(given, [...ofOps, ...(special[op] ?? [])], required[op] ?? ["userId"], guard) as unknown as CheckArgs & Partial<ReleaseArgs>;
 }
 
 /** Returns a copy of the options of a call that has a decision. A mistake is a ValidationError. */

@@ -1,15 +1,16 @@
-import { OutageError } from "./errors.js";
+import { ConfigurationError, type GuardsError, OutageError } from "./errors.js";
 
 /** How long a function is left alone after an outage, in milliseconds. */
 export const pause = 1000;
 
 /** What is known about one function. */
 interface State {
-  name: string;
   /** How many calls the function, or AWS for it, has answered. */
   answers: number;
   /** While calls fail at once: when the next one may probe, on the clock of performance.now. */
   pausedUntil: number | undefined;
+  /** Why calls fail, if it is a mistake. */
+  mistake: ConfigurationError | undefined;
   /** The latest probe of this pause. */
   probe: Caller | undefined;
   /** What ends the calls that wait in this process. */
@@ -28,29 +29,34 @@ export class Breaker {
   /** Whether this client has ever had a response, from any function or from AWS. */
   reached = false;
 
-  /** Throws an OutageError if the function must not be called now. */
-  enter(name: string): Caller {
-    let state = this.#states.get(name);
+  /**
+   * Throws an OutageError if the function must not be called now, or the mistake that the last call found. Functions with the
+   * same key fail together.
+   */
+  enter(name: string, key = name): Caller {
+    let state = this.#states.get(key);
     if (!state) {
-      state = { name, answers: 0, pausedUntil: undefined, probe: undefined, waiting: new Set() };
-      this.#states.set(name, state);
+      state = { answers: 0, pausedUntil: undefined, mistake: undefined, probe: undefined, waiting: new Set() };
+      this.#states.set(key, state);
     }
-    if (state.pausedUntil === undefined) return new Caller(state, this);
-    if (performance.now() < state.pausedUntil) throw leftAlone(name);
+    if (state.pausedUntil === undefined) return new Caller(name, state, this);
+    if (performance.now() < state.pausedUntil) throw leftAlone(name, state);
     state.pausedUntil = performance.now() + pause; // the others wait for the probe
-    return (state.probe = new Caller(state, this));
+    return (state.probe = new Caller(name, state, this));
   }
 }
 
 /** A Caller is one call's part in the breaker. */
 export class Caller {
+  readonly #name: string;
   readonly #state: State;
   readonly #breaker: Breaker;
   #answers: number;
   #began = false;
 
   /** @internal */
-  constructor(state: State, breaker: Breaker) {
+  constructor(name: string, state: State, breaker: Breaker) {
+    this.#name = name;
     this.#state = state;
     this.#breaker = breaker;
     this.#answers = state.answers;
@@ -73,9 +79,9 @@ export class Caller {
   }
 
   /** Notes that the call waits in this process. If the function must not be called now, the call is ended. */
-  wait(end: (outage: OutageError) => void): () => void {
-    const { name, pausedUntil, probe, waiting } = this.#state;
-    const giveUp = () => end(leftAlone(name));
+  wait(end: (error: GuardsError) => void): () => void {
+    const { pausedUntil, probe, waiting } = this.#state;
+    const giveUp = () => end(leftAlone(this.#name, this.#state));
     if (pausedUntil !== undefined && probe !== this) giveUp();
     waiting.add(giveUp);
     return () => waiting.delete(giveUp);
@@ -92,11 +98,12 @@ export class Caller {
     this.#state.pausedUntil = undefined;
   }
 
-  /** Notes that the call ended as an outage. */
-  lost(): void {
+  /** Notes that the call ended as an outage, or as a mistake that is like one: nothing is there. */
+  lost(error?: GuardsError): void {
     const state = this.#state;
     if (!this.silent || (state.pausedUntil !== undefined && state.probe !== this)) return;
     state.pausedUntil = performance.now() + pause;
+    state.mistake = error instanceof ConfigurationError ? error : undefined;
     state.probe = undefined;
     for (const giveUp of state.waiting) giveUp();
   }
@@ -107,6 +114,6 @@ export class Caller {
   }
 }
 
-function leftAlone(name: string): OutageError {
-  return new OutageError(`${name} did not answer a moment ago`, { guard: name });
+function leftAlone(name: string, { mistake }: State): GuardsError {
+  return mistake ?? new OutageError(`${name} did not answer a moment ago`, { guard: name });
 }

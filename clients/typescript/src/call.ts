@@ -1,7 +1,7 @@
-import type { LambdaClient } from "@aws-sdk/client-lambda";
 import type { Caller } from "./breaker.js";
 import type { Decision } from "./decision.js";
-import { ConfigurationError } from "./errors.js";
+import type { Ending } from "./ending.js";
+import type { GuardsError, OutageError } from "./errors.js";
 import type { Stopwatch } from "./stopwatch.js";
 
 /** What a guard is asked, as it is sent. */
@@ -15,37 +15,46 @@ export interface Event {
 
 /** One call of a guard, with all its attempts. */
 export interface Call {
-  client: LambdaClient;
-  /** The function's name: the guard's name with its prefix. */
+  /** The name of the guard; empty if the agent finds it. */
+  guard: string;
+  /** What errors call the guard: by Invoke and URL, the function's name, which is the guard's with its prefix. */
   name: string;
-  region: string;
+  event: Event;
+  /** The event as JSON. */
+  body: string;
   /** The Function URL, if the function is asked by URL. */
   url: URL | undefined;
-  event: Event;
+  /** The region of the function, once it is found. */
+  region: string;
   /** Set if the app can cancel the call. */
   signal: AbortSignal | undefined;
   /** How long the call may take, in milliseconds. */
   timeout: number;
-  /** How long it has taken, without the time that a request waited for a socket. */
+  /** How long it has taken, without the time that it waited for a connection. */
   time: Stopwatch;
   caller: Caller;
 }
 
-/** Finds the region. Without one it throws a ConfigurationError. */
-export async function newCall(asked: Omit<Call, "region">): Promise<Call> {
-  const { client, name, url } = asked;
-  try {
-    const region = await client.config.region();
-    if (region) return { ...asked, region: regionOf(url) ?? region };
-  } catch (error) {
-    if (!/region is missing|region=""/i.test(String(error))) {
-      throw new ConfigurationError(`${name} could not be invoked: ${String(error)}`, { guard: name, cause: error });
-    }
-  }
-  throw new ConfigurationError("No AWS region is set. Set AWS_REGION, or pass a Lambda client that has one.", { guard: name });
+/** What a guard answered. */
+export interface Answer {
+  fields: Record<string, unknown>;
+  /** The header Date. */
+  date: string | undefined;
 }
 
-/** The region of a Function URL is part of its address. */
-function regionOf(url: URL | undefined): string | undefined {
-  return url?.hostname.match(/\.lambda-url\.([a-z0-9-]+)\.on\.aws$/)?.[1];
+/** A way to ask guards: by Lambda's API and by Function URL, or by an agent. */
+export interface Way {
+  /** What calls have in common that fail together: the guard's function, or the agent. */
+  circuit(call: Pick<Call, "name">): string;
+  /** Whether only one attempt is made now, which has all the time. */
+  readonly once?: boolean;
+  /**
+   * Finds what the requests of a call need, and waits for a connection. Returns a function that gives the connection to the
+   * next call.
+   */
+  open(call: Call): Promise<() => void>;
+  /** Sends the event once. */
+  send(call: Call, ending: Ending): Promise<Answer>;
+  /** Returns what the outage of a call is, if it is something else for this way. */
+  outage?(error: OutageError, call: Call): GuardsError;
 }

@@ -48,7 +48,7 @@ export interface Decision extends Partial<Figures> {
   userId: string;
   activity: string;
   op: "check" | "status" | "release" | "renew" | "reset";
-  /** The guard that was asked, without its prefix. The client adds this field. */
+  /** The guard that was asked, without its prefix; empty if the agent found it. The client adds this field. */
   guard: string;
   /**
    * The window of the limit in seconds, if the option `activities` has it and the request named no tier. A granted tier
@@ -132,6 +132,11 @@ export interface CheckArgs extends StatusArgs {
   readyAt?: number | undefined;
   /** What to put on the delayed queue: any JSON, at most 32 KiB. Only for guards that give places. */
   job?: unknown;
+  /**
+   * The decision of this check if the guard does not answer. "deny" also refuses what a guard allows from its memory (reason
+   * "unavailable"), even in shadow mode. Default: the client's option `onOutage`.
+   */
+  onOutage?: "allow" | "deny" | undefined;
 }
 
 /** What `slot` asks. */

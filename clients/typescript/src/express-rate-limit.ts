@@ -20,6 +20,12 @@ class Unavailable extends OutageError {
   readonly headers = { "Retry-After": "1" };
 }
 
+/** What the store can be told. */
+export interface StoreOptions {
+  /** The decision if the guard does not answer: see `onOutage` of `check`. Default: the option of the guards. */
+  onOutage?: "allow" | "deny" | undefined;
+}
+
 /**
  * GuardsStore lets express-rate-limit count in a guard. Two things do not fit, so prefer `limit` from "./express":
  *
@@ -40,12 +46,14 @@ export class GuardsStore<A extends Activities = Activities> implements Store {
   readonly prefix: string;
   readonly #guards: Guards<A>;
   readonly #activity: Activity<A>;
+  readonly #onOutage: StoreOptions["onOutage"];
   /** By key, the newest last: the decisions that decrement can mean. The key that was used last is the last one. */
   readonly #decisions = new Map<string, Decision[]>();
   #limit = 0; // the app's, if it is a number
   #refusedToo = false; // whether express-rate-limit also gives back refused requests
 
-  constructor(guards: Guards<A>, activity: Activity<A>) {
+  constructor(guards: Guards<A>, activity: Activity<A>, options: StoreOptions = {}) {
+    this.#onOutage = options.onOutage;
     this.#guards = guards;
     this.#activity = activity;
     this.prefix = typeof activity === "string" ? `${activity}:` : `${activity.guard}:${activity.activity}:`;
@@ -59,7 +67,7 @@ export class GuardsStore<A extends Activities = Activities> implements Store {
 
   /** Counts a request of the key. */
   async increment(key: string): Promise<ClientRateLimitInfo> {
-    const decision = await this.#guards.check(this.#activity, { userId: key });
+    const decision = await this.#guards.check(this.#activity, { userId: key, onOutage: this.#onOutage });
     const { allowed, outage } = decision;
     if (!allowed && outage) throw new Unavailable(outage.message, { guard: outage.guard, cause: outage });
     if (allowed || this.#refusedToo) this.#remember(key, decision);

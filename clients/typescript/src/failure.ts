@@ -119,7 +119,8 @@ function noHost(host: string, { name, region, url }: Call, cause: unknown): Conf
   return new ConfigurationError(`There is no host ${host}. Check ${check}.`, { guard: name, cause });
 }
 
-function notInvoked(code: string, message: string, call: Call, cause: unknown): ConfigurationError {
+/** Returns the error for a mistake that has no sentence of its own. */
+export function notInvoked(code: string, message: string, call: Call, cause?: unknown): ConfigurationError {
   return new ConfigurationError(`${call.name} could not be invoked: ${code}: ${hide(message, call)}`, { guard: call.name, cause });
 }
 

@@ -1,30 +1,14 @@
 import { randomUUID } from "node:crypto";
-import { LambdaClient } from "@aws-sdk/client-lambda";
 import { type Activities, type Activity, find, isActivity, passList, type Place } from "./activities.js";
 import { kindOf, readArgs, readOptions } from "./args.js";
-import { readInvoked, readResponded } from "./answer.js";
-import { answeredAt } from "./answered.js";
-import { Breaker } from "./breaker.js";
-import { type Call, type Event, newCall } from "./call.js";
-import { Credentials } from "./credentials.js";
+import { Asker } from "./ask.js";
+import type { Event } from "./call.js";
 import type { CallOptions, CheckArgs, Decision, ReleaseArgs, SlotArgs, StatusArgs, UserArgs } from "./decision.js";
 import { ConfigurationError, GuardsError, LimitedError, OutageError, ValidationError } from "./errors.js";
-import { failure } from "./failure.js";
 import { type Options, type Settings, settings } from "./options.js";
-import { checkSignal, repeat } from "./repeat.js";
-import { invoke, post } from "./send.js";
 import { Slot } from "./slot.js";
-import { Stopwatch } from "./stopwatch.js";
-import { anySubjects, readSubjects } from "./subjects.js";
+import { anySubjects } from "./subjects.js";
 import { wait, type Waiting, type WaitOptions } from "./wait.js";
-
-/** An outage is reported at most once in this time, in milliseconds. */
-const warnEvery = 1000;
-
-/** What a warning adds to an outage if nothing has ever answered this client. */
-const neverReached =
-  ". Lambda has not answered this client since it started: check the network. " +
-  "In a VPC, the app needs a NAT gateway or an endpoint for Lambda.";
 
 /**
  * Guards asks guards whether a user may do something now. Make one object, and use it for all requests of the app.
@@ -35,47 +19,44 @@ const neverReached =
  * `A` is the type of the option `activities`. Without a list, each call names its guard.
  */
 export class Guards<out A extends Activities = {}> {
-  readonly #client: LambdaClient;
   readonly #settings: Settings;
-  readonly #breaker = new Breaker();
-  readonly #credentials = new Credentials();
+  readonly #asker: Asker;
+  readonly #byAgent: boolean;
   readonly #settled = new WeakSet<Decision>();
   readonly #slots = new WeakSet<Decision>(); // the decisions of slots that hold something
-  #lastWarning = -Infinity; // on the clock of performance.now
 
   /** Throws a ConfigurationError if an option is bad. It sends no request. */
   constructor(options: Options<A> = {}) {
     this.#settings = settings(options);
-    this.#client = options.client ?? new LambdaClient({});
+    this.#asker = new Asker(this.#settings);
+    this.#byAgent = this.#settings.agent !== undefined;
   }
 
   /**
-   * Counts and decides. If the guard does not answer, the option `onOutage` decides. The decision then has `reason`
-   * "unavailable" and the field `outage`. A check that the app cancels may be counted.
+   * Counts and decides. If the guard does not answer, `onOutage` decides: of this call, or else the client's option. The
+   * decision then has `reason` "unavailable" and the field `outage`. A check that the app cancels may be counted.
    */
   async check(activity: Activity<A>, given: CheckArgs): Promise<Decision> {
-    const place = find(activity, this.#settings.known);
-    const args = readArgs("check", given, this.#settings.prefix + place.guard);
+    const place = find(activity, this.#settings.known, this.#byAgent);
+    const args = readArgs("check", given, this.#asker.nameOf(place.guard));
+    const { onOutage, ...rest } = args;
     const requestId = args.requestId ?? (args.partial ? undefined : randomUUID());
     // Without an id, a repeat would count twice.
-    const maxTries = args.partial ? 1 : this.#settings.maxTries;
+    const maxTries = args.partial ? 1 : undefined;
+    const began = performance.now();
     try {
-      return await this.#ask(place, "check", { ...args, requestId }, maxTries);
+      const decision = await this.#asker.ask(place, "check", { ...rest, requestId }, maxTries);
+      if (onOutage === "deny" && decision.allowed && decision.reason === "unavailable") throw this.#asker.fromMemory(place);
+      return this.#asker.observe(decision, began);
     } catch (error) {
       if (!(error instanceof OutageError)) throw error;
-      this.#warnSometimes(error);
-      const allowed = this.#settings.onOutage === "allow";
-      return {
-        allowed,
-        reason: "unavailable",
-        userId: args.userId,
-        activity: place.activity,
-        op: "check",
-        guard: place.guard,
-        granted: allowed ? (args.count ?? 1) : 0,
-        ...(allowed ? {} : { message: "Please try again later." }),
-        outage: error,
-      };
+      this.#asker.warnSometimes(error);
+      const allowed = (onOutage ?? this.#settings.onOutage) === "allow";
+      const { userId, count = 1 } = args;
+      const { activity, guard } = place;
+      const message = allowed ? {} : { message: "Please try again later." };
+      const decided = { allowed, reason: "unavailable", userId, activity, op: "check", guard, granted: allowed ? count : 0 } as const;
+      return this.#asker.observe({ ...decided, ...message, outage: error }, began);
     }
   }
 
@@ -142,7 +123,7 @@ export class Guards<out A extends Activities = {}> {
     const { orThrow, ...args } = readArgs("slot", given) as SlotArgs;
     const sent = performance.now();
     const decision = await this.check(activity, args);
-    const guard = this.#settings.prefix + decision.guard;
+    const guard = this.#asker.nameOf(decision.guard);
     if (!decision.allowed && orThrow) throw new LimitedError(decision, guard);
     const held = decision.allowed && counted(decision);
     if (held && !holdsSlot(decision)) {
@@ -154,8 +135,8 @@ export class Guards<out A extends Activities = {}> {
       renew: (renewed, signal) => this.renew(renewed, { signal }),
       held: holdsSlot,
       release: (last) => this.release(last),
-      failed: (error) => this.#warnSometimes(own(error, `a renewal of ${guard} failed`, guard)),
-      stuck: (error) => this.#warn(own(error, `a release of ${guard} failed`, guard)),
+      failed: (error) => this.#asker.warnSometimes(own(error, `a renewal of ${guard} failed`, guard)),
+      stuck: (error) => this.#asker.warn(own(error, `a release of ${guard} failed`, guard)),
       loss: new GuardsError("the slot is lost", { guard }),
     });
   }
@@ -181,8 +162,8 @@ export class Guards<out A extends Activities = {}> {
    */
   async giveBack(decision: Decision): Promise<void> {
     if (!counted(decision)) return;
-    const guard = this.#settings.prefix + decision.guard;
-    await this.release(decision).catch((error: unknown) => this.#warn(own(error, `a release of ${guard} failed`, guard)));
+    const guard = this.#asker.nameOf(decision.guard);
+    await this.release(decision).catch((error: unknown) => this.#asker.warn(own(error, `a release of ${guard} failed`, guard)));
   }
 
   /**
@@ -203,7 +184,7 @@ export class Guards<out A extends Activities = {}> {
   async guarded<T>(activity: Activity<A>, args: CheckArgs, run: (decision: Decision) => T | Promise<T>): Promise<T> {
     if (typeof run !== "function") throw new ValidationError("guarded wants a function, and calls it after the check");
     const decision = await this.check(activity, args);
-    if (!decision.allowed) throw new LimitedError(decision, this.#settings.prefix + decision.guard);
+    if (!decision.allowed) throw new LimitedError(decision, this.#asker.nameOf(decision.guard));
     try {
       return await run(decision);
     } catch (error) {
@@ -223,8 +204,9 @@ export class Guards<out A extends Activities = {}> {
     if (asked.length === 0) throw new ConfigurationError(`no guard is known: ${passList}, or name each guard: ready({ guard, activity })`);
     const guards = new Map<string, Place>();
     for (const activity of asked) {
-      const place = find(activity, known);
-      if (!guards.has(place.guard)) guards.set(place.guard, place);
+      const place = find(activity, known, this.#byAgent);
+      const key = place.guard || `/${place.activity}`;
+      if (!guards.has(key)) guards.set(key, place);
     }
     const ask = (place: Place) => this.status(place, { userId: "ready", subjects: anySubjects(place, "ready") });
     const results = await Promise.allSettled([...guards.values()].map(ask));
@@ -250,64 +232,10 @@ export class Guards<out A extends Activities = {}> {
   }
 
   async #other(op: Event["op"], activity: Activity<A>, given: UserArgs & Partial<ReleaseArgs>): Promise<Decision> {
-    const place = find(activity, this.#settings.known);
-    const args = readArgs(op, given, this.#settings.prefix + place.guard);
-    return this.#ask(place, op, args, op === "reset" ? 1 : this.#settings.maxTries);
-  }
-
-  /** Asks a guard, unless it did not answer a moment ago. */
-  async #ask(place: Place, op: Event["op"], args: Partial<CheckArgs> & UserArgs, maxTries: number): Promise<Decision> {
-    const { guard, activity, window } = place;
-    const name = this.#settings.prefix + guard;
-    const { signal, subjects: given, ...rest } = args;
-    const subjects = readSubjects(op, place, given, name);
-    const event = { ...rest, ...(subjects && { subjects }), activity, op };
-    const body = json(event, name);
-    checkSignal(signal);
-    const caller = this.#breaker.enter(name);
-    const time = new Stopwatch();
-    try {
-      const { timeout, urls } = this.#settings;
-      const call = await newCall({ client: this.#client, name, url: urls.get(guard), event, signal, timeout, time, caller });
-      const { fields, date } = await this.#send(call, body, maxTries);
-      caller.answered();
-      const known = window === undefined || args.tier ? {} : { window };
-      return answeredAt({ ...(fields as unknown as Decision), guard, ...known, ...(subjects && { subjects }) }, date);
-    } catch (error) {
-      if (error instanceof OutageError && !error.answered) caller.lost();
-      else if (error instanceof GuardsError) caller.answered();
-      else caller.cancelled();
-      throw error;
-    } finally {
-      time.stop();
-    }
-  }
-
-  /** Sends the event, several times if need be, and returns the answer and its header Date. */
-  async #send(call: Call, body: string, maxTries: number): Promise<{ fields: Record<string, unknown>; date: string | undefined }> {
-    await this.#credentials.find(call);
-    const thrown = (error: unknown): never => {
-      throw failure(error, call);
-    };
-    const { attemptTimeout } = this.#settings;
-    return repeat(call, { maxTries, attemptTimeout }, async (ending) => {
-      const reply = await (call.url ? post(call, call.url, body, ending) : invoke(call, body, ending)).catch(thrown);
-      return { fields: "payload" in reply ? readInvoked(reply, call) : readResponded(reply, call), date: reply.date };
-    });
-  }
-
-  #warnSometimes(error: GuardsError): void {
-    const now = performance.now();
-    if (now - this.#lastWarning < warnEvery) return;
-    this.#lastWarning = now;
-    const never = !this.#breaker.reached && error instanceof OutageError && !error.answered;
-    this.#warn(never ? new OutageError(error.message + neverReached, { guard: error.guard, cause: error }) : error);
-  }
-
-  #warn(error: GuardsError): void {
-    const { warn } = this.#settings;
-    // A logger that fails must not change the decision. A rejection that nobody catches would end the process.
-    (async () => warn(error))().catch(() => {});
+    const place = find(activity, this.#settings.known, this.#byAgent);
+    const args = readArgs(op, given, this.#asker.nameOf(place.guard));
+    const began = performance.now();
+    return this.#asker.observe(await this.#asker.ask(place, op, args, op === "reset" ? 1 : undefined), began);
   }
 }
 
@@ -334,12 +262,4 @@ function own(error: unknown, message: string, guard: string): GuardsError {
 /** Returns the fields that a request needs to give back or renew all that a check counted. */
 function receipt({ userId, subjects, at, requestId, granted }: Decision): UserArgs & Partial<ReleaseArgs> {
   return { userId, ...(subjects && { subjects }), at, requestId, count: granted };
-}
-
-function json(event: Event, name: string): string {
-  try {
-    return JSON.stringify(event);
-  } catch (error) {
-    throw new ValidationError(`the request is not JSON: ${(error as Error).message}`, { guard: name, cause: error });
-  }
 }

@@ -25,7 +25,8 @@ export {
   tooMany,
   tooManyForLambda,
 } from "./http.js";
-export type { Options } from "./options.js";
+export type { Observed, Options } from "./options.js";
+export type { AwsCredentials } from "./sign.js";
 export type { Slot } from "./slot.js";
 export type { Subjects } from "./subjects.js";
 export type { WaitOptions } from "./wait.js";

@@ -37,6 +37,8 @@ export interface LimitOptions<Request> {
   subjects?: (request: Request) => Maybe<Subjects>;
   /** Returns an id for the action, so that a repeat is counted once. Default: a new id. */
   requestId?: (request: Request) => Maybe<string>;
+  /** The decision if the guard does not answer: see `onOutage` of `check`. Default: the option of the guards. */
+  onOutage?: "allow" | "deny";
 }
 
 /** What the middleware knows about a request. */
@@ -47,7 +49,7 @@ export interface Checked {
 }
 
 /** The options of the middleware of all frameworks. */
-const names = ["userId", "skip", "count", "tier", "roles", "subjects", "requestId", "refused"];
+const names = ["userId", "skip", "count", "tier", "roles", "subjects", "requestId", "onOutage", "refused"];
 
 /**
  * Returns a function that asks the guard about one request. It returns undefined if the app skips this request. An
@@ -62,6 +64,10 @@ export function checker<Request>(
   if (typeof guards?.check !== "function") throw new ConfigurationError(`The limit "${name}" has no guards, want new Guards().`);
   for (const [option, value] of Object.entries(Object.assign({ userId: undefined }, options))) {
     if (!names.includes(option)) throw new ConfigurationError(unknown(option, name));
+    if (option === "onOutage") {
+      if (value === undefined || value === "allow" || value === "deny") continue;
+      throw new ConfigurationError(`The option onOutage of the limit "${name}" is ${kindOf(value)}, want "allow" or "deny".`);
+    }
     if (typeof value === "function" || (value === undefined && option !== "userId")) continue;
     throw new ConfigurationError(`The option ${option} of the limit "${name}" is no function.`);
   }
@@ -82,6 +88,7 @@ export function checker<Request>(
       roles: (await options.roles?.(request)) ?? undefined,
       subjects: (await options.subjects?.(request)) ?? undefined,
       requestId: (await options.requestId?.(request)) ?? undefined,
+      ...(options.onOutage && { onOutage: options.onOutage }),
     };
     const decision = await guards.check(activity, args);
     return { decision, headers: rateLimitHeaders(decision) };

@@ -1,8 +1,12 @@
-import type { LambdaClient } from "@aws-sdk/client-lambda";
 import type { Activities, Known } from "./activities.js";
+import type { AgentSettings } from "./agent.js";
 import { isPlain, kindOf } from "./args.js";
+import { addressOf } from "./connections.js";
+import type { Decision } from "./decision.js";
 import { ConfigurationError, type GuardsError } from "./errors.js";
 import { nearest } from "./nearest.js";
+import type { LambdaClientOf } from "./sdk.js";
+import type { AwsCredentials } from "./sign.js";
 
 /** How to reach the guards. Every option has a default. */
 export interface Options<A extends Activities = Activities> {
@@ -11,8 +15,29 @@ export interface Options<A extends Activities = Activities> {
    * Then each call names its guard.
    */
   activities?: A | undefined;
-  /** AWS's Lambda client. Default: a new one with the SDK's defaults. The SDK's own retries are off for these calls. */
-  client?: LambdaClient | undefined;
+  /**
+   * The address of an agent beside the app: `http://127.0.0.1:2774`, `unix:/PATH` or one with https:. All guards are then
+   * asked there, and nothing about AWS is needed or used. Default: the variable GUARDS_AGENT.
+   */
+  agent?: string | undefined;
+  /** The agent's token. It goes to the agent and nowhere else. Default: the variable GUARDS_AGENT_TOKEN. */
+  token?: string | undefined;
+  /** AWS's region. Default: found as the AWS SDK finds it. */
+  region?: string | undefined;
+  /**
+   * AWS credentials, or a function that returns them. It is called again 5 minutes before their `expiration`. Default: found
+   * as the AWS SDK finds them.
+   */
+  credentials?: AwsCredentials | (() => AwsCredentials | Promise<AwsCredentials>) | undefined;
+  /** The address of Lambda's API. Default: found as the AWS SDK finds it. */
+  endpoint?: string | undefined;
+  /** How many connections each address has at most. Further calls wait. Default: 50. */
+  connections?: number | undefined;
+  /**
+   * A LambdaClient of the AWS SDK, which then sends the requests, with its own region, credentials and endpoint. Its retries
+   * are off for these calls. Default: none. This option is there only in 0.1.
+   */
+  client?: LambdaClientOf | undefined;
   /**
    * The Function URLs of the guards that are asked by URL instead of Invoke, by guard. If there is a list, each guard is
    * one of the list. Default: none.
@@ -38,12 +63,26 @@ export interface Options<A extends Activities = Activities> {
    * warning.
    */
   warn?: ((error: GuardsError) => unknown) | undefined;
+  /**
+   * Called with each decision, how many milliseconds it took, and its way. The decision has no ids: not the user's, the
+   * request's or a subject's. What it throws is ignored, and so is a promise that it returns. Default: none.
+   */
+  observe?: ((decision: Observed, ms: number, way: "invoke" | "url" | "agent") => unknown) | undefined;
 }
+
+/** A decision without the ids of the user, the request and the subjects. */
+export type Observed = Omit<Decision, "userId" | "requestId" | "subjects">;
 
 /** The options with their defaults. */
 export interface Settings {
   /** The option `activities`. */
   known: Known;
+  agent: AgentSettings | undefined;
+  region: string | undefined;
+  credentials: Options["credentials"];
+  endpoint: URL | undefined;
+  connections: number;
+  client: LambdaClientOf | undefined;
   urls: ReadonlyMap<string, URL>;
   prefix: string;
   onOutage: "allow" | "deny";
@@ -52,6 +91,7 @@ export interface Settings {
   /** How long an attempt may take if another one can follow, in milliseconds. */
   attemptTimeout: number;
   warn: (error: GuardsError) => unknown;
+  observe: Options["observe"];
 }
 
 /** The time of a request beyond the guard's decision, in milliseconds. */
@@ -60,7 +100,24 @@ const overhead = 300;
 /** The longest time that a timer of Node can run, in milliseconds. A longer one would fire at once. */
 export const maxTimer = 2 ** 31 - 1;
 
-const names = ["activities", "client", "urls", "prefix", "onOutage", "timeout", "maxTries", "decisionTimeout", "warn"];
+const names = [
+  "activities",
+  "agent",
+  "token",
+  "region",
+  "credentials",
+  "endpoint",
+  "connections",
+  "client",
+  "urls",
+  "prefix",
+  "onOutage",
+  "timeout",
+  "maxTries",
+  "decisionTimeout",
+  "warn",
+  "observe",
+];
 
 /** Checks the options and adds the defaults. It throws a ConfigurationError. */
 export function settings(options: Options): Settings {
@@ -68,13 +125,10 @@ export function settings(options: Options): Settings {
   for (const name of Object.keys(options)) {
     if (!names.includes(name)) bad(name, "not known", `one of ${names.join(", ")}`);
   }
-  const { activities = {}, client, urls = {} } = options;
+  const { activities = {}, urls = {} } = options;
   if (!isPlain(activities)) throw new ConfigurationError("The option activities is no plain object.");
-  if (client !== undefined && typeof client?.send !== "function") {
-    throw new ConfigurationError("The option client is no LambdaClient of AWS's SDK.");
-  }
   if (!isPlain(urls)) throw new ConfigurationError("The option urls is no plain object.");
-  const { prefix = "", onOutage = "allow", timeout = 3000, maxTries = 3, decisionTimeout = 1000, warn = log } = options;
+  const { prefix = "", onOutage = "allow", timeout = 3000, maxTries = 3, decisionTimeout = 1000, warn = log, observe } = options;
   if (typeof prefix !== "string") bad("prefix", prefix, "a string");
   if (onOutage !== "allow" && onOutage !== "deny") bad("onOutage", onOutage, `"allow" or "deny"`);
   if (!(Number.isFinite(decisionTimeout) && decisionTimeout > 0)) bad("decisionTimeout", decisionTimeout, "milliseconds above 0");
@@ -85,8 +139,59 @@ export function settings(options: Options): Settings {
   if (timeout > maxTimer) bad("timeout", timeout, `at most ${maxTimer} ms`);
   if (!(Number.isInteger(maxTries) && maxTries >= 1)) bad("maxTries", maxTries, "a whole number of at least 1");
   if (typeof warn !== "function") bad("warn", warn, "a function");
+  if (observe !== undefined && typeof observe !== "function") bad("observe", observe, "a function");
   const known = readList(activities);
-  return { known, urls: parse(urls, known), prefix, onOutage, timeout, maxTries, attemptTimeout, warn };
+  const times = { timeout, maxTries, attemptTimeout };
+  return { ...readAws(options), agent: readAgent(options), known, urls: parse(urls, known), prefix, onOutage, ...times, warn, observe };
+}
+
+/** Checks the options about AWS, and about how it is reached. */
+function readAws(options: Options): Pick<Settings, "region" | "credentials" | "endpoint" | "connections" | "client"> {
+  const { region, credentials, endpoint, connections = 50, client } = options;
+  if (region !== undefined && (typeof region !== "string" || region === "")) bad("region", region, "a name such as eu-west-1");
+  const { accessKeyId, secretAccessKey } = (credentials ?? {}) as Partial<AwsCredentials>;
+  const areKeys = typeof accessKeyId === "string" && typeof secretAccessKey === "string";
+  if (credentials !== undefined && typeof credentials !== "function" && !areKeys) {
+    throw new ConfigurationError("The option credentials has no accessKeyId and secretAccessKey, and is no function that returns them.");
+  }
+  if (!(Number.isInteger(connections) && connections >= 1)) bad("connections", connections, "a whole number of at least 1");
+  if (client !== undefined && typeof client?.send !== "function") {
+    throw new ConfigurationError("The option client is no LambdaClient of AWS's SDK.");
+  }
+  if (client !== undefined && (region ?? credentials ?? endpoint) !== undefined) {
+    throw new ConfigurationError("The option client has region, credentials and endpoint itself. Leave out those options.");
+  }
+  return { region, credentials, endpoint: endpoint === undefined ? undefined : readAddress("endpoint", endpoint), connections, client };
+}
+
+/** Reads where the agent is, if the app uses one. */
+function readAgent({ agent, token }: Options): AgentSettings | undefined {
+  const [name, text] = agent === undefined ? ["variable GUARDS_AGENT", process.env["GUARDS_AGENT"]] : ["option agent", agent];
+  if (text === undefined || (agent === undefined && text === "")) return undefined;
+  const secret = token ?? process.env["GUARDS_AGENT_TOKEN"];
+  if (secret !== undefined && !(typeof secret === "string" && /^[\x21-\x7e]*$/.test(secret))) {
+    throw new ConfigurationError("The token of the agent is no text of printable ASCII characters without spaces.");
+  }
+  const shared = { token: secret || "local", exposed: false, base: "" };
+  const path = typeof text === "string" ? /^unix:(?:\/\/)?(\/.+)$/.exec(text)?.[1] : undefined;
+  if (path !== undefined) {
+    return { ...shared, origin: text, host: "localhost", protocol: "http:", hostname: "", port: "", socketPath: path };
+  }
+  const url = typeof text === "string" && URL.canParse(text) ? new URL(text) : undefined;
+  if (!url || !/^https?:$/.test(url.protocol) || url.search || url.username) {
+    throw new ConfigurationError(`The ${name} is ${show(text)}, want an address such as http://127.0.0.1:2774 or unix:/PATH.`);
+  }
+  const { protocol, hostname, host, pathname } = url;
+  const loopback = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
+  const exposed = Boolean(secret) && protocol === "http:" && !loopback;
+  return { ...shared, ...addressOf(url), host, base: pathname.replace(/\/$/, ""), exposed };
+}
+
+/** Returns an address that begins with https: or http:. */
+function readAddress(option: string, text: unknown): URL {
+  const url = typeof text === "string" && URL.canParse(text) ? new URL(text) : undefined;
+  if (url?.protocol !== "https:" && url?.protocol !== "http:") bad(option, text, "an address with https:");
+  return url!;
 }
 
 /** Returns a copy of the list. */
@@ -116,9 +221,7 @@ function parse(urls: Readonly<Record<string, string>>, known: Known): Map<string
       const question = near === undefined ? "" : ` Do you mean "${near}"?`;
       throw new ConfigurationError(`The option urls["${guard}"] names no guard of the option activities.${question}`);
     }
-    const url = URL.canParse(text) ? new URL(text) : undefined;
-    if (url?.protocol !== "https:" && url?.protocol !== "http:") bad(`urls["${guard}"]`, text, "an address with https:");
-    else parsed.set(guard, url);
+    parsed.set(guard, readAddress(`urls["${guard}"]`, text));
   }
   return parsed;
 }

@@ -1,5 +1,6 @@
 import type { Call } from "./call.js";
 import { pause, whenAborted } from "./cancel.js";
+import { Ending } from "./ending.js";
 import { OutageError } from "./errors.js";
 
 /** What is read of a call here. */
@@ -23,7 +24,7 @@ const firstPause = 50;
 export async function repeat<T>(
   call: Timed & Pick<Call, "timeout">,
   { maxTries, attemptTimeout }: Budget,
-  send: (ending: AbortController) => Promise<T>,
+  send: (ending: Ending) => Promise<T>,
 ): Promise<T> {
   const { time, timeout, signal } = call;
   for (let n = 0; ; n++) {
@@ -51,7 +52,12 @@ export class AbortError extends Error {
 
 /** Throws an AbortError if the app has cancelled the call. */
 export function checkSignal(signal: AbortSignal | undefined): void {
-  if (signal?.aborted) throw new AbortError("The call was cancelled", { cause: signal.reason });
+  if (signal?.aborted) throw cancelled(signal);
+}
+
+/** Returns the error of a call that the app has cancelled. */
+export function cancelled(signal: AbortSignal): AbortError {
+  return new AbortError("The call was cancelled", { cause: signal.reason });
 }
 
 /**
@@ -61,19 +67,21 @@ export function checkSignal(signal: AbortSignal | undefined): void {
 export async function within<T>(
   ms: number,
   { name, time, signal }: Timed,
-  step: (ending: AbortController) => Promise<T>,
+  step: (ending: Ending) => Promise<T>,
 ): Promise<T> {
   checkSignal(signal);
-  const ending = new AbortController();
-  const ended = new Promise<never>((_, reject) => ending.signal.addEventListener("abort", reject));
+  const ending = new Ending();
+  const off = time.alarm(ms, () => ending.end(timedOut(name, ms)));
   time.start();
-  const off = time.alarm(ms, () => ending.abort(timedOut(name, ms)));
-  const ignore = signal && whenAborted(signal, () => ending.abort());
+  const ignore = signal && whenAborted(signal, () => ending.end(cancelled(signal)));
   try {
-    return await Promise.race([step(ending), ended]);
+    return await new Promise<T>((resolve, reject) => {
+      ending.whenEnded(() => reject(ending.reason));
+      step(ending).then(resolve, reject);
+    });
   } catch (error) {
     checkSignal(signal);
-    throw ending.signal.aborted ? ending.signal.reason : error;
+    throw ending.reason ?? error;
   } finally {
     off();
     ignore?.();

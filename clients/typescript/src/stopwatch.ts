@@ -7,17 +7,13 @@ const most = 75;
 /**
  * A Stopwatch measures how long this process has waited for others. An answer can lie unread in its socket while the
  * event loop is blocked, or while the machine is busy or asleep. So the stopwatch looks at the clock in short steps, and
- * counts at most 75 ms for a step of 50 ms. It runs until it is stopped.
+ * counts at most 75 ms for a step of 50 ms. It runs from `start` to `stop`.
  */
 export class Stopwatch {
   #counted = 0;
   #looked = 0; // on the clock of performance.now
   #timer: NodeJS.Timeout | undefined; // set while it runs
   #alarm: { at: number; ring: () => void } | undefined;
-
-  constructor() {
-    this.start();
-  }
 
   /** The milliseconds that it has counted. */
   get elapsed(): number {

@@ -152,8 +152,8 @@ test("an outage says what happened last", async (t) => {
 });
 
 test("an answer that arrives while the event loop is blocked is read, however late", async (t) => {
-  const { client } = await startGuard(t, 100);
-  const guards = new Guards({ activities, client, maxTries: 1, decisionTimeout: 300, timeout: 600 });
+  const { at } = await startGuard(t, 100);
+  const guards = new Guards({ activities, ...at, maxTries: 1, decisionTimeout: 300, timeout: 600 });
   await guards.status("create_post", { userId: "u1" }); // opens the connection
   const check = guards.check("create_post", { userId: "u1" });
   await setImmediate();

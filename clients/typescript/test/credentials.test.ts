@@ -21,10 +21,16 @@ const sources: [name: string, source: () => Promise<never>, why: string][] = [
   ["has none", () => Promise.reject(named("CredentialsProviderError")), ""],
 ];
 
-for (const [name, source, why] of sources) {
-  test(`a source of credentials that ${name} is a mistake`, async (t) => {
+/** How the app gives a source: as the option credentials, or in a client of the SDK. */
+const givers: [by: string, give: (lambda: Lambda, source: () => Promise<typeof found>) => object][] = [
+  ["the option credentials", (_, credentials) => ({ credentials })],
+  ["the option client", (lambda, source) => ({ client: lambda.client(source) })],
+];
+
+for (const [name, source, why, by, give] of sources.flatMap((source) => givers.map((giver) => [...source, ...giver] as const))) {
+  test(`by ${by}, a source of credentials that ${name} is a mistake`, async (t) => {
     const lambda = await Lambda.start(t, { answer: ok });
-    const guards = lambda.guards({ ...quick, client: lambda.client(source) });
+    const guards = lambda.guards({ ...quick, ...give(lambda, source) });
     for (let n = 0; n < 2; n++) {
       await assert.rejects(guards.check("create_post", user), {
         name: "ConfigurationError",
@@ -35,13 +41,13 @@ for (const [name, source, why] of sources) {
     assert.equal(lambda.requests.length, 0);
   });
 
-  test(`after credentials were found, a source that ${name} is an outage`, async (t) => {
+  test(`by ${by}, after credentials were found, a source that ${name} is an outage`, async (t) => {
     // A stopped clock would wait for a silent source forever.
     const clock = source === silence ? { advance: (ms: number) => sleep(ms + 10) } : stopClock(t);
     const lambda = await Lambda.start(t, { answer: ok });
     let renew: () => Promise<typeof found> = async () => brief();
     const times = source === silence ? { decisionTimeout: 300, timeout: 1000, maxTries: 1 } : {};
-    const guards = lambda.guards({ ...times, client: lambda.client(() => renew()) });
+    const guards = lambda.guards({ ...times, ...give(lambda, () => renew()) });
     assert.equal((await guards.check("create_post", user)).reason, "ok");
     const asked = lambda.requests.length;
     renew = source;
@@ -51,7 +57,7 @@ for (const [name, source, why] of sources) {
     assert.equal(allowed, true);
     assert.equal(outage?.message, `posts-guard did not answer: the AWS credentials could not be renewed${why}`);
     assert.equal(lambda.requests.length, asked);
-    if (source === silence) return; // the SDK itself still waits for it
+    if (source === silence) return; // its first promise is still awaited
     renew = async () => brief();
     await clock.advance(1000);
     assert.equal((await guards.check("create_post", user)).reason, "ok");
@@ -71,14 +77,43 @@ test("credentials that can't be renewed between two attempts are an outage", asy
 
 test("the credentials can take longer than an attempt", async (t) => {
   const lambda = await Lambda.start(t, { answer: ok });
-  const slow = lambda.client(() => sleep(800, found));
-  const guards = lambda.guards({ decisionTimeout: 300, timeout: forever, client: slow });
+  const guards = lambda.guards({ decisionTimeout: 300, timeout: forever, credentials: () => sleep(800, found) });
   assert.equal((await guards.check("create_post", user)).reason, "ok");
 });
 
 test("the time of the credentials counts", async (t) => {
   const lambda = await Lambda.start(t, "hang");
-  const slow = lambda.client(() => sleep(1200, found));
-  const { outage } = await lambda.guards({ ...quick, client: slow }).check("create_post", user);
+  const { outage } = await lambda.guards({ ...quick, credentials: () => sleep(1200, found) }).check("create_post", user);
   between(timeoutOf(outage), 1, 1100);
+});
+
+test("credentials are renewed 5 minutes before their end, and not earlier", async (t) => {
+  t.mock.timers.enable({ apis: ["Date"], now: 1_700_000_000_000 });
+  const lambda = await Lambda.start(t, { answer: ok });
+  let asked = 0;
+  const credentials = async () => ({ ...found, accessKeyId: `AKID${++asked}`, expiration: new Date(Date.now() + 3_600_000) });
+  const guards = lambda.guards({ credentials });
+  for (const [ms, key] of [[0, 1], [3_300_000 - 1, 1], [1, 1], [1, 2], [3_300_000, 2], [1, 3]] as const) {
+    t.mock.timers.setTime(Date.now() + ms);
+    await guards.check("create_post", user);
+    assert.match(String(lambda.requests.at(-1)?.headers.authorization), new RegExp(`Credential=AKID${key}/`));
+  }
+  assert.equal(asked, 3);
+});
+
+test("credentials without an end are asked for once, also by many calls at once", async (t) => {
+  const lambda = await Lambda.start(t, { answer: ok });
+  let asked = 0;
+  const guards = lambda.guards({ credentials: () => (asked++, sleep(20, found)) });
+  await Promise.all(Array.from({ length: 20 }, () => guards.check("create_post", user)));
+  await guards.check("create_post", user);
+  assert.equal(asked, 1);
+});
+
+test("a source that returns no credentials is a mistake", async (t) => {
+  const lambda = await Lambda.start(t, { answer: ok });
+  await assert.rejects(lambda.guards({ credentials: (async () => ({})) as never }).check("create_post", user), {
+    name: "ConfigurationError",
+    message: /^No AWS credentials were found: The option credentials returned none, want accessKeyId and secretAccessKey. Give/,
+  });
 });

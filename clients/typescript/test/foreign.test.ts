@@ -11,14 +11,18 @@ import { between, forever, Lambda, ok, quick, timeoutOf, until } from "./lambda.
 
 const user = { userId: "u1" };
 
-/** Returns guards that ask one address, by Invoke and by Function URL. */
+/** Returns guards that ask one address, by Invoke and by Function URL, and with a client of the SDK. */
 function both(url: string, options: Omit<Options, "activities"> = {}): [way: string, guards: Guards<typeof activities>][] {
   const credentials = { accessKeyId: "AKID", secretAccessKey: "secret" };
   const client = new LambdaClient({ region: "eu-west-1", endpoint: url, credentials });
-  const given = { activities, client, maxTries: 1, decisionTimeout: 5000, timeout: 20_000, warn: () => {}, ...options };
+  const given = { activities, maxTries: 1, decisionTimeout: 5000, timeout: 20_000, warn: () => {}, ...options };
+  const own = { ...given, region: "eu-west-1", endpoint: url, credentials };
+  const urls = { "posts-guard": url };
   return [
-    ["Invoke", new Guards(given)],
-    ["URL", new Guards({ ...given, urls: { "posts-guard": url } })],
+    ["Invoke", new Guards(own)],
+    ["URL", new Guards({ ...own, urls })],
+    ["Invoke of the SDK", new Guards({ ...given, client })],
+    ["URL with the SDK", new Guards({ ...given, client, urls })],
   ];
 }
 
@@ -112,7 +116,7 @@ for (const status of [301, 302, 303, 307, 308]) {
       const message = `posts-guard could not be invoked: HTTP ${status}: `;
       await assert.rejects(guards.check("create_post", user), { name: "ConfigurationError", message }, way);
     }
-    assert.equal(asked, 2);
+    assert.equal(asked, 4);
     assert.equal(lambda.requests.length, 0);
   });
 }
@@ -137,7 +141,7 @@ for (const [name, connected] of speakers) {
 
   test(`a server that has spoken HTTP, and does so no more, is an outage: ${name}`, async (t) => {
     const answer = JSON.stringify(ok);
-    for (const index of [0, 1]) {
+    for (const index of [0, 1, 2, 3]) {
       let connections = 0;
       const url = await tcp(t, (socket) => {
         if (connections++ > 0) return connected(socket);

@@ -4,6 +4,8 @@ import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from "node:http";
 import { syncBuiltinESMExports } from "node:module";
 import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { TestContext } from "node:test";
 import timers, { setTimeout as sleep } from "node:timers/promises";
 import { LambdaClient } from "@aws-sdk/client-lambda";
@@ -54,13 +56,15 @@ export type Reply =
   | { answer: unknown; headers?: Record<string, string> } // JSON, as a function answers
   | { text: string } // what a function answers that is no guard
   | { functionError: unknown } // the function failed
-  | { status: number; code?: string; message?: string; body?: string }; // Lambda failed
+  | { status: number; code?: string; message?: string; body?: string; headers?: Record<string, string> }; // Lambda failed
 
 export interface Received {
   path: string;
   headers: IncomingHttpHeaders;
   text: string;
   event: Record<string, unknown>;
+  /** The port of the client. */
+  port: number | undefined;
   /** When it arrived, in milliseconds on the clock of performance.now. */
   at: number;
   /** When its connection closed before the response was complete. */
@@ -91,7 +95,7 @@ export class Lambda {
     });
     const lambda = new Lambda(server, replies);
     server.on("request", (request, response) => {
-      const received: Received = { path: request.url ?? "", headers: request.headers, text: "", event: {}, at: performance.now() };
+      const received: Received = { path: request.url ?? "", port: request.socket.remotePort, headers: request.headers, text: "", event: {}, at: performance.now() };
       lambda.requests.push(received);
       const reply = lambda.replies.length > 1 ? lambda.replies.shift() : lambda.replies[0];
       assert.ok(reply, "the test has a reply");
@@ -121,7 +125,7 @@ export class Lambda {
       response.writeHead(200, { "x-amz-function-error": "Unhandled" }).end(JSON.stringify(reply.functionError));
     } else {
       const headers = reply.code ? { "x-amzn-errortype": `${reply.code}:http://internal.amazon.com/` } : {};
-      response.writeHead(reply.status, { "content-type": "application/json", ...headers });
+      response.writeHead(reply.status, { "content-type": "application/json", ...headers, ...reply.headers });
       response.end(reply.body ?? JSON.stringify({ message: reply.message }));
     }
   }
@@ -131,8 +135,8 @@ export class Lambda {
     for (const response of this.#hanging.splice(0)) response.socket?.destroy();
   }
 
-  /** Returns a client of AWS for this server. */
-  client(credentials = async () => ({ accessKeyId: "AKID", secretAccessKey: "secret", sessionToken: "token" })): LambdaClient {
+  /** Returns a client of AWS's SDK for this server. */
+  client(credentials: () => Promise<typeof keys> = async () => keys): LambdaClient {
     return new LambdaClient({
       region: "eu-west-1",
       endpoint: this.url,
@@ -144,9 +148,13 @@ export class Lambda {
   /** Returns guards on this server, with the list of these tests. Warnings go to the array `warnings`, if there is one. */
   guards(options: Omit<Options, "activities"> & { warnings?: GuardsError[] } = {}): Guards<typeof activities> {
     const { warnings, ...rest } = options;
-    return new Guards({ activities, client: this.client(), warn: (error) => warnings?.push(error), ...patient, ...rest });
+    const aws = rest.client ? {} : { region: "eu-west-1", endpoint: this.url, credentials: keys };
+    return new Guards({ activities, ...aws, warn: (error) => warnings?.push(error), ...patient, ...rest });
   }
 }
+
+/** The credentials of these tests. */
+export const keys = { accessKeyId: "AKID", secretAccessKey: "secret", sessionToken: "token" };
 
 /** The default of these tests: on a busy machine, too, only a server that hangs is late. */
 const patient = { decisionTimeout: 5000, timeout: 20_000 };
@@ -207,4 +215,15 @@ export async function until(happened: () => boolean): Promise<void> {
 /** Checks that a number is in a range. Busy machines can be late, but never early. */
 export function between(got: number, from: number, to: number): void {
   assert.ok(got >= from && got <= to, `got ${got}, want ${from} to ${to}`);
+}
+
+/** Removes everything about AWS from the environment until the end of the test. */
+export function noAWS(t: { after: (restore: () => void) => void }): void {
+  const saved = { ...process.env };
+  t.after(() => {
+    process.env = saved;
+  });
+  for (const name of Object.keys(process.env)) if (/^(AWS|GUARDS)_|_PROXY$/i.test(name)) delete process.env[name];
+  process.env["AWS_EC2_METADATA_DISABLED"] = "true";
+  process.env["AWS_CONFIG_FILE"] = process.env["AWS_SHARED_CREDENTIALS_FILE"] = join(tmpdir(), "guards-no-such-file");
 }

@@ -167,7 +167,7 @@ test("what is no activity, decision or option is a ValidationError", async (t) =
 test("an unknown argument is a mistake", async (t) => {
   const lambda = await Lambda.start(t, { status: 500 });
   const guards = lambda.guards() as Guards<any>;
-  const names = "userId, count, partial, tier, roles, subjects, requestId, readyAt, job, at, signal";
+  const names = "userId, count, partial, tier, roles, subjects, requestId, readyAt, job, at, signal, onOutage";
   await assert.rejects(guards.check("like", { userId: "u1", cuont: 2 } as never), {
     name: "ValidationError",
     message: `the argument "cuont" is not known, want only ${names}. Do you mean "count"?`,

@@ -35,7 +35,14 @@ const bad: [options: object, message: string][] = [
     'The option activities["write"].subjects is ["?"], want names, such as ["room", "tenant?"].',
   ],
   [{ prefix: 7 }, "The option prefix is 7, want a string."],
+  [{ region: "" }, 'The option region is "", want a name such as eu-west-1.'],
+  [{ endpoint: "localhost:3001" }, 'The option endpoint is "localhost:3001", want an address with https:.'],
+  [{ credentials: { accessKeyId: "AKID" } }, "The option credentials has no accessKeyId and secretAccessKey, and is no function that returns them."],
+  [{ connections: 0 }, "The option connections is 0, want a whole number of at least 1."],
+  [{ client: {} }, "The option client is no LambdaClient of AWS's SDK."],
+  [{ client: { send: () => {} }, region: "eu-west-1" }, "The option client has region, credentials and endpoint itself. Leave out those options."],
   [{ warn: "console" }, 'The option warn is "console", want a function.'],
+  [{ observe: "metrics" }, 'The option observe is "metrics", want a function.'],
   [{ urls: { "posts-guard": "posts-guard" } }, 'The option urls["posts-guard"] is "posts-guard", want an address with https:.'],
   [{ urls: { "posts-guard": "ftp://host/" } }, 'The option urls["posts-guard"] is "ftp://host/", want an address with https:.'],
   [
@@ -50,7 +57,7 @@ const bad: [options: object, message: string][] = [
   [{ urls: { __proto__: null, constructor: "https://host/" } }, 'The option urls["constructor"] names no guard of the option activities.'],
   [
     { tiemout: 5000 },
-    "The option tiemout is not known, want one of activities, client, urls, prefix, onOutage, timeout, maxTries, decisionTimeout, warn.",
+    "The option tiemout is not known, want one of activities, agent, token, region, credentials, endpoint, connections, client, urls, prefix, onOutage, timeout, maxTries, decisionTimeout, warn, observe.",
   ],
 ];
 

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type GuardsError, OutageError } from "@cric-talk/guards";
+import { type Decision, type GuardsError, OutageError, refusal } from "@cric-talk/guards";
+import { GuardsStore } from "@cric-talk/guards/express-rate-limit";
+import { checker } from "../dist/middleware.js"; // not exported: only this package and its tests know it
 import { Lambda, ok, stopClock, until } from "./lambda.js";
 
 const args = { userId: "user-77", requestId: "request-88" };
@@ -173,4 +175,70 @@ test("a lost call is no outage of the guard if the guard answered another one me
   lambda.drop();
   assert.ok((await lost).outage);
   assert.equal((await guards.check("create_post", args)).reason, "ok");
+});
+
+// Sign-in may deny where posts allow.
+for (const [own, call] of [["allow", "deny"], ["deny", "allow"], ["allow", "allow"], ["deny", "deny"]] as const) {
+  test(`onOutage: ${call} of one call wins over the client's ${own}, and is not sent`, async (t) => {
+    const lambda = await Lambda.start(t, { status: 500 });
+    const guards = lambda.guards({ onOutage: own, maxTries: 1, warn: () => {} });
+    const { allowed, message, granted } = await guards.check("create_post", { ...args, onOutage: call });
+    assert.deepEqual([allowed, message, granted], call === "allow" ? [true, undefined, 1] : [false, "Please try again later.", 0]);
+    assert.deepEqual(lambda.requests[0]?.event, { ...args, activity: "create_post", op: "check" });
+    assert.equal((await guards.check("create_post", args)).allowed, own === "allow");
+    const guarded = guards.guarded("create_post", { ...args, onOutage: call }, () => "saved").catch((error: Error) => error.name);
+    assert.equal(await guarded, call === "allow" ? "saved" : "LimitedError");
+    assert.equal((await guards.slot("create_post", { ...args, onOutage: call })).allowed, call === "allow");
+    const slot = guards.withSlot("create_post", { ...args, onOutage: call }, () => "worked").catch((error: Error) => error.name);
+    assert.equal(await slot, call === "allow" ? "worked" : "LimitedError");
+  });
+}
+
+test("onOutage: deny of a call refuses what a guard allowed from its memory; the client's own option does not", async (t) => {
+  const warnings: GuardsError[] = [];
+  const lambda = await Lambda.start(t, { answer: { ...ok, reason: "unavailable", at: undefined } });
+  const guards = lambda.guards({ onOutage: "deny", warnings });
+  assert.equal((await guards.check("create_post", args)).allowed, true);
+  assert.equal(warnings.length, 0);
+  const { outage, ...decision } = await guards.check("create_post", { ...args, onOutage: "deny" });
+  const base = { allowed: false, reason: "unavailable", userId: "user-77", activity: "create_post", op: "check" };
+  assert.deepEqual(decision, { ...base, guard: "posts-guard", granted: 0, message: "Please try again later." });
+  assert.equal(outage?.message, "posts-guard decided from its memory, because its table did not answer");
+  assert.equal(outage?.answered, true);
+  assert.deepEqual(warnings, [outage]);
+  assert.equal(refusal({ ...decision, outage } as Decision).status, 503);
+  assert.equal((await guards.check("create_post", { ...args, onOutage: "allow" })).allowed, true);
+  // It answered, so nothing is paused.
+  assert.equal(lambda.requests.length, 3);
+  // What its memory refused is an ordinary refusal.
+  lambda.replies = [{ answer: { ...ok, allowed: false, reason: "unavailable", granted: 0, message: "no" } }];
+  assert.equal((await guards.check("create_post", { ...args, onOutage: "deny" })).message, "no");
+});
+
+test("onOutage of a call is allow or deny, and only of a check", async (t) => {
+  const lambda = await Lambda.start(t, { answer: ok });
+  const guards = lambda.guards();
+  await assert.rejects(guards.check("create_post", { ...args, onOutage: "open" as "allow" }), {
+    name: "ValidationError",
+    message: 'onOutage is a string, want "allow" or "deny"',
+  });
+  await assert.rejects(guards.status("create_post", { ...args, onOutage: "deny" } as never), {
+    name: "ValidationError",
+    message: /^the argument "onOutage" is not known/,
+  });
+  assert.equal(lambda.requests.length, 0);
+});
+
+test("onOutage of a middleware and of a store win over the client's", async (t) => {
+  const lambda = await Lambda.start(t, { status: 500 });
+  const guards = lambda.guards({ maxTries: 1 });
+  const userId = () => "u1";
+  const decisions = [undefined, "allow", "deny"].map((onOutage) => checker(guards, "create_post", { userId, ...(onOutage && { onOutage: onOutage as "deny" }) })({}));
+  assert.deepEqual((await Promise.all(decisions)).map((checked) => checked?.decision.allowed), [true, true, false]);
+  assert.throws(() => checker(guards, "create_post", { userId, onOutage: "open" as "deny" }), {
+    name: "ConfigurationError",
+    message: 'The option onOutage of the limit "create_post" is a string, want "allow" or "deny".',
+  });
+  await new GuardsStore(guards, "create_post", { onOutage: "allow" }).increment("u1");
+  await assert.rejects(new GuardsStore(guards, "create_post", { onOutage: "deny" }).increment("u1"), { name: "OutageError", status: 503 });
 });

@@ -29,6 +29,7 @@ function fakeTime(t: TestContext) {
 test("a stopwatch counts the time in which the event loop turns", (t) => {
   const time = fakeTime(t);
   const watch = new Stopwatch();
+  watch.start();
   time.turn(1234);
   assert.equal(watch.elapsed, 1234);
 });
@@ -36,6 +37,7 @@ test("a stopwatch counts the time in which the event loop turns", (t) => {
 test("a stopwatch counts little of the time in which the event loop is blocked", (t) => {
   const time = fakeTime(t);
   const watch = new Stopwatch();
+  watch.start();
   time.turn(100);
   time.pass(60_000);
   assert.equal(watch.elapsed, 175);
@@ -48,6 +50,7 @@ test("a stopwatch counts little of the time in which the event loop is blocked",
 test("a stopwatch that is stopped stands still", (t) => {
   const time = fakeTime(t);
   const watch = new Stopwatch();
+  watch.start();
   time.turn(20);
   watch.stop();
   watch.stop();
@@ -63,6 +66,7 @@ test("a stopwatch that is stopped stands still", (t) => {
 test("an alarm rings when its time has been counted", (t) => {
   const time = fakeTime(t);
   const watch = new Stopwatch();
+  watch.start();
   time.turn(33);
   const rings: number[] = [];
   watch.alarm(120, () => rings.push(watch.elapsed));
@@ -81,6 +85,7 @@ test("an alarm rings when its time has been counted", (t) => {
 test("an alarm that was switched off does not ring, not even between its timer and its turn", (t) => {
   const time = fakeTime(t);
   const watch = new Stopwatch();
+  watch.start();
   watch.alarm(10, () => assert.fail("it rang"))();
   time.turn(100);
   const off = watch.alarm(50, () => assert.fail("it rang"));
@@ -94,6 +99,7 @@ test("an alarm that was switched off does not ring, not even between its timer a
 // The answer lies in the socket while the event loop is blocked. The timer fires first, and then Node reads the socket.
 test("before an alarm rings, the event loop reads what has arrived", async () => {
   const watch = new Stopwatch();
+  watch.start();
   const order: string[] = [];
   const rang = new Promise<void>((resolve) => {
     watch.alarm(1, () => {

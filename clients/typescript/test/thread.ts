@@ -3,6 +3,7 @@ import { once } from "node:events";
 import type { TestContext } from "node:test";
 import { Worker } from "node:worker_threads";
 import { LambdaClient } from "@aws-sdk/client-lambda";
+import type { Options } from "@cric-talk/guards";
 
 // It counts each request id once, and allows 10.
 const code = `
@@ -21,8 +22,8 @@ const code = `
   server.listen(0, "127.0.0.1", () => parentPort.postMessage(server.address().port));
 `;
 
-/** Starts a guard with a limit of 10, which answers after so many milliseconds. The client has the SDK's defaults. */
-export async function startGuard(t: TestContext, delay: number): Promise<{ client: LambdaClient; url: string }> {
+/** Starts a guard with a limit of 10, which answers after so many milliseconds. Returns the options that ask it, and its address. */
+export async function startGuard(t: TestContext, delay: number): Promise<{ at: Options; client: LambdaClient; url: string }> {
   const worker = new Worker(code, { eval: true, workerData: delay });
   const [port] = (await once(worker, "message")) as [number];
   const url = `http://127.0.0.1:${port}`;
@@ -32,5 +33,5 @@ export async function startGuard(t: TestContext, delay: number): Promise<{ clien
     client.destroy();
     return worker.terminate();
   });
-  return { client, url };
+  return { at: { region: "eu-west-1", endpoint: url, credentials }, client, url };
 }

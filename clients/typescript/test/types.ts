@@ -1,5 +1,6 @@
 // The compiler checks this file: each line after @ts-expect-error must be an error.
 import type { ALBHandler, APIGatewayProxyHandler, APIGatewayProxyHandlerV2, AppSyncResolverHandler, LambdaFunctionURLHandler } from "aws-lambda";
+import { LambdaClient } from "@aws-sdk/client-lambda";
 import type { RequestHandler, Response } from "express";
 import { type Activities, type Activity, type Decision, Guards, type Reason, sendTooMany, tooMany, tooManyForLambda } from "@cric-talk/guards";
 import { limit } from "@cric-talk/guards/express";
@@ -36,6 +37,10 @@ export async function types(guards: Guards<typeof activities>): Promise<string> 
   await guards.ready("create_post", "create_pots");
   // @ts-expect-error The value is not known.
   new Guards({ onOutage: "open" });
+  new Guards({ client: new LambdaClient({}) });
+  new Guards({ credentials: new LambdaClient({}).config.credentials });
+  // @ts-expect-error A client of another kind.
+  new Guards({ client: new Map() });
   // @ts-expect-error An entry has no guard.
   new Guards({ activities: { create_post: { window: 60 } } });
 
@@ -85,6 +90,13 @@ export async function without(): Promise<void> {
     // @ts-expect-error There is no list.
     limit(guards, "create_post", by);
   }
+}
+
+/** An agent knows the guard of each activity. */
+export async function byAgent(): Promise<void> {
+  const guards = new Guards<Activities>({ agent: "unix:/run/guards.sock" });
+  await guards.check("upload_photo", user);
+  limit(guards, "upload_photo", by);
 }
 
 /** A list that the compiler can't see has any name. */

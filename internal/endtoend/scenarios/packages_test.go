@@ -3,6 +3,7 @@ package scenarios_test
 import (
 	"bytes"
 	"crypto/rand"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -163,6 +164,20 @@ func TestPackagesHaveALicenceAReadmeAndTypes(t *testing.T) {
 		if !bytes.Contains(fileOf(t, testkit.Package(t, language, filepath.FromSlash(name))), []byte(licence)) {
 			t.Errorf("%s lacks %s", file, licence)
 		}
+	}
+}
+
+// Node needs time for each package and each file that it loads, so the package of the
+// TypeScript client needs no other package and has few files.
+func TestTheTypeScriptPackageIsQuickToLoad(t *testing.T) {
+	var manifest struct{ Dependencies map[string]string }
+	folder := testkit.Package(t, "typescript", filepath.Join("node_modules", "@cric-talk", "guards"))
+	if err := json.Unmarshal(fileOf(t, filepath.Join(folder, "package.json")), &manifest); err != nil || len(manifest.Dependencies) > 0 {
+		t.Errorf("it depends on %v (%v), want no other package", manifest.Dependencies, err)
+	}
+	files, err := filepath.Glob(filepath.Join(folder, "dist", "*.js"))
+	if err != nil || len(files) > 12 {
+		t.Errorf("%d files with code (%v), want at most 12: %q", len(files), err, files)
 	}
 }
 

@@ -1,0 +1,132 @@
+import * as http from "node:http";
+import * as https from "node:https";
+import type { Call } from "./call.js";
+import type { Ending } from "./ending.js";
+import { OutageError } from "./errors.js";
+import { causes } from "./failure.js";
+import { Places } from "./places.js";
+
+/** How much of an answer is read, in bytes. A guard's answers are far shorter. */
+export const maxAnswer = 64 * 1024;
+
+/** Where a request goes. The name of a host is without the brackets of IPv6. */
+export interface Address {
+  /** The name of the address in errors, such as `http://127.0.0.1:2774`. */
+  origin: string;
+  protocol: string;
+  hostname: string;
+  port: string;
+  /** The path of a socket's file, instead of a host. */
+  socketPath?: string | undefined;
+}
+
+/** Returns where a URL leads. */
+export function addressOf({ origin, protocol, hostname, port }: URL): Address {
+  return { origin, protocol, hostname: hostname.replace(/^\[|\]$/g, ""), port };
+}
+
+/** What came back. */
+export interface Response {
+  status: number;
+  headers: http.IncomingHttpHeaders;
+  /** At most 64 KiB. A longer body ends with dots, so that it is no JSON and no answer of a guard. */
+  body: string;
+}
+
+/** Codes of Node for bytes that are no HTTP or no TLS, and for a proxy that opens no tunnel. */
+const noHTTP = /^(HPE_|ERR_SSL_|EPROTO$|ERR_PROXY_TUNNEL$)/;
+
+/** The addresses that have sent this process an HTTP response. */
+const spoken = new Set<string>();
+
+/** Notes that an address has sent an HTTP response. */
+export function hasSpoken(address: string): void {
+  spoken.add(address);
+}
+
+/**
+ * Throws the error of a request again. A server that speaks no HTTP is a mistake, such as a wrong port. But if this process
+ * has had an HTTP response of the same address, it is an outage.
+ */
+export function throwAgain(error: unknown, address: string, name: string): never {
+  const code = [...causes(error)].map((cause) => String(cause.code)).find((found) => noHTTP.test(found));
+  if (code === undefined || !spoken.has(address)) throw error;
+  throw new OutageError(`${name} did not answer: ${code}`, { guard: name, cause: error, retryable: true });
+}
+
+/**
+ * Connections are the open connections of one client, without a proxy. Each address has at most so many at once. No
+ * redirect is followed.
+ */
+export class Connections {
+  readonly #max: number;
+  readonly #places = new Map<string, Places>();
+  readonly #plain = new http.Agent({ keepAlive: true });
+  readonly #tls = new https.Agent({ keepAlive: true });
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  /** Returns the places of an address. */
+  places(origin: string): Places {
+    let places = this.#places.get(origin);
+    if (!places) this.#places.set(origin, (places = new Places(this.#max)));
+    return places;
+  }
+
+  /** Sends one POST and reads the response. */
+  post(call: Call, address: Address, path: string, headers: Record<string, string>, body: string, ending: Ending): Promise<Response> {
+    ending.check();
+    const tls = address.protocol === "https:";
+    const { hostname, port, socketPath } = address;
+    headers["content-length"] = String(Buffer.byteLength(body));
+    const options = { method: "POST", path, headers, agent: tls ? this.#tls : this.#plain, hostname, port, socketPath };
+    const heard = () => {
+      call.caller.heard();
+      spoken.add(address.origin);
+    };
+    return exchange((tls ? https : http).request(options), body, ending, heard).catch((error: unknown) => {
+      this.#closeIdle();
+      return throwAgain(error, address.origin, call.name);
+    });
+  }
+
+  /**
+   * Closes the connections that wait for their next request. After a freeze, or a restart of the other side, they can be as
+   * dead as the one that just failed, so a repeat takes a new one.
+   */
+  #closeIdle(): void {
+    for (const agent of [this.#plain, this.#tls]) {
+      for (const sockets of Object.values(agent.freeSockets)) for (const socket of [...(sockets ?? [])]) socket.destroy();
+    }
+  }
+}
+
+/**
+ * Sends a request, and reads at most 64 KiB of the response. It calls `heard` at the beginning of the response. When the
+ * attempt ends early, it closes the connection, and also after 64 KiB.
+ */
+function exchange(request: http.ClientRequest, body: string, ending: Ending, heard: () => void): Promise<Response> {
+  return new Promise((resolve, reject) => {
+    const off = ending.whenEnded(() => request.destroy());
+    request.on("close", off);
+    request.on("error", reject);
+    request.on("response", (response) => {
+      heard();
+      const { statusCode: status = 0, headers } = response;
+      const chunks: Buffer[] = [];
+      let size = 0;
+      response.on("data", (chunk: Buffer) => {
+        chunks.push(chunk);
+        size += chunk.length;
+        if (size <= maxAnswer) return;
+        response.destroy();
+        resolve({ status, headers, body: `${Buffer.concat(chunks, maxAnswer).toString()}...` });
+      });
+      response.on("end", () => resolve({ status, headers, body: Buffer.concat(chunks).toString() }));
+      response.on("error", reject);
+    });
+    request.end(body);
+  });
+}
