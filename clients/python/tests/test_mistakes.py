@@ -199,11 +199,12 @@ ARGUMENTS = {
     "request_id": {"None", "string"},
     "ready_at": {"None", "number"},
     "job": {"None", "empty", "string", "zero", "number", "float", "list", "dict", "True"},
+    "on_outage": {"None"},
 }
 RECEIPT = {"at": 1, "request_id": "r1"}
 VERBS: dict[str, tuple[dict[str, Any], set[str]]] = {
     "check": ({}, set(ARGUMENTS)),
-    "status": ({}, set(ARGUMENTS) - {"request_id", "ready_at", "job"}),
+    "status": ({}, set(ARGUMENTS) - {"request_id", "ready_at", "job", "on_outage"}),
     "release": (RECEIPT, {"user_id", "at", "request_id", "count", "subjects"}),
     "renew": (RECEIPT, {"user_id", "at", "request_id", "count", "subjects"}),
     "reset": ({}, {"user_id"}),
@@ -319,6 +320,13 @@ CLIENT = {
     "max_tries": {"number"},
     "decision_timeout": {"float"},
     "warn": {"None", "function", "class"},
+    "observe": {"None", "function", "class"},
+    "agent": {"None"},
+    "token": {"None"},
+    "credentials": {"None", "function"},
+    "region": {"None", "string"},
+    "endpoint": {"None"},
+    "connections": {"number"},
     "client": {"None"},
 }
 
