@@ -24,7 +24,6 @@ from guards._request import (
     StatusOptions,
     Subjects,
     new_request,
-    one_for_each_guard,
     with_receipt,
 )
 from guards._retry import time_to_wait
@@ -243,8 +242,8 @@ class AsyncGuards(Base[A]):
 
     async def ready(self, *activities: A | GuardActivity) -> None:
         """Ask each guard for a status at the same time. See Guards.ready."""
-        asked = one_for_each_guard(self._settings, activities)
-        answers = await asyncio.gather(*(self._decide(self._ready_request(a)) for a in asked), return_exceptions=True)
+        requests = self._ready_requests(activities)
+        answers = await asyncio.gather(*(self._ask(request) for request in requests), return_exceptions=True)
         for answer in answers:
             if isinstance(answer, BaseException):
                 raise answer

@@ -18,7 +18,19 @@ from guards._errors import ConfigurationError, GuardsError, LimitedError, Lost, 
 from guards._lambda import Lambda, Lean
 from guards._options import Settings, addresses, agent_of, entries
 from guards._process import Own
-from guards._request import A, AnyActivity, CheckOptions, Request, Subjects, any_subjects, new_request, with_receipt
+from guards._request import (
+    A,
+    AnyActivity,
+    CheckOptions,
+    GuardActivity,
+    Request,
+    Subjects,
+    any_subjects,
+    health_request,
+    new_request,
+    one_for_each_guard,
+    with_receipt,
+)
 from guards._retry import Plan
 
 Listed = tuple[str, int | None] | tuple[str, int | None, tuple[str, ...]]
@@ -192,9 +204,15 @@ class Base(Generic[A]):
         receipt: dict[str, Any] = {"at": at, "request_id": request_id, "count": count, "subjects": subjects}
         return new_request(self._settings, op, what, user_id=user_id, **receipt)
 
-    def _ready_request(self, activity: AnyActivity) -> Request:
-        subjects = any_subjects(self._settings, activity, READY)
-        return new_request(self._settings, "status", activity, user_id=READY, subjects=subjects)
+    def _ready_requests(self, activities: tuple[A | GuardActivity, ...]) -> list[Request]:
+        settings = self._settings
+        if settings.agent is not None and not activities and not settings.activities:
+            return [health_request()]
+        requests = []
+        for activity in one_for_each_guard(settings, activities):
+            subjects = any_subjects(settings, activity, READY)
+            requests.append(new_request(settings, "status", activity, user_id=READY, subjects=subjects))
+        return requests
 
     def _settleable(self, decision: Decision) -> Decision:
         vars(decision)["_client"] = self  # no field, because apps compare, copy and print the fields

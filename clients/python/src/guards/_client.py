@@ -15,7 +15,7 @@ from guards._context import Context
 from guards._decision import Decision
 from guards._errors import GuardsError, OutageError
 from guards._places import Places
-from guards._request import A, CheckOptions, GuardActivity, Request, StatusOptions, Subjects, new_request, one_for_each_guard
+from guards._request import A, CheckOptions, GuardActivity, Request, StatusOptions, Subjects, new_request
 from guards._retry import time_to_wait
 from guards._slot import Slot, before_the_second_release
 
@@ -241,15 +241,16 @@ class Guards(Base[A]):
         """Ask each guard for a status at the same time, so that mistakes show when the app starts.
 
         With activities, only their guards are asked. The user id is "ready",
-        and so are the ids of the subjects that the list has.
+        and so are the ids of the subjects that the list has. Without a list, an agent is asked whether its limits and
+        settings are right.
         It raises the same errors as status. If several guards fail, the
         error of the first one is raised.
         """
         from concurrent.futures import ThreadPoolExecutor  # takes 10 ms to load
 
-        asked = one_for_each_guard(self._settings, activities)
-        with ThreadPoolExecutor(len(asked)) as pool:
-            answers = [pool.submit(self._ask, self._ready_request(activity)) for activity in asked]
+        requests = self._ready_requests(activities)
+        with ThreadPoolExecutor(len(requests)) as pool:
+            answers = [pool.submit(self._ask, request) for request in requests]
         for answer in answers:
             answer.result()
 

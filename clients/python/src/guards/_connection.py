@@ -98,7 +98,7 @@ class Connections:
     def exchange(
         self, address: Address, headers: dict[str, str], body: bytes, call: Call, time_left: Time, *, fresh: bool
     ) -> Response:
-        """Send a POST and return the response. No redirect is followed. With fresh, it opens a new connection."""
+        """Send a POST, or a GET without a body, and return the response. With fresh, it opens a new connection."""
         proxy = self._proxy(address)
         forwards = proxy is not None and proxy.forwards(address)
         if forwards and proxy is not None:
@@ -230,7 +230,7 @@ def _tunnel(connection: Connection, address: Address, proxy: Proxy, time_left: T
 
 
 def _request(target: str, headers: dict[str, str], body: bytes) -> bytes:
-    lines = [f"POST {target} HTTP/1.1"]
+    lines = [f"{'POST' if body else 'GET'} {target} HTTP/1.1"]
     for name, value in headers.items():
         if "\n" in value or "\r" in value:
             raise ValueError(f"the header {name} has a line break")

@@ -145,6 +145,12 @@ def new_request(
     )
 
 
+def health_request() -> Request:
+    """Return the request that asks an agent whether its limits and settings are right."""
+    event = {"userId": "", "activity": "", "op": "health"}
+    return Request(guard="", function="the agent", url=None, event=event, payload=b"", subjects={}, window=None, max_tries=3)
+
+
 def _new_id() -> str:
     """Return a random UUID. The module uuid takes 5 ms to load."""
     value = int.from_bytes(os.urandom(16), "big") & ~(0xF << 76 | 0x3 << 62) | 0x4 << 76 | 0x2 << 62
