@@ -345,4 +345,4 @@ def test_every_argument_is_in_the_table() -> None:
         assert set(inspect.signature(form.__init__).parameters) - {"self"} == set(CLIENT)
     assert {"user_id", *CheckOptions.__annotations__, *StatusOptions.__annotations__} == set(ARGUMENTS)
     for middleware in (guards_flask.limit, guards_fastapi.limit, LimitMiddleware.__init__):
-        assert set(inspect.signature(middleware).parameters) - {"self", "app", "guards", "activity"} <= set(RIGHT)
+        assert set(inspect.signature(middleware).parameters) - {"self", "app", "guards", "activity", "on_outage"} <= set(RIGHT)

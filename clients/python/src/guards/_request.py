@@ -113,6 +113,8 @@ def new_request(
 ) -> Request:
     """Return a request. A check that can be repeated always has a request id."""
     guard, name, entry = _find(settings, activity)
+    if on_outage is not None and op != "check":
+        raise TypeError(f"{op} has no on_outage: it fails with an OutageError")
     if on_outage not in (None, "allow", "deny"):
         raise ValidationError(f'on_outage is {described(on_outage)}, want "allow" or "deny"', settings.prefix + guard)
     if op == "check" and partial is not True and request_id is None:
