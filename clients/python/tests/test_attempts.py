@@ -18,7 +18,7 @@ import guards
 from guards import ConfigurationError, OutageError
 from guards._retry import Plan, time_to_wait
 from tests.conftest import BRIEF, HASTY, PATIENT, Client, Clock, tasks, until
-from tests.server import Server, after, answer, close, cut, hang, lambda_error, reset, trickle
+from tests.server import Handler, Server, after, answer, close, cut, hang, lambda_error, reset, trickle
 
 TIMES = HASTY
 
@@ -47,6 +47,37 @@ def test_an_attempt_without_an_answer_is_repeated_and_its_connection_closed(serv
     assert 1 <= seconds < 20
     assert first.event == second.event
     assert first.until_closed() < 15  # the call has 20 s
+
+
+def test_a_connection_that_went_silent_is_replaced(server: Server, new: Callable[..., Client]) -> None:
+    """As after a pause of ten minutes: the others are dead, too, so the repeat opens a new one, and is signed anew."""
+    ports: list[object] = []
+
+    def counted(step: Callable[[Handler], None]) -> Callable[[Handler], None]:
+        def counting(handler: Handler) -> None:
+            ports.append(handler.client_address)
+            step(handler)
+
+        return counting
+
+    together = threading.Barrier(2, timeout=20)
+
+    def both(handler: Handler) -> None:
+        together.wait()
+        answer()(handler)
+
+    client = new(**HASTY)
+    server.does(counted(both), counted(both), counted(hang), counted(answer()))
+    first = threading.Thread(target=lambda: client.check("create_post", user_id="u1"))
+    first.start()
+    client.check("create_post", user_id="u1")
+    first.join()
+    assert client.check("create_post", user_id="u1").reason == "ok"
+    assert ports[2] in ports[:2]
+    assert ports[3] not in ports[:3]
+    lost, repeat = server.received[2:]
+    assert lost.event == repeat.event
+    assert lost.headers["X-Amz-Date"] < repeat.headers["X-Amz-Date"]
 
 
 def test_a_call_ends_in_its_time(server: Server, new: Callable[..., Client]) -> None:
