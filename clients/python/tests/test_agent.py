@@ -10,6 +10,7 @@ import socketserver
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -217,6 +218,22 @@ def test_a_socket_in_the_file_system(agent: Server, new: Callable[..., Client], 
         assert agent.received[0].headers["Host"] == "localhost"
         assert agent.received[0].path == "/posts-guard"
         listening.shutdown()
+
+
+def test_a_socket_that_accepts_nobody(new: Callable[..., Client], tmp_path: Path) -> None:
+    path = str(tmp_path / "agent.sock")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener, ExitStack() as stack:
+        listener.bind(path)
+        listener.listen(0)
+        with suppress(BlockingIOError):
+            for _ in range(10):
+                waiting = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+                waiting.setblocking(False)
+                waiting.connect(path)
+        began = time.monotonic()
+        with pytest.raises(ConfigurationError, match=r"^No agent answers at unix:.*: no answer in "):
+            new(agent=f"unix:{path}", **SHORT).check("create_post", **USER)
+        assert 1 < time.monotonic() - began < 20
 
 
 # A client sees | it is

@@ -11,16 +11,16 @@ from guards._answer import json_of, read_url
 from guards._call import Call, Time
 from guards._connection import Connections, NoHostError
 from guards._decision import Decision
-from guards._errors import ConfigurationError, GuardsError, Lost, ValidationError
+from guards._errors import ConfigurationError, GuardsError, Lost, NoThread, ValidationError
 from guards._failure import is_no_http, meaning
 from guards._foreign import foreign
-from guards._lambda import USER_AGENT, Lambda, Signed, traced
 from guards._options import Agent
 from guards._process import Own
 from guards._request import Request
 from guards._response import Response
 from guards._sigv4 import Address
 from guards._trust import Trust
+from guards._way import USER_AGENT, Signed, Way, traced
 
 # The agents that have answered this process. Before that, an agent that does not answer is a mistake.
 answered: set[str] = set()
@@ -29,7 +29,7 @@ _ABSENT_FOR = 1.0  # seconds for which calls fail at once after a call without a
 _REFUSED = 0.1  # seconds between two attempts while nobody listens
 
 
-class ByAgent(Lambda):
+class ByAgent(Way):
     """Asks the agent at an address. No proxy is used."""
 
     def __init__(self, agent: Agent, connections: int) -> None:
@@ -72,7 +72,7 @@ class ByAgent(Lambda):
 
     def failed(self, request: Request, last: Lost) -> GuardsError:
         """Return the error of a call, given the end of its last attempt."""
-        if last.answered or self._agent.name in answered:
+        if last.answered or isinstance(last, NoThread) or self._agent.name in answered:
             return super().failed(request, last)
         message = f"No agent answers at {self._agent.name}: {last}. Start it, or correct this address."
         self._absent = (message, time.monotonic() + _ABSENT_FOR)

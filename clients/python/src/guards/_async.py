@@ -273,6 +273,8 @@ class AsyncGuards(Base[A]):
         except asyncio.CancelledError:
             workers.drop(job)
             call.give_up()
+            if call.finding is not None:
+                self._breaker.undo(call.finding)
             raise
 
 

@@ -15,7 +15,7 @@ from guards._call import Call
 from guards._callbacks import is_async, not_async
 from guards._decision import Decision, anonymous
 from guards._errors import ConfigurationError, GuardsError, LimitedError, Lost, OutageError, ValidationError
-from guards._lambda import Lambda, Lean
+from guards._lambda import Lean
 from guards._options import Settings, addresses, agent_of, entries
 from guards._process import Own
 from guards._request import (
@@ -32,6 +32,7 @@ from guards._request import (
     with_receipt,
 )
 from guards._retry import Plan
+from guards._way import Way
 
 Listed = tuple[str, int | None] | tuple[str, int | None, tuple[str, ...]]
 
@@ -155,6 +156,7 @@ class Base(Generic[A]):
         """Make a call in this thread. While it waited for its turn, its function can have gone."""
         self._way.look(request)
         with self._breaker.call(request.function) as finding:
+            call.finding = finding
             while True:
                 call.plan.begin()
                 try:
@@ -274,7 +276,7 @@ class Base(Generic[A]):
             _logger().exception("the option warn raised an error")
 
 
-def _way_of(settings: Settings, client: Any, credentials: Any) -> tuple[Lambda, int]:
+def _way_of(settings: Settings, client: Any, credentials: Any) -> tuple[Way, int]:
     """Return how guards are asked, and how many calls can ask at the same time."""
     given = {"client": client, "credentials": credentials, "region": settings.region, "endpoint": settings.endpoint}
     given["urls"] = settings.urls or None

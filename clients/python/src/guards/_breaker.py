@@ -61,7 +61,7 @@ class Breaker:
             if call.has_response:
                 self._answered(call)
             else:
-                self._undo(call)
+                self.undo(call)
             raise
         else:
             self._answered(call)
@@ -92,8 +92,8 @@ class Breaker:
                 return
             state.probe, state.probe_at = None, time.monotonic() + PAUSE
 
-    def _undo(self, call: Finding) -> None:
-        """Let the next call probe, if this one is the latest probe."""
+    def undo(self, call: Finding) -> None:
+        """Let the next call probe, if this one is the latest probe. Nobody waits for its end."""
         with self._lock:
             state = self._functions[call.function]
             if state.probe is call:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
+from guards._breaker import Finding
 from guards._errors import NoThread
 from guards._process import Own
 from guards._retry import Plan
@@ -83,6 +84,7 @@ class Call:
         self.came = time.monotonic()  # before it waited for a connection
         self.is_over = False
         self.has_lost = False  # whether the last request had no response
+        self.finding: Finding | None = None  # once it asks
         self._process = os.getpid()
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from guards._call import TICK, Call, Task, Time
+from guards._call import SHORTEST, TICK, Call, LateError, Task, Time
 from guards._response import LONGEST_BODY, Reader, Response
 from guards._sigv4 import Address
 from guards._trust import Trust
@@ -185,12 +185,25 @@ def connect_unix(path: str, call: Call, time_left: Time) -> socket.socket:
     try:
         sock.settimeout(TICK)
         call.hold(sock)
-        time_left.wait(sock, sock.connect, path)
+        while not _is_connected(sock, path):  # the other side accepts too slowly
+            if time_left.left <= 0:
+                raise LateError
+            time.sleep(SHORTEST)
+            time_left.spend(SHORTEST)
+            call.go_on()
     except BaseException:
         call.let_go()
         sock.close()
         raise
     return sock
+
+
+def _is_connected(sock: socket.socket, path: str) -> bool:
+    try:
+        sock.connect(path)
+    except (BlockingIOError, TimeoutError):
+        return False
+    return True
 
 
 def _resolved(address: Address, call: Call, time_left: Time) -> list[tuple[int, Any]]:

@@ -13,11 +13,12 @@ from guards._connection import Connections
 from guards._credentials import Source
 from guards._errors import ConfigurationError, GuardsError, Lost
 from guards._foreign import foreign
-from guards._lambda import URL_HOST, Lambda, Signed, traced
+from guards._lambda import URL_HOST
 from guards._process import Own
 from guards._request import Request
 from guards._sigv4 import Address
 from guards._trust import Trust
+from guards._way import Signed, Way, traced
 
 _thread = threading.local()  # its field signing is what this thread signs
 
@@ -41,7 +42,7 @@ class _Signing(Task[Any]):
             _thread.signing = None
 
 
-class GivenClient(Lambda):
+class GivenClient(Way):
     """Asks Lambda with the settings of a client of boto3. The requests are sent by connections of this package."""
 
     def __init__(self, client: Any, connections: int) -> None:

@@ -1,22 +1,18 @@
-"""Asking guards by Lambda's Invoke and by their Function URLs, without the AWS SDK."""
+"""Asking guards by Lambda's Invoke and by their Function URLs, signed and sent without the AWS SDK."""
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from typing import Any
 from urllib.parse import quote
 
 from guards import _credentials, _proxies
-from guards._answer import read_invoke, read_url
-from guards._breaker import Finding
 from guards._call import Call, GivenUp, Shared, Time
 from guards._connection import Connections
 from guards._credentials import Source
-from guards._decision import Decision, date_of
-from guards._errors import ConfigurationError, GuardsError, Lost, NoThread, OutageError
-from guards._failure import meaning
+from guards._decision import date_of
+from guards._errors import ConfigurationError, GuardsError, Lost
 from guards._foreign import foreign
 from guards._process import Own
 from guards._request import Request
@@ -24,8 +20,7 @@ from guards._response import Response
 from guards._settings import Found, Settings
 from guards._sigv4 import Address, Signer
 from guards._trust import Trust
-
-USER_AGENT = "cric-talk-guards-python"
+from guards._way import USER_AGENT, Signed, Way, traced
 
 # A Function URL with a region in its name may be in another region than the app.
 URL_HOST = re.compile(r"\.lambda-url\.([a-z0-9-]+)\.on\.aws$")
@@ -36,87 +31,7 @@ _WRONG_CLOCK = 300
 _SIGNED = {"content-type": "application/json"}
 
 
-class Signed:
-    """A request that can be sent."""
-
-    def __init__(self, address: Address, headers: dict[str, str]) -> None:
-        self.address = address
-        self.headers = headers
-
-
-class Lambda:
-    """What all ways to ask Lambda have in common."""
-
-    def __init__(self) -> None:
-        self.region = ""
-        self.reached = False  # whether anything has ever answered
-        self.connections: Own[Connections]
-
-    def name(self, request: Request) -> str:
-        """Return the way of a request."""
-        return "invoke" if request.url is None else "url"
-
-    def look(self, request: Request) -> None:
-        """Raise an error if no call can be made at the moment."""
-
-    def pause(self, lost: Lost, call: Call) -> float | None:
-        """Return how long to wait before a further attempt, or None if no attempt can follow."""
-        return call.plan.pause() if lost.again else None
-
-    def failed(self, request: Request, last: Lost) -> GuardsError:
-        """Return the error of a call, given the end of its last attempt."""
-        if isinstance(last, NoThread):
-            message = f"{request.function} could not be invoked: no thread is left for the request: {last}"
-            return ConfigurationError(message, request.function)
-        return OutageError(f"{request.function} did not answer: {last}", request.function, answered=last.answered)
-
-    def attempt(self, request: Request, call: Call, finding: Finding) -> Decision:
-        """Ask once."""
-        signed = self.sign(request, call)
-        time_left = Time(call.plan.time())
-        try:
-            response = self._send(signed, request, call, time_left)
-            if response.status_code == 403 and self.corrects_clock(response):
-                response = self._send(self.sign(request, call), request, call, time_left)
-        except GivenUp:
-            raise
-        except Exception as error:
-            call.go_on()  # a call that was given up breaks its connection
-            raise self.meaning(error, request, signed.address, time_left) from error
-        finally:
-            call.plan.spend(time_left.seconds - time_left.left)
-        finding.has_response = self.reached = True
-        return self.read(response, request)
-
-    def meaning(self, error: Exception, request: Request, address: Address, time_left: Time) -> Exception:
-        """Return what an error of a connection means."""
-        return meaning(error, request, address, time_left, self.region)
-
-    def read(self, response: Response, request: Request) -> Decision:
-        """Return the decision of a response."""
-        return (read_invoke if request.url is None else read_url)(response, request, self.region)
-
-    def sign(self, request: Request, call: Call) -> Signed:
-        """Return the request with its signature."""
-        raise NotImplementedError
-
-    def corrects_clock(self, response: Response) -> bool:  # noqa: ARG002
-        """Report whether a request was refused because of this machine's clock, and can be signed again."""
-        return False
-
-    def close(self) -> None:
-        """Close the connections that no call uses."""
-        self.connections.get().close()
-
-    def _send(self, signed: Signed, request: Request, call: Call, time_left: Time) -> Response:
-        # If the last connection gave no answer, the others can be dead for the same reason.
-        fresh, call.has_lost = call.has_lost, True
-        response = self.connections.get().exchange(signed.address, signed.headers, request.payload, call, time_left, fresh=fresh)
-        call.has_lost = False
-        return response
-
-
-class Lean(Lambda):
+class Lean(Way):
     """Asks Lambda with the settings of options and variables. What is in neither is left to botocore."""
 
     def __init__(self, credentials: Any, region: str | None, endpoint: str | None, connections: int) -> None:
@@ -126,7 +41,7 @@ class Lean(Lambda):
         self._signer = Signer()
         self._offset = 0.0  # of AWS's clock, in seconds
         self._found: Found | None = None
-        self._finding = Shared(self._find, counts=False)  # it takes botocore a while to load, which is no time of the guard
+        self._settling = Shared(self._find, counts=False)  # it takes botocore a while to load, which is no time of the guard
         self._addresses: dict[str, tuple[Address, str]] = {}
         proxy = _proxies.of_environment()
         trust = Trust(lambda: self._found.ca_bundle if self._found else None)
@@ -166,7 +81,7 @@ class Lean(Lambda):
 
     def _wait(self, request: Request, call: Call) -> Found:
         try:
-            self._found = self._find() if self._settings.are_lean else self._finding.result(call, Time(call.plan.remaining))
+            self._found = self._find() if self._settings.are_lean else self._settling.result(call, Time(call.plan.remaining))
         except (GivenUp, Lost):
             raise
         except Exception as error:
@@ -194,11 +109,3 @@ class Lean(Lambda):
                 known = address, match[1] if match else found.region
             self._addresses[key] = known
         return known
-
-
-def traced() -> dict[str, str]:
-    """Return the header with which Lambda and X-Ray follow a request, in a function on Lambda."""
-    trace = os.environ.get("_X_AMZN_TRACE_ID")
-    if not trace or "AWS_LAMBDA_FUNCTION_NAME" not in os.environ:
-        return {}
-    return {"x-amzn-trace-id": quote(trace, safe="-=;:+&[]{}\"',")}
