@@ -38,7 +38,7 @@ lint: ## Check format, vet, go fix, linters, import rules and go.mod
 	go mod tidy -diff
 
 .PHONY: release
-release: build ## Build the archives of a release into dist/release, with checksums and lists of modules; publishes nothing
+release: build agent ## Build the archives of a release into dist/release, with checksums and lists of modules; publishes nothing
 	go run ./tools/release/run
 
 .PHONY: cover

@@ -32,6 +32,21 @@ FORCE:
 build-%Function:
 	$(call compile,$$(echo $* | sed 's/\([a-z0-9]\)\([A-Z]\)/\1-\2/g' | tr '[:upper:]' '[:lower:]'),$(ARTIFACTS_DIR))
 
+# $(call compile_agent,GOARCH,DIRECTORY) builds the agent. In a layer, extensions has no other file, because Lambda starts each.
+compile_agent = CGO_ENABLED=0 GOOS=linux GOARCH=$(1) GOAMD64=v1 GOARM64=v8.0 go build -trimpath -buildvcs=false \
+	-tags=lambda.norpc,nethttpomithttp2 -ldflags="-s -w" -o "$(2)/extensions/guards-agent" ./cmd/guards-agent
+
+.PHONY: agent
+agent: ## Build the agent for containers and layers, as dist/agent-arm64/extensions/guards-agent and dist/agent-amd64/...
+	@$(call compile_agent,arm64,dist/agent-arm64)
+	@$(call compile_agent,amd64,dist/agent-amd64)
+
+# SAM builds the layers with these.
+build-AgentLayerArm64:
+	$(call compile_agent,arm64,$(ARTIFACTS_DIR))
+build-AgentLayerX86:
+	$(call compile_agent,amd64,$(ARTIFACTS_DIR))
+
 .PHONY: deploy
 deploy: $(VENV)/installed ## Deploy to AWS: asks for the parameters and shows the changes first
 	SAM_CLI_TELEMETRY=0 $(VENV)/bin/sam build

@@ -20,7 +20,8 @@ type Activity struct {
 }
 
 // Find returns an activity: one of Options.Activities, or one whose name has its
-// guard, such as "photos-guard/upload_photo".
+// guard, such as "photos-guard/upload_photo". With an agent and no list, each is found: only
+// the agent knows it.
 func (g *Guards) Find(name string) (Activity, bool) {
 	a, _, ok := g.find(name)
 	return a, ok
@@ -36,6 +37,9 @@ func (g *Guards) find(name string) (a Activity, listed, ok bool) {
 		if a.Name == own && (!named || a.Guard == guard) {
 			return a, true, true
 		}
+	}
+	if g.agent != nil && g.options.Activities == nil && !named {
+		return Activity{Name: own}, false, own != ""
 	}
 	return Activity{Name: own, Guard: guard}, false, named && guard != "" && own != ""
 }

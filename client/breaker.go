@@ -2,6 +2,7 @@ package client
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -32,10 +33,11 @@ func (b *breakers) breaker(function string) *breaker {
 type breaker struct {
 	mu      sync.Mutex
 	open    bool
-	retryAt time.Time           // if open: when the next probe may ask
-	probes  int                 // how many pauses and probes there were
-	answers int                 // how many calls were answered
-	queue   map[*stopwatch]bool // of the requests that wait for a connection
+	retryAt time.Time             // if open: when the next probe may ask
+	probes  int                   // how many pauses and probes there were
+	answers int                   // how many calls were answered
+	queue   map[*stopwatch]bool   // of the requests that wait for a connection
+	missing atomic.Pointer[error] // if open: the error about an agent that has never answered
 }
 
 // A ticket is what a breaker knew when a call began.
@@ -87,6 +89,7 @@ func (b *breaker) answered() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.open = false
+	b.missing.Store(nil)
 	b.answers++
 }
 

@@ -22,9 +22,21 @@ type target struct {
 	function string // its name with the prefix
 	region   string
 	url      string // empty: by Invoke
+	agent    *agent // nil: a function is asked; otherwise function is only for messages
+}
+
+// name returns the name of the function, for errors. An agent has one for each guard.
+func (t target) name() string {
+	if t.agent != nil {
+		return t.guard
+	}
+	return t.function
 }
 
 func (g *Guards) target(guard string) target {
+	if g.agent != nil {
+		return target{guard: guard, function: "the agent at " + g.agent.address, agent: g.agent}
+	}
 	return target{guard: guard, function: g.options.Prefix + guard, region: g.region(), url: g.options.URLs[guard]}
 }
 
@@ -55,9 +67,12 @@ func (g *Guards) do(ctx context.Context, c *call) (Decision, error) {
 	}
 	d, err := g.repeat(ctx, c)
 	switch {
-	case err != nil && ctx.Err() != nil && (isOutage(err) || errors.Is(err, ctx.Err())):
+	case err != nil && ctx.Err() != nil && (isOutage(err) || isMissing(err) || errors.Is(err, ctx.Err())):
 		c.breaker.again(c.ticket, time.Now())
 		return Decision{}, c.givenUp(ctx)
+	case isMissing(err):
+		c.breaker.missing.CompareAndSwap(nil, &err)
+		fallthrough
 	case isSilence(err):
 		c.breaker.lost(c.ticket, time.Now())
 	default:
@@ -67,9 +82,12 @@ func (g *Guards) do(ctx context.Context, c *call) (Decision, error) {
 }
 
 // paused returns the outage of a call that is not sent, because another one got
-// no answer.
-func (c *call) paused() *Error {
-	return &Error{Kind: ErrOutage, Guard: c.function, Message: c.function + " did not answer a moment ago"}
+// no answer. If no agent has ever answered, it is the error of that call.
+func (c *call) paused() error {
+	if missing := c.breaker.missing.Load(); missing != nil && !c.agent.reached.Load() {
+		return *missing
+	}
+	return &Error{Kind: ErrOutage, Guard: c.name(), Message: c.function + " did not answer a moment ago"}
 }
 
 // givenUp returns the error of a call that its caller ended.
@@ -106,6 +124,12 @@ func (g *Guards) repeat(ctx context.Context, c *call) (d Decision, err error) {
 		}
 		d, err := g.attempt(ctx, c, most, n > 1)
 		failed, ok := errors.AsType[*Error](err)
+		if ok && failed.missing && failed.refused { // an agent can start after the app
+			if pause = min(pause, network); g.room(ctx, c) > pause && sleep(ctx, pause) {
+				c.left -= pause
+				continue
+			}
+		}
 		if !ok || !failed.repeatable || n >= c.attempts || g.room(ctx, c) < lasts+pause || !sleep(ctx, pause) {
 			return d, err
 		}
@@ -121,9 +145,12 @@ func (g *Guards) attempt(ctx context.Context, c *call, most time.Duration, again
 	if g.pooled {
 		ctx = w.trace(ctx)
 	}
-	if c.url != "" {
+	switch {
+	case c.agent != nil:
+		d, err = g.askAgent(ctx, c)
+	case c.url != "":
 		d, err = g.post(ctx, c)
-	} else {
+	default:
 		d, err = g.invoke(ctx, c)
 	}
 	if err != nil && errors.Is(context.Cause(ctx), errPaused) {

@@ -31,6 +31,10 @@ type Error struct {
 	// answered is set for the guard's own Unavailable. The guard works, and it
 	// may decide about other users.
 	answered bool
+
+	// missing is set for an agent that has never answered this process, and refused if nobody
+	// listens at its address.
+	missing, refused bool
 }
 
 // Error implements error. It returns the message.
@@ -46,22 +50,22 @@ func (e *Error) Unwrap() []error {
 
 // configuration returns an ErrConfiguration about a function.
 func (t target) configuration(cause error, format string, args ...any) *Error {
-	return &Error{Kind: ErrConfiguration, Guard: t.function, Message: fmt.Sprintf(format, args...), Cause: cause}
+	return &Error{Kind: ErrConfiguration, Guard: t.name(), Message: fmt.Sprintf(format, args...), Cause: cause}
 }
 
 // validation returns an ErrValidation.
 func (t target) validation(message string) *Error {
-	return &Error{Kind: ErrValidation, Guard: t.function, Message: message}
+	return &Error{Kind: ErrValidation, Guard: t.name(), Message: message}
 }
 
 // answer returns an ErrAnswer about a function.
 func (t target) answer(format string, args ...any) *Error {
-	return &Error{Kind: ErrAnswer, Guard: t.function, Message: t.function + " " + fmt.Sprintf(format, args...)}
+	return &Error{Kind: ErrAnswer, Guard: t.name(), Message: t.function + " " + fmt.Sprintf(format, args...)}
 }
 
 // outage returns an ErrOutage. Why is a short text without ids.
 func (t target) outage(why string, cause error) *Error {
-	return &Error{Kind: ErrOutage, Guard: t.function, Message: t.function + " did not answer: " + why, Cause: cause}
+	return &Error{Kind: ErrOutage, Guard: t.name(), Message: t.function + " did not answer: " + why, Cause: cause}
 }
 
 // broken returns an ErrOutage that allows the call to be repeated.
@@ -80,7 +84,7 @@ func (t target) unavailable(why string) *Error {
 
 // limited returns an ErrLimited for a refusal. In an outage, that is its cause.
 func (t target) limited(d Decision) *Error {
-	return &Error{Kind: ErrLimited, Guard: t.function, Message: d.Message, Decision: &d, Cause: d.Outage}
+	return &Error{Kind: ErrLimited, Guard: t.name(), Message: d.Message, Decision: &d, Cause: d.Outage}
 }
 
 // isOutage reports whether err is an outage.

@@ -18,6 +18,7 @@ import (
 type Guards struct {
 	options  Options
 	client   Invoker
+	agent    *agent          // nil: functions are asked
 	sdk      *lambda.Options // of client; nil if it is not the SDK's own
 	sender   sender          // of sdk
 	pooled   bool            // whether requests can wait for a connection
@@ -39,6 +40,12 @@ func New(ctx context.Context, options Options) (*Guards, error) {
 	g := &Guards{options: options, client: options.Client}
 	if options.Local != nil {
 		return g, nil
+	}
+	if options.Agent != "" {
+		var err error
+		g.agent, err = newAgent(&options)
+		g.reached.Store(true) // what a VPC lacks is no question here
+		return g, err
 	}
 	if g.client == nil {
 		cfg, err := config.LoadDefaultConfig(ctx)
@@ -213,7 +220,10 @@ func (g *Guards) Ready(ctx context.Context, names ...string) error {
 			names = append(names, a.Name)
 		}
 	}
-	if len(names) == 0 {
+	switch {
+	case len(names) == 0 && g.agent != nil:
+		return g.agent.ready(ctx, &call{target: g.target(""), left: g.options.Timeout})
+	case len(names) == 0:
 		return wrongOption("no guard is known: %s", passList)
 	}
 	var asked []string
@@ -224,8 +234,8 @@ func (g *Guards) Ready(ctx context.Context, names ...string) error {
 		if err != nil {
 			return err
 		}
-		if !slices.Contains(asked, c.function) {
-			asked, calls = append(asked, c.function), append(calls, c)
+		if c.name() == "" || !slices.Contains(asked, c.name()) { // only the agent knows the guard
+			asked, calls = append(asked, c.name()), append(calls, c)
 		}
 	}
 	failures := make([]error, len(calls))

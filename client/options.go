@@ -25,6 +25,17 @@ type Options struct {
 	// outage is the limiter's setting.
 	Local Local
 
+	// Agent is the address of an agent, which is asked instead of the functions:
+	// http://127.0.0.1:2774, unix:/PATH or https://HOST. The default is GUARDS_AGENT. No SDK,
+	// region or credentials are needed, and no list: without one, the agent knows the guard of
+	// each activity. Client, URLs and Prefix are then without effect; with the option Agent,
+	// Client and URLs are an error.
+	Agent string
+
+	// Token is the agent's GUARDS_AGENT_TOKEN, and by default this process's variable of this
+	// name. It goes to Agent and nowhere else.
+	Token string
+
 	// Client invokes the functions. The default is made from the SDK's own
 	// configuration: environment, shared files and the role of the machine.
 	// The SDK's own retries are off for the guards' requests.
@@ -72,12 +83,14 @@ const network = 300 * time.Millisecond
 // complete fills in the defaults and returns an error for a wrong option.
 func (o *Options) complete() error {
 	if o.Local != nil {
-		if o.Client != nil || o.URLs != nil || o.Prefix != "" || o.OnOutage != "" || o.Timeout != 0 || o.MaxTries != 0 || o.DecisionTimeout != 0 {
+		if o.Agent != "" || o.Token != "" || o.Client != nil || o.URLs != nil || o.Prefix != "" || o.OnOutage != "" || o.Timeout != 0 || o.MaxTries != 0 || o.DecisionTimeout != 0 {
 			return wrongOption("Local goes with Activities and Warn alone: the limiter has the other settings")
 		}
 		if o.Activities == nil {
 			o.Activities = activitiesOf(o.Local)
 		}
+	} else if err := o.useAgent(); err != nil {
+		return err
 	}
 	if o.OnOutage == "" {
 		o.OnOutage = Allow

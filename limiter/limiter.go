@@ -63,7 +63,7 @@ type Options struct {
 }
 
 // environment has the settings of a limiter.
-const environment wiring.Environment = "GUARDS_"
+const environment = wiring.App
 
 // A Limiter decides the activities of all guards of a page. It is safe for concurrent use. An
 // app needs one.
@@ -122,7 +122,7 @@ func InMemory(page []guards.Guard, now func() time.Time) (*Limiter, error) {
 	if err != nil {
 		return nil, err
 	}
-	settings := wiring.Settings{Mode: guard.Enforce, BypassRoles: []string{"admin"}, Metrics: wiring.NoMetrics}
+	settings := wiring.Settings{Mode: guard.Enforce, BypassRoles: []string{"admin"}, Metrics: wiring.NoMetrics, ForApp: true}
 	process := wiring.In(new(memstore.Store), all, settings)
 	process.Limiter.Now = now
 	return newLimiter(page, all, process, slog.New(slog.DiscardHandler)), nil
@@ -187,11 +187,8 @@ func (l *Limiter) Window(activity string) time.Duration {
 // decided: with OnOutage deny, and for a release, a renewal and a reset.
 func (l *Limiter) Decide(ctx context.Context, r guards.Request) (guards.Decision, error) {
 	h, ok := l.handlers[r.Activity]
-	switch {
-	case !ok:
+	if !ok {
 		return guards.Decision{}, input.Invalid("activity", input.Show(r.Activity), "one that limits.go names")
-	case r.Job != nil:
-		return guards.Decision{}, &input.ValidationError{Field: "job", Problem: "goes only to a function: ask " + h.Guard.Name + " by Invoke"}
 	}
 	a, err := h.Decide(ctx, guard.RequestOf(r))
 	if err != nil {

@@ -69,6 +69,10 @@ type Handler struct {
 	// NewID returns an id for a request that has none. Nil makes a random one.
 	NewID func(context.Context) string
 
+	// JobsElsewhere is set in an app's own process, and beside the app: only the guard's
+	// function puts a job on the queue. Then a job is a ValidationError that names it.
+	JobsElsewhere bool
+
 	// Delay puts the job of a delayed check on the delayed queue. Nil means
 	// that there is no queue; then an event with a job is a ValidationError.
 	Delay func(context.Context, Job) error
@@ -158,6 +162,9 @@ func (h *Handler) terms(r *Request) (live.Terms, error) {
 	if err != nil {
 		return live.Terms{}, err
 	}
+	if r.Job != nil && h.JobsElsewhere {
+		return live.Terms{}, &input.ValidationError{Field: "job", Problem: "goes only to a function: ask " + h.Guard.Name + " by Invoke"}
+	}
 	t := h.Live.Limits().Terms(live.Query{
 		Activity: activity, UserID: r.UserID, Subjects: r.Subjects, Tier: r.Tier, Roles: r.Roles, At: h.Limiter.Clock(),
 		BypassRoles: h.BypassRoles, Mode: string(h.Mode),
@@ -173,7 +180,7 @@ func (h *Handler) terms(r *Request) (live.Terms, error) {
 		if err := r.fits(widest(t, s), s.Name); err != nil {
 			return t, err
 		}
-		held = held || s.Limit.HeldUntil(0) != 0
+		held = held || s.Limit.HasLog()
 	}
 	if r.Op == Renew && !held {
 		return t, input.Invalid("op", string(r.Op), "another one, because only a log has slots to renew")

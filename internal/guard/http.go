@@ -42,31 +42,66 @@ func parseCall(payload []byte) (c call, ok bool) {
 // answerCall answers a call. Lambda turns the result into an HTTP response.
 func (h *Handler) answerCall(ctx context.Context, payload []byte, c call) []byte {
 	if c.RequestContext.HTTP.Method != http.MethodPost {
-		p := newProblem(http.StatusMethodNotAllowed, "")
-		p.string("detail", "method is "+input.Show(c.RequestContext.HTTP.Method)+", want POST")
-		return p.reply("Allow", http.MethodPost)
+		r := Problem(http.StatusMethodNotAllowed, "method is "+input.Show(c.RequestContext.HTTP.Method)+", want POST")
+		r.Header = append(r.Header, "Allow", http.MethodPost)
+		return r.event()
 	}
 	if !utf8.Valid(payload) {
-		return problemOf(&input.ValidationError{Field: "body", Problem: "is not UTF-8"}).reply()
+		return ProblemOf(&input.ValidationError{Field: "body", Problem: "is not UTF-8"}).event()
 	}
 	body := []byte(c.Body)
 	if c.IsBase64Encoded {
 		decoded, err := base64.StdEncoding.DecodeString(c.Body)
 		if err != nil {
-			return problemOf(&input.ValidationError{Field: "body", Problem: "is not base64, but isBase64Encoded is true"}).reply()
+			return ProblemOf(&input.ValidationError{Field: "body", Problem: "is not base64, but isBase64Encoded is true"}).event()
 		}
 		body = decoded
 	}
+	return h.Respond(ctx, body).event()
+}
+
+// A Response is what a guard answers over HTTP.
+type Response struct {
+	Status int
+	Header []string // names and values in turn
+	Body   []byte
+}
+
+// Respond answers an event that came as the body of a POST.
+func (h *Handler) Respond(ctx context.Context, body []byte) Response {
 	a, err := h.handle(ctx, body)
 	if err != nil {
-		return problemOf(err).reply()
+		return ProblemOf(err)
 	}
-	headers := rateLimitHeaders(a, h.Limiter.Clock())
+	header := rateLimitHeaders(a, h.Limiter.Clock())
 	if !a.Refused() {
-		return reply(http.StatusOK, "application/json", a.AppendJSON(nil), headers...)
+		return Response{http.StatusOK, append([]string{"Content-Type", "application/json"}, header...), a.AppendJSON(nil)}
 	}
 	after := max(1, ceilSeconds(a.Decision.Wait.Milliseconds()))
-	return refusal(a).reply(append(headers, "Retry-After", strconv.FormatInt(after, 10))...)
+	r := refusal(a).response()
+	r.Header = append(append(r.Header, header...), "Retry-After", strconv.FormatInt(after, 10))
+	return r
+}
+
+// ActivityOf returns the activity that an event names. The error is the same as that of a
+// guard that can't read the event.
+func ActivityOf(event []byte) (string, error) {
+	r, err := input.Decode(event, fields)
+	return r.Activity, err
+}
+
+// event returns the response in the form in which a function returns it to its URL.
+func (r Response) event() []byte {
+	h := newObject()
+	for i := 0; i < len(r.Header); i += 2 {
+		h.string(r.Header[i], r.Header[i+1])
+	}
+	o := newObject()
+	o.int("statusCode", int64(r.Status))
+	o.raw("headers", h.end())
+	o.string("body", string(r.Body))
+	o.bool("isBase64Encoded", false)
+	return o.end()
 }
 
 // rateLimitHeaders returns the header fields of
@@ -92,21 +127,6 @@ func rateLimitHeaders(a Answer, now time.Time) []string {
 
 // ceilSeconds converts milliseconds to seconds, rounded up.
 func ceilSeconds(millis int64) int64 { return (millis + 999) / 1000 }
-
-// reply returns a Function URL's response. Headers alternates names and values.
-func reply(status int, contentType string, body []byte, headers ...string) []byte {
-	h := newObject()
-	h.string("Content-Type", contentType)
-	for i := 0; i < len(headers); i += 2 {
-		h.string(headers[i], headers[i+1])
-	}
-	o := newObject()
-	o.int("statusCode", int64(status))
-	o.raw("headers", h.end())
-	o.string("body", string(body))
-	o.bool("isBase64Encoded", false)
-	return o.end()
-}
 
 // A problem is an RFC 9457 problem document in progress.
 type problem struct {
@@ -142,8 +162,8 @@ func refusal(a Answer) *problem {
 	return p
 }
 
-// problemOf returns an error as a problem.
-func problemOf(err error) *problem {
+// ProblemOf returns the response for an error of [Handler.Decide].
+func ProblemOf(err error) Response {
 	status, kind, name := http.StatusBadRequest, "", "ValidationError"
 	if _, ok := errors.AsType[*input.Unavailable](err); ok {
 		status, kind, name = http.StatusServiceUnavailable, "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity", "Unavailable"
@@ -151,10 +171,17 @@ func problemOf(err error) *problem {
 	p := newProblem(status, kind)
 	p.string("detail", err.Error())
 	p.string("errorType", name)
-	return p
+	return p.response()
 }
 
-// reply returns the problem as a Function URL's response.
-func (p *problem) reply(headers ...string) []byte {
-	return reply(p.status, "application/problem+json", p.end(), headers...)
+// Problem returns the response for a request that no guard has seen.
+func Problem(status int, detail string) Response {
+	p := newProblem(status, "")
+	p.string("detail", detail)
+	return p.response()
+}
+
+// response returns the problem as a response.
+func (p *problem) response() Response {
+	return Response{p.status, []string{"Content-Type", "application/problem+json"}, p.end()}
 }

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cric-talk/guards/internal/crash"
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/retry"
@@ -127,6 +128,7 @@ func (f *Follower) Refresh(ctx context.Context, longest time.Duration) (wait fun
 		return func() {}
 	}
 	go func() {
+		defer crash.Contain()
 		defer close(r.done)
 		ctx, stop := retry.Awake(context.WithoutCancel(ctx), readTimeout)
 		defer stop()
@@ -234,7 +236,11 @@ func (f *Follower) refresh(ctx context.Context, number int) error {
 func (f *Follower) both(do func(document) error) error {
 	all := f.documents()
 	blocks := make(chan error, 1)
-	go func() { blocks <- do(all[1]) }()
+	go func() {
+		defer crash.Contain()
+		defer close(blocks)
+		blocks <- do(all[1])
+	}()
 	settings := do(all[0])
 	return errors.Join(settings, <-blocks)
 }

@@ -82,7 +82,7 @@ func (p bucket) take(now, n int64, _ uint64, s State) (Update, bool) {
 	now = p.counted(now, s)
 	full := p.full(now, s)
 	switch {
-	case s[tat] <= now: // idle, whatever its interval was
+	case s.Get(tat) <= now: // idle, whatever its interval was
 		return Update{
 			If:   [][]Term{{AtMost(tat, now)}},
 			Acts: []Act{{Set, tat, now + cost}, {Set, every, p.interval}, {Set, since, now}, {Set, asof, now}},
@@ -91,7 +91,7 @@ func (p bucket) take(now, n int64, _ uint64, s State) (Update, bool) {
 		return Update{}, false
 	case p.unit(s) == p.interval:
 		terms := []Term{Within(tat, now+1, now+room), Exactly(every, p.interval)}
-		if s[since] <= now { // a clock ahead that fills the bucket meanwhile changes when the actions count
+		if s.Get(since) <= now { // a clock ahead that fills the bucket meanwhile changes when the actions count
 			terms = append(terms, Within(since, math.MinInt64, now))
 		}
 		return Update{
@@ -100,7 +100,7 @@ func (p bucket) take(now, n int64, _ uint64, s State) (Update, bool) {
 		}, true
 	}
 	u := Update{
-		If:   [][]Term{{Exactly(tat, s[tat]), Exactly(every, s[every]), Exactly(asof, s[asof])}},
+		If:   [][]Term{{Exactly(tat, s.Get(tat)), Exactly(every, s.Get(every)), Exactly(asof, s.Get(asof))}},
 		Acts: []Act{{Set, tat, max(now, full) + cost}, {Set, every, p.interval}, {Set, asof, now}},
 	}
 	if full <= now { // by this interval the bucket is full
@@ -115,9 +115,9 @@ func (p bucket) take(now, n int64, _ uint64, s State) (Update, bool) {
 func (p bucket) repace(now int64, s State) (u Update, expires int64, ok bool) {
 	full := p.full(now, s)
 	return Update{
-		If:   [][]Term{{Exactly(tat, s[tat]), Exactly(every, s[every]), Exactly(asof, s[asof])}},
-		Acts: []Act{{Set, tat, full}, {Set, every, p.interval}, {Set, asof, max(now, s[asof], s[since])}},
-	}, p.expires(full), p.interval > p.unit(s) && s[tat] > now
+		If:   [][]Term{{Exactly(tat, s.Get(tat)), Exactly(every, s.Get(every)), Exactly(asof, s.Get(asof))}},
+		Acts: []Act{{Set, tat, full}, {Set, every, p.interval}, {Set, asof, max(now, s.Get(asof), s.Get(since))}},
+	}, p.expires(full), p.interval > p.unit(s) && s.Get(tat) > now
 }
 
 // undo moves tat back by the cost of n actions. It refuses if the bucket has
@@ -128,11 +128,11 @@ func (p bucket) repace(now int64, s State) (u Update, expires int64, ok bool) {
 // second 104 makes tat 105, although the second alone would make it 109.
 func (p bucket) undo(_, at, n int64, s State) (Update, bool) {
 	unit := p.unit(s)
-	least := s[since] + n*unit
+	least := s.Get(since) + n*unit
 	return Update{
-		If:   [][]Term{{Exactly(every, unit), Exactly(since, s[since]), Within(tat, least, math.MaxInt64)}},
+		If:   [][]Term{{Exactly(every, unit), Exactly(since, s.Get(since)), Within(tat, least, math.MaxInt64)}},
 		Acts: []Act{{Add, tat, -n * unit}},
-	}, s[since] <= at && s[tat] >= least
+	}, s.Get(since) <= at && s.Get(tat) >= least
 }
 
 // read returns the figures of s. Wait ends when n actions fit by the interval of p.
@@ -140,7 +140,7 @@ func (p bucket) read(at, n int64, s State) Reading {
 	now := p.counted(at, s)
 	full := p.full(now, s)
 	behind := max(0, full-now)
-	if s[tat] <= now {
+	if s.Get(tat) <= now {
 		behind = 0
 	}
 	used := (behind + p.interval - 1) / p.interval
@@ -156,8 +156,8 @@ func (p bucket) read(at, n int64, s State) Reading {
 
 // counted returns now, or the time when a clock ahead took from the full bucket.
 func (p bucket) counted(now int64, s State) int64 {
-	if ahead := s[since] - now; 0 < ahead && ahead <= ClockSlack.Milliseconds() {
-		return s[since]
+	if ahead := s.Get(since) - now; 0 < ahead && ahead <= ClockSlack.Milliseconds() {
+		return s.Get(since)
 	}
 	return now
 }
@@ -169,20 +169,20 @@ func (p bucket) counted(now int64, s State) int64 {
 func (p bucket) full(now int64, s State) int64 {
 	unit := p.unit(s)
 	if unit == p.interval {
-		return s[tat]
+		return s.Get(tat)
 	}
-	from, kept := s[asof], keptBack(s)
+	from, kept := s.Get(asof), keptBack(s)
 	if p.interval > unit {
-		from = max(now, s[asof], s[since]) // a clock ahead can have counted
+		from = max(now, s.Get(asof), s.Get(since)) // a clock ahead can have counted
 	}
-	busy := s[tat] - kept // what is kept back is a time, at any pace
+	busy := s.Get(tat) - kept // what is kept back is a time, at any pace
 	return kept + min(busy, from) + scale(busy-from, p.interval, unit, unit-1)
 }
 
 // unit returns the interval that s was counted with, or the interval of p if s
 // has none in the valid range.
 func (p bucket) unit(s State) int64 {
-	if unit := s[every]; 0 < unit && unit <= maxWindow.Milliseconds() {
+	if unit := s.Get(every); 0 < unit && unit <= maxWindow.Milliseconds() {
 		return unit
 	}
 	return p.interval

@@ -199,7 +199,7 @@ func TestWhenABucketIsFullAgain(t *testing.T) {
 func TestABucketWithoutAnIntervalIsReadWithItsOwn(t *testing.T) {
 	const longest = 366 * 24 * 3_600_000
 	for _, every := range []int64{-1, 0, longest + 1} {
-		s := State{"tat": start + 5000, "asof": start, "since": start, "every": every}
+		s := Values{"tat": start + 5000, "asof": start, "since": start, "every": every}.State()
 		if r := Must("bucket 1/5s").Read(start+2000, 1, s); r.Used != 1 || r.Wait != 3*time.Second {
 			t.Errorf("with the interval %d it reads %+v, want 1 used and a wait of 3s", every, r)
 		}
@@ -215,7 +215,7 @@ func TestABucketSurvivesExtremeStates(t *testing.T) {
 		for _, tat := range extremes {
 			for _, asof := range extremes {
 				for _, every := range extremes {
-					s := State{"tat": tat, "asof": asof, "every": every, "since": asof}
+					s := Values{"tat": tat, "asof": asof, "every": every, "since": asof}.State()
 					u, ok := p.Take(start, 1, 1, s)
 					r := p.Read(start, 1, s)
 					if ok && !u.Holds(s) {

@@ -34,7 +34,7 @@ func TestFiguresOfACost(t *testing.T) {
 		}
 		if u, ok := p.Undo(0, 0, 0, tt.taken, s); !ok {
 			t.Errorf("%s does not give back", tt.text)
-		} else if u.ApplyTo(s); p.Read(0, 0, s).Used != 0 {
+		} else if s = u.Apply(s); p.Read(0, 0, s).Used != 0 {
 			t.Errorf("%s has %d used after all were given back", tt.text, p.Read(0, 0, s).Used)
 		}
 	}

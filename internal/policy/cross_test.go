@@ -104,13 +104,13 @@ func TestTheCheapestActionOfAGroupUsesUpALimit(t *testing.T) {
 		if tt.p.Part("writes") != "200/1h cost 7" {
 			p = p.Beside(all...)
 		}
-		s := take(t, p, start, tt.n, State{"writes_s": start*1_000_000 + tt.units})
+		s := take(t, p, start, tt.n, Values{"writes_s": start*1_000_000 + tt.units}.State())
 		r := p.Cross(start, tt.n, s, p.Read(start, 0, s))
 		if got := r.Each[len(r.Each)-1]; got.Name != "writes" || got.Crossed != tt.want {
 			t.Errorf("%v: %d more after %d units crossed %d of %s, want %d", tt.p, tt.n, tt.units, got.Crossed, got.Name, tt.want)
 		}
 	}
-	if alone := Must("writes: 100/1h cost 7"); alone.Cross(start, 1, State{"writes_s": start*1_000_000 + 97}, alone.Read(start, 0, State{"writes_s": start*1_000_000 + 97})).Crossed != 100 {
+	if alone := Must("writes: 100/1h cost 7"); alone.Cross(start, 1, Values{"writes_s": start*1_000_000 + 97}.State(), alone.Read(start, 0, Values{"writes_s": start*1_000_000 + 97}.State())).Crossed != 100 {
 		t.Error("a limit by itself is used up if its own action does not fit")
 	}
 }

@@ -177,7 +177,7 @@ func TestAWindowBesideOthersAfterADeploy(t *testing.T) {
 		}
 		for i, at := range tt.acts {
 			u, _ := after.Undo(now, even+at.Milliseconds(), even+at.Milliseconds(), 1, s)
-			if back := u.Apply(s)["a_s"] < s["a_s"]; back != tt.back[i] {
+			if back := u.Apply(s).Get("a_s") < s.Get("a_s"); back != tt.back[i] {
 				t.Errorf("%s becomes %s: the action at %v is given back at %v: %v, want %v", tt.before, tt.after, at, tt.now, back, tt.back[i])
 			}
 		}
@@ -193,7 +193,7 @@ func TestAnOldPlanAddsToWhatTheItemCounts(t *testing.T) {
 	var states []State
 	for _, start := range []int64{0, minute - 60_000, minute - 20_000, minute, minute + 10_000, minute + 40_000} {
 		for count := range int64(4) {
-			states = append(states, State{"a_s": start*1_000_000 + count})
+			states = append(states, Values{"a_s": start*1_000_000 + count}.State())
 		}
 	}
 	held := 0
@@ -228,7 +228,7 @@ func TestSlidingCountersSideBySide(t *testing.T) {
 			}
 			pair := []Policy{Must("sliding 10/" + one), Must("sliding 10/" + other)}
 			alone := []State{{}, {}}
-			both := State{"c0": 1, "c9": 2}
+			both := Values{"c0": 1, "c9": 2}.State()
 			for i := range int64(400) {
 				now := 1_700_000_000_000 + i*i*i*7 // up to five days
 				for j, p := range pair {
@@ -237,13 +237,13 @@ func TestSlidingCountersSideBySide(t *testing.T) {
 						t.Fatalf("%s beside %s at %d: allowed %v, want %v: %v", p, pair[1-j], now, got, want, both)
 					}
 					if ok {
-						u.ApplyTo(both)
+						u.ApplyTo(&both)
 						u, _ := p.Take(now, 1, 1, alone[j])
-						u.ApplyTo(alone[j])
+						u.ApplyTo(&alone[j])
 					}
 				}
 			}
-			if both["c0"] != 1 || both["c9"] != 2 || len(both) > 12 {
+			if both.Get("c0") != 1 || both.Get("c9") != 2 || len(both) > 12 {
 				t.Errorf("%s beside %s: %v", one, other, both)
 			}
 		}
@@ -260,7 +260,7 @@ func TestASlidingCountersItemStaysSmall(t *testing.T) {
 			p := Must("sliding 1/" + rapid.SampledFrom(texts).Draw(t, "deploy"))
 			now += rapid.SampledFrom([]int64{0, 3, 5, 9_000, 60_000, 3_600_000, 86_400_000, 31 * 86_400_000, 70 * 86_400_000, 400 * 86_400_000}).Draw(t, "pause")
 			if u, ok := p.Take(now, 1, 1, s); ok {
-				u.ApplyTo(s)
+				u.ApplyTo(&s)
 			}
 			if len(s) > 16 {
 				t.Fatalf("%q leaves %d counters: %v", p, len(s), s)

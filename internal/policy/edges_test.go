@@ -36,12 +36,12 @@ func TestAWindowBesideOthersOnAClockBehind(t *testing.T) {
 	if left := u.Apply(items[0]); !ok || Must(text).Read(next-1000, 0, left).Each[0].Used != 2 {
 		t.Errorf("what counts in the next minute is not given back there: %+v", u)
 	}
-	planned, ok := Must(text).Undo(next-1000, next-1000, next-1000, 1, State{"a_s": (next-60_000)*1_000_000 + 1})
+	planned, ok := Must(text).Undo(next-1000, next-1000, next-1000, 1, Values{"a_s": (next-60_000)*1_000_000 + 1}.State())
 	if !ok {
 		t.Fatal("an action of the minute before cannot be given back there")
 	}
 	for _, count := range []int64{0, 1, 2} {
-		s := State{"a_s": next*1_000_000 + count}
+		s := Values{"a_s": next*1_000_000 + count}.State()
 		if planned.Holds(s) {
 			t.Errorf("a release of the minute before holds in %v", s)
 		}
@@ -72,7 +72,7 @@ func TestALogHasTheSlotsA0ToJ9(t *testing.T) {
 // tests for each slot what is so in the known state, which is half as long.
 func TestALongGuardOfALogIsTight(t *testing.T) {
 	s := full(Must("log 100/12h"), start-12*3_600_000, nil) // all slots are old
-	delete(s, "c0")
+	s = Update{Acts: []Act{{Verb: Delete, Attr: "c0"}}}.Apply(s)
 	for _, tt := range []struct {
 		text  string
 		n     int64
@@ -100,18 +100,18 @@ func TestNothingIsGivenBackWhereNothingIsCounted(t *testing.T) {
 }
 
 func TestAMillionActionsCanBeGivenBackAtOnce(t *testing.T) {
-	s := State{"activityCount": 1_000_000}
-	if u, ok := Must("9/1m").Undo(start, start, start, 1_000_000, s); !ok || u.Apply(s)["activityCount"] != 0 {
+	s := Values{"activityCount": 1_000_000}.State()
+	if u, ok := Must("9/1m").Undo(start, start, start, 1_000_000, s); !ok || u.Apply(s).Get("activityCount") != 0 {
 		t.Errorf("the undo of a million is %+v, %v", u, ok)
 	}
-	if u, ok := Must("9/1m").Undo(start, start, start, 1_000_001, State{"activityCount": 1_000_001}); ok {
+	if u, ok := Must("9/1m").Undo(start, start, start, 1_000_001, Values{"activityCount": 1_000_001}.State()); ok {
 		t.Errorf("the undo of more than a million is %+v, want none", u)
 	}
 }
 
 // The product of a time and an interval has just more than 64 bits.
 func TestABucketThatIsFullInTheFarFuture(t *testing.T) {
-	s := State{"tat": 1 << 62, "every": 1}
+	s := Values{"tat": 1 << 62, "every": 1}.State()
 	if r := Must("bucket 1/4ms").Read(start, 1, s); r.Wait <= 0 || r.ResetAt <= start {
 		t.Errorf("it reads %+v, want a wait", r)
 	}
@@ -138,8 +138,8 @@ func TestAWindowBesideOthersIsTakenAgain(t *testing.T) {
 		{at: 0, take: 3, want: "ok 3/3 by a"},
 	})
 	const empty = start / 60_000 * 60_000 * 1_000_000
-	u, ok := Must("a: 3/1m, b: 9/1d").Take(start, 1, 1, State{"a_s": empty})
-	if !ok || u.Holds(State{"a_s": empty + 3}) {
+	u, ok := Must("a: 3/1m, b: 9/1d").Take(start, 1, 1, Values{"a_s": empty}.State())
+	if !ok || u.Holds(Values{"a_s": empty + 3}.State()) {
 		t.Errorf("the plan for an empty window is %+v, %v, want one that a full window refuses", u, ok)
 	}
 }

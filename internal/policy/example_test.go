@@ -41,7 +41,7 @@ func ExampleParse() {
 func ExamplePolicy_Take() {
 	p := policy.Must("10/1m")
 	const now = 1_700_000_040_000
-	item := policy.State{"activityCount": 9}
+	item := policy.Values{"activityCount": 9}.State()
 
 	first, _ := p.Take(now, 1, 0, item)
 	second, _ := p.Take(now, 1, 0, item)
@@ -54,7 +54,7 @@ func ExamplePolicy_Take() {
 	fmt.Println("there is room for one more:", ok)
 	// Output:
 	// the guard is activityCount <= 9
-	// after the first update: map[activityCount:10]
+	// after the first update: [{activityCount 10}]
 	// the second one still holds: false
 	// there is room for one more: false
 }

@@ -39,21 +39,21 @@ func (p toggle) take(now, n int64, _ uint64, s State) (Update, bool) {
 	return Update{
 		If:   [][]Term{{AtMost("t", last)}},
 		Acts: []Act{{Set, "t", now / p.window}},
-	}, n == 1 && s["t"] <= last
+	}, n == 1 && s.Get("t") <= last
 }
 
 func (p toggle) undo(_, at, n int64, s State) (Update, bool) {
 	return Update{
 		If:   [][]Term{{Exactly("t", at/p.window)}},
 		Acts: []Act{{Verb: Delete, Attr: "t"}},
-	}, n == 1 && s["t"] == at/p.window
+	}, n == 1 && s.Get("t") == at/p.window
 }
 
 func (p toggle) counted(now int64, _ State) int64 { return now }
 
 func (p toggle) read(now, n int64, s State) Reading {
 	r := Reading{Limit: 1, Window: millis(2 * p.window), Remaining: 1, ResetAt: now}
-	if free := (s["t"] + 2) * p.window; free > now {
+	if free := (s.Get("t") + 2) * p.window; free > now {
 		r.Used, r.Remaining, r.ResetAt = 1, 0, free
 	}
 	if n > 0 {

@@ -100,7 +100,7 @@ func TestHowManyWait(t *testing.T) {
 			}
 		}
 	}
-	if got := Must("10/1m").Waiting(start, start, State{"activityCount": 9}); got != 0 {
+	if got := Must("10/1m").Waiting(start, start, Values{"activityCount": 9}.State()); got != 0 {
 		t.Errorf("%d wait for a window, want 0", got)
 	}
 }

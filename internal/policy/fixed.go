@@ -54,7 +54,7 @@ func (p fixed) take(_, n int64, _ uint64, s State) (Update, bool) {
 	return Update{
 		If:   [][]Term{{AtMost(activityCount, most)}},
 		Acts: []Act{{Add, activityCount, n}},
-	}, s[activityCount] <= most
+	}, s.Get(activityCount) <= most
 }
 
 func (p fixed) undo(now, at, n int64, s State) (Update, bool) {
@@ -71,14 +71,14 @@ func countDown(attr string, n int64, s State) (Update, bool) {
 	return Update{
 		If:   [][]Term{{Within(attr, n, math.MaxInt64)}},
 		Acts: []Act{{Add, attr, -n}},
-	}, s[attr] >= n
+	}, s.Get(attr) >= n
 }
 
 func (p fixed) read(now, n int64, s State) Reading {
 	w := p.at(now)
 	r := Reading{
 		Limit: p.limit, Window: millis(w.End - w.Start),
-		Used: s[activityCount], Remaining: max(0, p.limit-max(0, s[activityCount])),
+		Used: s.Get(activityCount), Remaining: max(0, p.limit-max(0, s.Get(activityCount))),
 		ResetAt: w.End, WindowKey: w.Key,
 	}
 	if n > 0 && r.Used > p.limit-n {
@@ -126,7 +126,7 @@ func (p sharedFixed) item(now int64) (window, expires int64) {
 func (p sharedFixed) take(now, n int64, _ uint64, s State) (Update, bool) {
 	now = p.counted(now, s)
 	begun, current := p.begun(now, s), p.at(now).Start
-	if s[startAndCount] <= stamp(current, 0) {
+	if s.Get(startAndCount) <= stamp(current, 0) {
 		return Update{
 			If:   [][]Term{{AtMost(startAndCount, stamp(current, 0))}},
 			Acts: []Act{{Set, startAndCount, stamp(current, n)}},
@@ -136,12 +136,12 @@ func (p sharedFixed) take(now, n int64, _ uint64, s State) (Update, bool) {
 	return Update{
 		If:   [][]Term{{Within(startAndCount, stamp(begun, 0), most)}},
 		Acts: []Act{{Add, startAndCount, n}},
-	}, s[startAndCount] <= most
+	}, s.Get(startAndCount) <= most
 }
 
 // counted returns now, or the start of the next window if a clock ahead has begun it.
 func (p sharedFixed) counted(now int64, s State) int64 {
-	start, _ := unstamp(s[startAndCount])
+	start, _ := unstamp(s.Get(startAndCount))
 	if current := p.at(now); start < current.End || start-now > ClockSlack.Milliseconds() {
 		return now
 	}
@@ -151,7 +151,7 @@ func (p sharedFixed) counted(now int64, s State) int64 {
 // undo gives back only actions of the window in s. An earlier window within the
 // current one can only be left from before a deploy, and s does not count it.
 func (p sharedFixed) undo(now, at, n int64, s State) (Update, bool) {
-	begun, count := unstamp(s[startAndCount])
+	begun, count := unstamp(s.Get(startAndCount))
 	if begun != p.begun(now, s) || at < begun || count < n {
 		return Update{}, false
 	}
@@ -164,7 +164,7 @@ func (p sharedFixed) undo(now, at, n int64, s State) (Update, bool) {
 // begun returns the start of the window that counts actions at now. That is the
 // window in s if it began within the current one.
 func (p sharedFixed) begun(now int64, s State) int64 {
-	start, _ := unstamp(s[startAndCount])
+	start, _ := unstamp(s.Get(startAndCount))
 	current := p.at(now)
 	if p.at(start).Key == current.Key {
 		return start
@@ -173,7 +173,7 @@ func (p sharedFixed) begun(now int64, s State) int64 {
 }
 
 func (p sharedFixed) read(now, n int64, s State) Reading {
-	start, count := unstamp(s[startAndCount])
+	start, count := unstamp(s.Get(startAndCount))
 	from := p.counted(now, s)
 	begun, current := p.at(start).Key, p.at(from).Key
 	ahead := begun > current // by a clock that is too far ahead
@@ -183,7 +183,7 @@ func (p sharedFixed) read(now, n int64, s State) Reading {
 	case begun < current:
 		count = 0
 	}
-	r := p.fixed.read(from, n, State{activityCount: count})
+	r := p.fixed.read(from, n, State{{activityCount, count}})
 	if ahead {
 		r.Remaining = 0
 	}

@@ -46,7 +46,7 @@ func TestFree(t *testing.T) {
 		if ok != (tt.want != nil) {
 			t.Errorf("%s gives back %d after %d ms: %v", tt.text, tt.n, tt.age, ok)
 		}
-		u.ApplyTo(s)
+		s = u.Apply(s)
 		for i, want := range tt.want {
 			if got := p.Read(at+tt.age, 0, s).Each[i].Used; got != want {
 				t.Errorf("%s after %d ms: %d used of limit %d, want %d", tt.text, tt.age, got, i, want)

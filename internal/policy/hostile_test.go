@@ -56,10 +56,7 @@ func TestAnyStateIsReadWithoutPanic(t *testing.T) {
 // hostile returns a state of p. Some of its attributes hold what p never
 // writes.
 func hostile(t *rapid.T, w *policytest.World, p Policy) State {
-	s := maps.Clone(w.State(p))
-	if s == nil {
-		s = State{}
-	}
+	var spoil Update
 	names := map[string]bool{}
 	for _, count := range []int64{1, p.Max()} {
 		u, _ := p.Take(w.Now, count, 1, nil)
@@ -70,14 +67,15 @@ func hostile(t *rapid.T, w *policytest.World, p Policy) State {
 	window := p.Rates()[0].Window.Milliseconds()
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		if rapid.Bool().Draw(t, "spoiled") {
-			s[name] = rapid.OneOf(
+			value := rapid.OneOf(
 				rapid.SampledFrom([]int64{
 					math.MinInt64, math.MinInt64 + 1, math.MinInt64 / 1_000_000, -1, 0, 1, 101, w.Now, w.Now + window,
 					w.Now / window * 1_000_000, math.MaxInt64 / 1_000_000, math.MaxInt64 - 1, math.MaxInt64,
 				}),
 				rapid.Int64(),
 			).Draw(t, name)
+			spoil.Acts = append(spoil.Acts, Act{Set, name, value})
 		}
 	}
-	return s
+	return spoil.Apply(w.State(p))
 }

@@ -25,7 +25,7 @@ func onEachSlot(t *testing.T, check func(*rapid.T, *policytest.World, slot)) {
 		w.Now = w.Latest
 		s := slot{p: w.Any(t), at: w.Now}
 		s.n, s.before = policytest.Count(t, s.p), w.State(s.p)
-		if s.p.HeldUntil(0) == 0 || s.p.Queues() || !w.Take(s.p, s.n, 1) {
+		if !s.p.HasLog() || s.p.Queues() || !w.Take(s.p, s.n, 1) {
 			return
 		}
 		s.taken = w.State(s.p)

@@ -36,6 +36,8 @@ const (
 	maxSlots = 100
 	top      = "top"
 
+	absent = math.MinInt64 // the time of a slot that is not in the item, before each other time
+
 	// slotEpoch is 2020 in Unix milliseconds, which saves a byte in each slot.
 	slotEpoch = 1_577_836_800_000
 
@@ -71,7 +73,8 @@ func (p log) stays() (least, most int64) {
 
 func (p log) take(now, n int64, seed uint64, s State) (Update, bool) {
 	slots := max(p.limit, p.top(s))
-	free := p.free(now, slots, s)
+	times := slotTimes(s)
+	free := p.free(now, times[:slots])
 	need := int(n + slots - p.limit) // free slots that the guard must test
 	if len(free) < need {
 		return Update{}, false
@@ -80,7 +83,7 @@ func (p log) take(now, n int64, seed uint64, s State) (Update, bool) {
 	terms := make([]Term, 0, need+1)
 	acts := make([]Act, 0, n+1)
 	for _, slot := range free[:need] {
-		terms = append(terms, p.isFree(slotNames[slot], now, s, need <= looseSlots))
+		terms = append(terms, p.isFree(now, slot, times[slot], need <= looseSlots))
 	}
 	for _, slot := range free[:n] {
 		acts = append(acts, Act{Set, slotNames[slot], now - slotEpoch})
@@ -121,14 +124,14 @@ func (p log) highest(slots int64, spare []int64) int64 {
 	return slots
 }
 
-// isFree returns a term that tests whether a slot is free. The slot must be
-// free in s. A loose term accepts both an absent slot and an old one.
-func (p log) isFree(name string, now int64, s State, loose bool) Term {
-	_, used := s[name]
+// isFree returns a term that tests whether a slot is free, which has this time and must
+// be free. A loose term accepts both an absent slot and an old one.
+func (p log) isFree(now, slot, time int64, loose bool) Term {
+	name := slotNames[slot]
 	switch {
 	case loose:
 		return Term{name, math.MinInt64, p.oldest(now), true}
-	case used:
+	case time != absent:
 		return Within(name, math.MinInt64, p.oldest(now))
 	}
 	return Missing(name)
@@ -150,10 +153,11 @@ func (p log) change(now, at, n int64, s State, act Act) (Update, bool) {
 		slots = p.top(s)
 		u.If[0] = append(u.If[0], Within(top, slots, math.MaxInt64))
 	}
-	for _, name := range slotNames[:slots] {
-		if t, ok := s[name]; ok && t == used && int64(len(u.Acts)) < n && at > now-p.window {
-			act.Attr = name
-			u.If[0] = append(u.If[0], Exactly(name, used))
+	times := slotTimes(s)
+	for i, t := range times[:slots] {
+		if t == used && int64(len(u.Acts)) < n && at > now-p.window {
+			act.Attr = slotNames[i]
+			u.If[0] = append(u.If[0], Exactly(act.Attr, used))
 			u.Acts = append(u.Acts, act)
 		}
 	}
@@ -161,9 +165,10 @@ func (p log) change(now, at, n int64, s State, act Act) (Update, bool) {
 }
 
 func (p log) read(now, n int64, s State) Reading {
-	times := make([]int64, 0, len(s)) // of the slots that count
-	for _, name := range slotNames[:max(p.limit, p.top(s))] {
-		if t, ok := s[name]; ok && t > p.oldest(now) {
+	all := slotTimes(s)
+	times := all[:0] // of the slots that count
+	for _, t := range all[:max(p.limit, p.top(s))] {
+		if t > p.oldest(now) {
 			times = append(times, t)
 		}
 	}
@@ -182,19 +187,40 @@ func (p log) read(now, n int64, s State) Reading {
 	return r
 }
 
-// free returns the numbers of the free slots below slots, in ascending order.
-func (p log) free(now, slots int64, s State) []int64 {
-	free := make([]int64, 0, slots)
-	for slot := range slots {
-		if t, ok := s[slotNames[slot]]; !ok || t <= p.oldest(now) {
-			free = append(free, slot)
+// free returns the numbers of the free slots among those with these times, in ascending order.
+func (p log) free(now int64, times []int64) []int64 {
+	free := make([]int64, 0, len(times))
+	for slot, t := range times {
+		if t <= p.oldest(now) {
+			free = append(free, int64(slot))
 		}
 	}
 	return free
 }
 
+// slotTimes returns the time of each slot of s, which is absent if s does not have the slot.
+func slotTimes(s State) (times [maxSlots]int64) {
+	for i := range times {
+		times[i] = absent
+	}
+	for _, a := range s {
+		if n, ok := slotOf(a.Name); ok {
+			times[n] = max(a.Value, absent+1)
+		}
+	}
+	return times
+}
+
+// slotOf returns the number of the slot with this name; false: there is none.
+func slotOf(name string) (int, bool) {
+	if len(name) != 2 || name[0] < 'a' || name[0] > 'j' || name[1] < '0' || name[1] > '9' {
+		return 0, false
+	}
+	return int(name[0]-'a')*10 + int(name[1]-'0'), true
+}
+
 // top returns the top of s, limited to the number of slots.
-func (p log) top(s State) int64 { return min(max(0, s[top]), maxSlots) }
+func (p log) top(s State) int64 { return min(max(0, s.Get(top)), maxSlots) }
 
 // oldest returns the latest time that does not count any more at now, in
 // milliseconds since 2020.

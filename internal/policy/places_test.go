@@ -51,15 +51,15 @@ func TestSkip(t *testing.T) {
 		text              string
 		given, from, want State // no want: from
 	}{
-		{"reservoir 3/10s ahead 1m", State{"t": next*million + 2}, nil, State{"t": next*million + 2}},
-		{"reservoir 3/10s ahead 1m", State{"t": start*million + 2}, nil, State{"t": start*million + 2}}, // the current window
-		{"reservoir 3/10s ahead 1m", State{"t": (start-10_000)*million + 2}, nil, nil},                  // the one before
-		{"reservoir 3/10s ahead 1m", State{"t": next*million + 2, "y": 1}, State{"t": next*million - 5, "x": 1}, State{"t": next*million + 2, "x": 1}},
-		{"reservoir 3/10s ahead 1m", State{"t": next*million + 2}, State{"t": next*million + 2}, nil},
-		{"reservoir 3/10s ahead 1m", State{"t": next*million + 2}, State{"t": next*million + 3}, nil}, // it is further already
-		{"reservoir 3/10s ahead 1m", nil, State{"t": 5}, nil},
-		{"a: reservoir 3/10s ahead 1m, b: 9/1h", State{"a_t": next*million + 1, "b_s": 9}, State{"b_s": 7}, State{"a_t": next*million + 1, "b_s": 7}},
-		{"3/10s", State{"activityCount": 3}, State{"activityCount": 2}, nil},
+		{"reservoir 3/10s ahead 1m", Values{"t": next*million + 2}.State(), nil, Values{"t": next*million + 2}.State()},
+		{"reservoir 3/10s ahead 1m", Values{"t": start*million + 2}.State(), nil, Values{"t": start*million + 2}.State()}, // the current window
+		{"reservoir 3/10s ahead 1m", Values{"t": (start-10_000)*million + 2}.State(), nil, nil},                           // the one before
+		{"reservoir 3/10s ahead 1m", Values{"t": next*million + 2, "y": 1}.State(), Values{"t": next*million - 5, "x": 1}.State(), Values{"t": next*million + 2, "x": 1}.State()},
+		{"reservoir 3/10s ahead 1m", Values{"t": next*million + 2}.State(), Values{"t": next*million + 2}.State(), nil},
+		{"reservoir 3/10s ahead 1m", Values{"t": next*million + 2}.State(), Values{"t": next*million + 3}.State(), nil}, // it is further already
+		{"reservoir 3/10s ahead 1m", nil, Values{"t": 5}.State(), nil},
+		{"a: reservoir 3/10s ahead 1m, b: 9/1h", Values{"a_t": next*million + 1, "b_s": 9}.State(), Values{"b_s": 7}.State(), Values{"a_t": next*million + 1, "b_s": 7}.State()},
+		{"3/10s", Values{"activityCount": 3}.State(), Values{"activityCount": 2}.State(), nil},
 	} {
 		before, givenBefore := Update{}.Apply(tt.from), Update{}.Apply(tt.given)
 		want := tt.want
@@ -92,10 +92,10 @@ func TestTheGuardOfAReservoirFitsItsPlace(t *testing.T) {
 		}
 	}
 	for _, elsewhere := range []int64{0, start*million + 2, (start+window)*million + 3, (start+2*window)*million + 1, (start+3*window)*million + 3} {
-		given := State{"t": elsewhere}
+		given := Values{"t": elsewhere}.State()
 		take := func(s State) (Update, bool) { return p.TakeAfter(start, 1, 1, given, s) }
 		for _, planned := range tickets {
-			u, ok := take(State{"t": planned})
+			u, ok := take(Values{"t": planned}.State())
 			if !ok {
 				continue
 			}
@@ -103,7 +103,7 @@ func TestTheGuardOfAReservoirFitsItsPlace(t *testing.T) {
 				if elsewhere != 0 && q < planned && elsewhere <= planned { // the ticket in the store never falls
 					continue
 				}
-				s := State{"t": q}
+				s := Values{"t": q}.State()
 				fresh, ok := take(s)
 				same := ok && fresh.ReadyAt == u.ReadyAt && cmp.Equal(fresh.Apply(s), u.Apply(s))
 				if u.Holds(s) != same {
@@ -125,8 +125,8 @@ func TestTakeAfterPlacesThatWereGivenElsewhere(t *testing.T) {
 		}
 		for _, elsewhere := range []int64{0, start*million + 1, start*million + 3, (start+10_000)*million + 2, (start+20_000)*million + 3} {
 			for _, stored := range []int64{0, start*million + 2, (start+10_000)*million + 1, (start+10_000)*million + 3} {
-				s, both := State{attr: stored, "day_s": 0}, State{attr: max(stored, elsewhere), "day_s": 0}
-				u, ok := p.TakeAfter(start, 1, 1, State{attr: elsewhere}, s)
+				s, both := Values{attr: stored, "day_s": 0}.State(), Values{attr: max(stored, elsewhere), "day_s": 0}.State()
+				u, ok := p.TakeAfter(start, 1, 1, Values{attr: elsewhere}.State(), s)
 				want, wanted := p.Take(start, 1, 1, both)
 				if ok != wanted || ok && (u.ReadyAt != want.ReadyAt || !cmp.Equal(u.Apply(s), want.Apply(both)) || !u.Holds(s)) {
 					t.Errorf("%s, %d elsewhere, %d stored: %+v, %v, want what is given in %v: %+v, %v", text, elsewhere, stored, u, ok, both, want, wanted)

@@ -193,6 +193,9 @@ func (p Policy) slots(now, at, n int64, s State, act Act) (whole Update, ok bool
 	return whole, ok
 }
 
+// HasLog reports whether one of p's limits is a log, whose actions can be renewed.
+func (p Policy) HasLog() bool { return p.log != nil }
+
 // HeldUntil returns until when actions of a log with the receipt at count: at plus
 // the log's window. It is 0 if p has no log, and then nothing can be renewed.
 func (p Policy) HeldUntil(at int64) int64 {
@@ -340,11 +343,15 @@ func (l limit) mine(s State) State {
 	if l.rate.Name == "" {
 		return s
 	}
-	mine := make(State, len(s))
-	for name, v := range s {
-		if attr, ok := strings.CutPrefix(name, l.attr("")); ok {
-			mine[attr] = v
-		}
+	prefix := l.attr("")
+	from, _ := s.index(prefix)
+	to := from
+	for to < len(s) && strings.HasPrefix(s[to].Name, prefix) {
+		to++
+	}
+	mine := slices.Clone(s[from:to])
+	for i := range mine {
+		mine[i].Name = mine[i].Name[len(prefix):]
 	}
 	return mine
 }

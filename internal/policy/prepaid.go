@@ -1,9 +1,6 @@
 package policy
 
-import (
-	"fmt"
-	"maps"
-)
+import "fmt"
 
 // A prepaid limit lets a busy process take many actions with one update and hand them
 // out later: a lease. So its actions may run later than they are counted, until the
@@ -78,8 +75,8 @@ func keepBack(b bucket) lentBucket {
 
 // keptBack returns for how many milliseconds of tat nothing was counted.
 func keptBack(s State) int64 {
-	begun, kept := unstamp(s[lent])
-	if begun != s[since] {
+	begun, kept := unstamp(s.Get(lent))
+	if begun != s.Get(since) {
 		return 0
 	}
 	return min(max(0, kept), maxLease)
@@ -107,10 +104,10 @@ func (p lentBucket) take(now, n int64, seed uint64, s State) (Update, bool) {
 			u.If[0][i].From, u.If[0][i].To = t.From+held, t.To+held
 		}
 	}
-	if s[tat] > now { // a full bucket is full, whatever was kept back
-		u.If[0] = append(u.If[0], Exactly(since, s[since]), asIs(lent, s))
+	if s.Get(tat) > now { // a full bucket is full, whatever was kept back
+		u.If[0] = append(u.If[0], Exactly(since, s.Get(since)), asIs(lent, s))
 	}
-	begun, kept := s[since], max(p.lasts, keptBack(s))
+	begun, kept := s.Get(since), max(p.lasts, keptBack(s))
 	for i, a := range u.Acts {
 		switch {
 		case a.Attr == since:
@@ -127,7 +124,7 @@ func (p lentBucket) take(now, n int64, seed uint64, s State) (Update, bool) {
 
 // asIs returns a term that holds as long as an attribute is as in s.
 func asIs(attr string, s State) Term {
-	if v, ok := s[attr]; ok {
+	if v, ok := s.Find(attr); ok {
 		return Exactly(attr, v)
 	}
 	return Missing(attr)
@@ -139,7 +136,7 @@ func (p lentBucket) read(now, n int64, s State) Reading {
 
 // held returns how much of what is kept back in s is for the leases of p.
 func (p lentBucket) held(now int64, s State) int64 {
-	if s[tat] <= now {
+	if s.Get(tat) <= now {
 		return 0
 	}
 	return min(p.lasts, keptBack(s))
@@ -150,10 +147,7 @@ func (p lentBucket) without(held int64, s State) State {
 	if held == 0 {
 		return s
 	}
-	s = maps.Clone(s)
-	s[tat] -= held
-	s[lent] -= held
-	return s
+	return Update{Acts: []Act{{Add, tat, -held}, {Add, lent, -held}}}.Apply(s)
 }
 
 // checkPrepaid returns an error if leases of a limit would save nothing, because too

@@ -64,7 +64,7 @@ func (p reservoir) stays() (least, most int64) {
 //   - The latest window with places is full: the first place of the next one.
 //   - Otherwise: the next place of the latest window with places.
 func (p reservoir) take(now, _ int64, _ uint64, s State) (Update, bool) {
-	q, current := s[ticket], p.start(now)
+	q, current := s.Get(ticket), p.start(now)
 	begun, given := unstamp(q)
 	window := p.start(begun)
 	switch {
@@ -97,7 +97,7 @@ func (p reservoir) counted(now int64, _ State) int64 { return now }
 
 func (p reservoir) read(now, n int64, s State) Reading {
 	current := p.start(now)
-	begun, given := unstamp(s[ticket])
+	begun, given := unstamp(s.Get(ticket))
 	window := p.start(begun)
 	r := Reading{Limit: p.limit, Window: millis(p.window), ResetAt: now, WindowKey: now / p.window}
 	switch {
@@ -153,7 +153,7 @@ func (p Policy) Waiting(now, readyAt int64, s State) int64 {
 		return 0
 	}
 	r := p.queue.kind.(reservoir)
-	begun, given := unstamp(p.queue.mine(s)[ticket])
+	begun, given := unstamp(p.queue.mine(s).Get(ticket))
 	given = min(given, r.limit)
 	if r.start(readyAt) < r.start(begun) {
 		given = r.limit
@@ -170,10 +170,10 @@ func (p Policy) Skip(now int64, given, s State) (after State, skips bool) {
 		return s, false
 	}
 	attr := p.queue.attr(ticket)
-	if begun, _ := unstamp(given[attr]); given[attr] <= s[attr] || begun < p.queue.kind.(reservoir).start(now) {
+	if begun, _ := unstamp(given.Get(attr)); given.Get(attr) <= s.Get(attr) || begun < p.queue.kind.(reservoir).start(now) {
 		return s, false
 	}
-	return Update{Acts: []Act{{Set, attr, given[attr]}}}.Apply(s), true
+	return Update{Acts: []Act{{Set, attr, given.Get(attr)}}}.Apply(s), true
 }
 
 // TakeAfter plans what [Policy.Take] plans in the state that [Policy.Skip] returns. The guard
@@ -199,14 +199,14 @@ func (p Policy) TakeAfter(now, n int64, seed uint64, given, s State) (Update, bo
 			switch {
 			case t.Attr != attr:
 			case act.Verb == Add: // holds for several places: this one is the next
-				terms[i] = AtMost(attr, after[attr])
+				terms[i] = AtMost(attr, after.Get(attr))
 			default:
 				terms[i] = AtMost(attr, t.To)
 			}
 		}
 	}
 	if act.Verb == Add {
-		*act = Act{Set, attr, after[attr] + act.Value}
+		*act = Act{Set, attr, after.Get(attr) + act.Value}
 	}
 	return u, true
 }

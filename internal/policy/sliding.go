@@ -99,8 +99,8 @@ func (p sliding) take(now, n int64, _ uint64, s State) (Update, bool) {
 	k := p.key(now)
 	current, previous := period(k), period(k-1)
 	most := p.limit - n
-	weight := p.weight(now, s[previous])
-	if weight > most || s[current] > most-weight {
+	weight := p.weight(now, s.Get(previous))
+	if weight > most || s.Get(current) > most-weight {
 		return Update{}, false
 	}
 	u := Update{Acts: []Act{{Add, current, n}}}
@@ -116,9 +116,9 @@ func (p sliding) take(now, n int64, _ uint64, s State) (Update, bool) {
 		}
 	}
 	switch {
-	case s[current] > 0 && s[previous] == 0:
+	case s.Get(current) > 0 && s.Get(previous) == 0:
 		u.If = [][]Term{{zero(previous, s), AtMost(current, most)}}
-	case s[current] > 0:
+	case s.Get(current) > 0:
 		u.If = [][]Term{step(weight)}
 	default:
 		u.If = [][]Term{
@@ -136,7 +136,7 @@ func (p sliding) take(now, n int64, _ uint64, s State) (Update, bool) {
 // zero returns a term that holds if a counter is 0. It tests "absent" or "at most
 // 0", whichever is true in s, because a test of both needs more operators.
 func zero(counter string, s State) Term {
-	if _, ok := s[counter]; ok {
+	if _, ok := s.Find(counter); ok {
 		return Within(counter, math.MinInt64, 0)
 	}
 	return Missing(counter)
@@ -148,7 +148,7 @@ func zero(counter string, s State) Term {
 // second 12 makes it 12.
 func (p sliding) counted(now int64, s State) int64 {
 	for k := p.last(now); k > p.key(now); k-- {
-		if s[period(k)] > 0 {
+		if s.Get(period(k)) > 0 {
 			return k * p.window
 		}
 	}
@@ -181,11 +181,11 @@ func (p sliding) forget(u Update, k int64, s State) Update {
 		return u
 	}
 	var old, others []int64
-	for name := range s {
-		digits, _ := strings.CutPrefix(name, "c")
+	for _, a := range s {
+		digits, _ := strings.CutPrefix(a.Name, "c")
 		n, err := strconv.ParseInt(digits, 10, 64)
 		switch {
-		case err != nil || period(n) != name || oldest <= n && n <= k+p.later:
+		case err != nil || period(n) != a.Name || oldest <= n && n <= k+p.later:
 		case first <= n && n < oldest:
 			old = append(old, n)
 		case n > 9: // c0 to c9 are slots of a log
@@ -211,7 +211,7 @@ func (p sliding) undo(now, at, n int64, s State) (Update, bool) {
 func (p sliding) read(now, n int64, s State) Reading {
 	from := p.counted(now, s)
 	k := p.key(from)
-	current, previous := s[period(k)], s[period(k-1)]
+	current, previous := s.Get(period(k)), s.Get(period(k-1))
 	weight := p.weight(from, previous)
 	r := Reading{
 		Limit: p.limit, Window: millis(p.window), Used: current + weight, ResetAt: now, WindowKey: k,

@@ -133,7 +133,7 @@ func TestTopFallsWhenHighSlotsExpire(t *testing.T) {
 		{at: 0, take: 100, want: "ok 100/100"},
 		{at: time.Minute, take: 1, now: "log 10/1h", want: "no 100/10 wait 59m0s"},
 	})
-	if top := items[0]["top"]; top != 100 {
+	if top := items[0].Get("top"); top != 100 {
 		t.Errorf("top is %d while all slots are used, want 100", top)
 	}
 	p, now := Must("log 10/1h"), int64(start+3_600_000)
@@ -142,8 +142,8 @@ func TestTopFallsWhenHighSlotsExpire(t *testing.T) {
 		t.Fatalf("the first update of a lowered log is %+v, %v, want a test of at least 91 slots", u, ok)
 	}
 	s := u.Apply(items[0])
-	if s["top"] != 10 {
-		t.Errorf("top is %d after all high slots expired, want 10", s["top"])
+	if s.Get("top") != 10 {
+		t.Errorf("top is %d after all high slots expired, want 10", s.Get("top"))
 	}
 	u, ok = p.Take(now, 1, 1, s)
 	if !ok || len(u.If[0]) != 2 {

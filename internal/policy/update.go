@@ -1,14 +1,9 @@
 package policy
 
 import (
-	"maps"
 	"math"
 	"slices"
 )
-
-// State holds the integer attributes of one stored item. An absent attribute
-// reads as 0, so the nil State stands for an item that does not exist.
-type State map[string]int64
 
 // An Update changes one item in one atomic step, if its guard, which is If and Also,
 // holds at that moment. The guard must stay short, because DynamoDB accepts at most
@@ -82,7 +77,7 @@ func all(terms []Term, s State) bool {
 
 // Holds reports whether the term is true in s.
 func (t Term) Holds(s State) bool {
-	v, ok := s[t.Attr]
+	v, ok := s.Find(t.Attr)
 	if !ok {
 		return t.OrMissing
 	}
@@ -91,24 +86,31 @@ func (t Term) Holds(s State) bool {
 
 // Apply returns a copy of s after the acts of u. It does not look at the guard.
 func (u Update) Apply(s State) State {
-	after := maps.Clone(s)
-	if after == nil {
-		after = make(State, len(u.Acts))
+	room := len(s)
+	for _, a := range u.Acts {
+		if a.Verb != Delete {
+			room++
+		}
 	}
-	u.ApplyTo(after)
+	after := append(make(State, 0, room), s...)
+	u.ApplyTo(&after)
 	return after
 }
 
-// ApplyTo performs the acts of u in s, which must not be nil, without a look at the guard.
-func (u Update) ApplyTo(s State) {
+// ApplyTo performs the acts of u in s, without a look at the guard. Nobody else may hold s.
+func (u Update) ApplyTo(s *State) {
 	for _, a := range u.Acts {
-		switch a.Verb {
-		case Add:
-			s[a.Attr] += a.Value
-		case Set:
-			s[a.Attr] = a.Value
-		case Delete:
-			delete(s, a.Attr)
+		i, ok := s.index(a.Attr)
+		switch {
+		case a.Verb == Delete && ok:
+			*s = slices.Delete(*s, i, i+1)
+		case a.Verb == Delete:
+		case !ok:
+			*s = slices.Insert(*s, i, Attr{a.Attr, a.Value})
+		case a.Verb == Add:
+			(*s)[i].Value += a.Value
+		default:
+			(*s)[i].Value = a.Value
 		}
 	}
 }

@@ -74,7 +74,7 @@ func randomStep(random *rand.Rand, c *clock, p policy.Policy, n int, receipts *[
 		return step{r, op}
 	case op == 1:
 		return step{r, op}
-	case op == 3 && last >= 0 && p.HeldUntil(0) != 0:
+	case op == 3 && last >= 0 && p.HasLog():
 		return step{(*receipts)[max(0, last-random.IntN(4))], op}
 	case op == 2 && last >= 0: // the same request again
 		r = (*receipts)[max(0, last-random.IntN(4))]

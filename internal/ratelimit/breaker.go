@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cric-talk/guards/internal/crash"
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/retry"
 )
@@ -186,6 +187,7 @@ func (t *attempts) probe(key Key) error {
 	began := time.Now()
 	answer := make(chan error, 1)
 	go func() {
+		defer crash.Contain()
 		ctx, stop := retry.Awake(context.WithoutCancel(t.ctx), l.Timeout)
 		defer stop()
 		p := &attempts{limiter: l, ctx: context.Background(), began: l.Clock(), requests: 1, probing: true}

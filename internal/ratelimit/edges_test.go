@@ -51,8 +51,8 @@ func TestAnItemDoesNotGrow(t *testing.T) {
 		window, _ := r.Policy.Item(c.now().UnixMilli())
 		item, err := store.Read(t.Context(), Key{UserID: r.UserID, Activity: r.Activity, Window: window})
 		ids := 0
-		for _, marks := range item.IDs {
-			ids += len(marks)
+		for _, set := range item.IDs {
+			ids += len(set.Elements)
 		}
 		if err != nil || len(item.State) > 4 || len(item.IDs) > 5 || ids > 60 {
 			t.Errorf("%s: the item keeps %d numbers and %d ids in %d sets, %v, want a few", text, len(item.State), ids, len(item.IDs), err)

@@ -57,12 +57,12 @@ func ExampleLimiter_Decide() {
 }
 
 // A program that holds the items itself needs no store. The state of the item is
-// a map.
+// a slice.
 func ExampleRequest_CountIn() {
 	r := ratelimit.Request{Policy: policy.Must("2/1m"), Count: 1}
-	item := policy.State{}
+	var item policy.State
 	for range 3 {
-		d := r.CountIn(noon().UnixMilli(), item)
+		d := r.CountIn(noon().UnixMilli(), &item)
 		fmt.Println(d.Allowed, d.Reason, d.Wait)
 	}
 	// Output:

@@ -34,7 +34,7 @@ func (h *hot) Update(ctx context.Context, w Write) (Item, bool, error) {
 	}
 	item := Item{} // an empty bucket and one with an action, in turn
 	if h.answered++; h.answered%2 == 1 {
-		item.State = policy.State{"tat": w.Now + 1, "every": 6000, "since": w.Now - 5999, "asof": w.Now - 5999}
+		item.State = policy.Values{"tat": w.Now + 1, "every": 6000, "since": w.Now - 5999, "asof": w.Now - 5999}.State()
 	}
 	return item, false, nil
 }

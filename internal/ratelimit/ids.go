@@ -127,6 +127,24 @@ func IsSet(name string) bool {
 	return name == wholeSet
 }
 
+// AttributeName returns text as the name of an attribute, or of a set of ids. It makes no
+// copy of the names that most items have.
+func AttributeName(text []byte) string {
+	if IsSet(string(text)) && len(text) == 3 {
+		of := &brief
+		if text[0] == 'h' {
+			of = &held
+		}
+		if n := int(text[1]-'0')*10 + int(text[2]-'0'); n < generations {
+			return of.names[n]
+		}
+	}
+	if string(text) == wholeSet {
+		return wholeSet
+	}
+	return policy.AttributeName(text)
+}
+
 // generation returns the number of w's generation, counted from 1970. Index is the
 // index of that generation's name among the names: 37 to 73, in the second half, so
 // that the names of earlier generations lie before it.

@@ -2,8 +2,8 @@ package ratelimit
 
 import (
 	"cmp"
-	"maps"
 	"slices"
+	"strings"
 
 	"github.com/cric-talk/guards/internal/policy"
 )
@@ -15,16 +15,32 @@ type Key struct {
 	Window   int64 // floor(now / window) if the item counts one window; 0: the item serves forever
 }
 
-// An Item is what a store holds under a key. Nobody may change its maps.
+// An Item is what a store holds under a key. Nobody may change its slices.
 type Item struct {
 	State  policy.State
 	IDs    IDs
 	Unread []string // attributes that are neither whole numbers nor sets of ids
 }
 
-// IDs holds the requests that an item remembers. The key is the name of the
-// attribute that has them, such as ids or i05.
-type IDs map[string][]Element
+// IDs holds the requests that an item remembers, in sets that are sorted by name. No set
+// is empty.
+type IDs []IDSet
+
+// An IDSet is an attribute of an item, such as ids or i05.
+type IDSet struct {
+	Name     string
+	Elements []Element
+}
+
+// In returns the elements of the set with this name; nil: there is no such set.
+func (ids IDs) In(name string) []Element {
+	for _, set := range ids {
+		if set.Name == name {
+			return set.Elements
+		}
+	}
+	return nil
+}
 
 // An Element is one element of a set of ids: an id, or an id with a note. Each id that an
 // item keeps has the element without a note, because a repeat does not know the notes,
@@ -67,7 +83,7 @@ func (i Item) allows(w Write) bool {
 		return false
 	}
 	for note := range w.Unless {
-		if slices.Contains(i.IDs[w.Drop.Set], Element{w.Drop.ID, note}) {
+		if slices.Contains(i.IDs.In(w.Drop.Set), Element{w.Drop.ID, note}) {
 			return false
 		}
 	}
@@ -79,32 +95,37 @@ func (i Item) perform(w Write) Item { return i.change(w, w.Forget()) }
 
 // change is perform, but removes the sets in forget.
 func (i Item) change(w Write, forget []string) Item {
-	after := Item{State: w.Update.Apply(i.State), IDs: maps.Clone(i.IDs)}
-	if after.IDs == nil {
-		after.IDs = make(IDs, 1)
-	}
-	if set := w.Drop.Set; set != "" {
-		left := slices.Clone(after.IDs[set])
-		for m := range w.Drops {
-			left = slices.DeleteFunc(left, func(other Element) bool { return other == m })
-		}
-		if after.IDs[set] = left; len(left) == 0 { // DynamoDB has no empty sets
-			delete(after.IDs, set)
-		}
-	}
-	for _, set := range forget {
-		delete(after.IDs, set)
-	}
-	if into := cmp.Or(w.Into(), w.RelyOn); into.Set != "" {
-		marks := slices.Clip(after.IDs[into.Set])
-		for m := range w.Adds {
-			if !slices.Contains(marks, m) {
-				marks = append(marks, m)
+	after := Item{State: w.Update.Apply(i.State), IDs: make(IDs, 0, len(i.IDs)+1)}
+	for _, set := range i.IDs {
+		if set.Name == w.Drop.Set {
+			set.Elements = slices.Clone(set.Elements)
+			for m := range w.Drops {
+				set.Elements = slices.DeleteFunc(set.Elements, func(other Element) bool { return other == m })
 			}
 		}
-		after.IDs[into.Set] = marks
+		if len(set.Elements) > 0 && !slices.Contains(forget, set.Name) { // DynamoDB has no empty sets
+			after.IDs = append(after.IDs, set)
+		}
+	}
+	if into := cmp.Or(w.Into(), w.RelyOn); into.Set != "" {
+		at, ok := after.IDs.index(into.Set)
+		if !ok {
+			after.IDs = slices.Insert(after.IDs, at, IDSet{Name: into.Set})
+		}
+		set := &after.IDs[at]
+		set.Elements = append(make([]Element, 0, len(set.Elements)+1), set.Elements...)
+		for m := range w.Adds {
+			if !slices.Contains(set.Elements, m) {
+				set.Elements = append(set.Elements, m)
+			}
+		}
 	}
 	return after
+}
+
+// index returns where the set with this name is, or belongs, and whether it is there.
+func (ids IDs) index(name string) (int, bool) {
+	return slices.BinarySearchFunc(ids, name, func(set IDSet, name string) int { return strings.Compare(set.Name, name) })
 }
 
 // Find returns where the item keeps the id of w, with its note. It returns
@@ -114,7 +135,7 @@ func (i Item) Find(w Write) (Location, bool) {
 		if !i.has(k) {
 			continue
 		}
-		for _, m := range i.IDs[k.Set] {
+		for _, m := range i.IDs.In(k.Set) {
 			if m.ID == k.ID {
 				k.read(m.Note)
 			}
@@ -126,7 +147,7 @@ func (i Item) Find(w Write) (Location, bool) {
 
 // has reports whether the item keeps k. Every item has the zero Location.
 func (i Item) has(k Location) bool {
-	return k.Set == "" || slices.Contains(i.IDs[k.Set], k.Element) && slices.Contains(i.IDs[k.Set], Element{ID: k.ID})
+	return k.Set == "" || slices.Contains(i.IDs.In(k.Set), k.Element) && slices.Contains(i.IDs.In(k.Set), Element{ID: k.ID})
 }
 
 // unreadable returns an attribute that w uses and that could not be read; "": none.

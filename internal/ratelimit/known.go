@@ -112,10 +112,11 @@ func (k Known) admit(q *question, sent amount) (Known, Decision) {
 		}
 		return k, k.both(q, func(v view) Decision { return v.found(kept, false, sent) })
 	}
-	k, seen, alone := k.plan(q)
+	after, seen, alone := k.plan(q)
 	if seen.counts == 0 {
 		return k, k.refusal(q)
 	}
+	k = after
 	w := seen.request.write
 	var forget []string
 	if !q.isOld {

@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
@@ -77,7 +78,7 @@ func TestKnownLearns(t *testing.T) {
 	} {
 		tt.had.Fallback, tt.had.Invalidated = holding("x"), before
 		got := tt.had.learn(holding("a", "b"), tt.asked, now)
-		if used := got.Seen.State["activityCount"]; used != tt.want || got.Fallback.State["activityCount"] != 1 {
+		if used := got.Seen.State.Get("activityCount"); used != tt.want || got.Fallback.State.Get("activityCount") != 1 {
 			t.Errorf("%s: %d seen, %v alone, want %d seen, 1 alone", tt.name, used, got.Fallback.State, tt.want)
 		}
 		if got.Invalidated != before {
@@ -99,6 +100,24 @@ func TestKnownIsDoubted(t *testing.T) {
 	k = k.learn(holding("a", "b", "c"), moment.Add(2*time.Millisecond), moment.Add(2*time.Millisecond))
 	if _, refused := k.refuse(&q, moment.Add(3*time.Millisecond)); !refused {
 		t.Error("an answer from after the doubt does not refuse")
+	}
+}
+
+// A check that the memory refuses alone leaves it as it is. Seen is then still what the store
+// showed, and Fallback has no place that nobody was given.
+func TestARefusalAloneChangesNothing(t *testing.T) {
+	r := asking("x", 1)
+	r.Policy = policy.Must("reservoir 1/10s ahead 20s")
+	given := policy.Values{"t": moment.Add(20*time.Second).UnixMilli()*1_000_000 + 1}.State() // each place
+	for _, k := range []Known{{Seen: Item{State: given}, Asked: moment}, {Fallback: Item{State: given}, Asked: moment}} {
+		q := r.ask(Check, moment.UnixMilli())
+		after, d := k.admit(&q, amount{})
+		if d.Allowed || d.ReadyAt != 0 {
+			t.Fatalf("%+v, want a refusal", d)
+		}
+		if !reflect.DeepEqual(after, k) {
+			t.Errorf("%+v is known after the refusal, want %+v", after, k)
+		}
 	}
 }
 
@@ -131,14 +150,14 @@ func TestKnownAdmits(t *testing.T) {
 		if d.Reason != Unavailable || d.Granted != tt.want || d.Allowed != (tt.want > 0) {
 			t.Errorf("%s: %+v, want %d granted from memory", tt.name, d, tt.want)
 		}
-		if s, a := after.Seen.State["activityCount"], after.Fallback.State["activityCount"]; s != tt.seenAfter || a != tt.aloneAfter {
+		if s, a := after.Seen.State.Get("activityCount"), after.Fallback.State.Get("activityCount"); s != tt.seenAfter || a != tt.aloneAfter {
 			t.Errorf("%s: %d seen and %d alone afterwards, want %d and %d", tt.name, s, a, tt.seenAfter, tt.aloneAfter)
 		}
-		if k.Seen.State["activityCount"] != tt.seen.State["activityCount"] {
+		if k.Seen.State.Get("activityCount") != tt.seen.State.Get("activityCount") {
 			t.Errorf("%s: admit changed what it was given", tt.name)
 		}
 		again, d := after.admit(&q, amount{})
-		if tt.want > 0 && (!d.Allowed || again.Fallback.State["activityCount"] != tt.aloneAfter) {
+		if tt.want > 0 && (!d.Allowed || again.Fallback.State.Get("activityCount") != tt.aloneAfter) {
 			t.Errorf("%s, repeated: %+v and %v, want it counted once", tt.name, d, again.Fallback.State)
 		}
 	}

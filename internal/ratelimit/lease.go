@@ -43,7 +43,7 @@ func (i Item) crowded(w Write, crowd int) bool {
 	n := 0
 	for k := range w.LookIn {
 		if k.Set != wholeSet { // another tier's ids, which stay
-			n += len(i.IDs[k.Set])
+			n += len(i.IDs.In(k.Set))
 		}
 	}
 	return n >= crowd
@@ -201,7 +201,7 @@ func (i Item) counts(w Write) bool {
 // lease returns the lease of p under k; nil: there is none. The caller must hold m.mu.
 func (m *Memory) lease(k Key, p policy.Policy) *lease {
 	if el, ok := m.byKey[k]; ok {
-		return leaseOf(el.Value.(*entry).leases, p)
+		return leaseOf(el.Value.(*entry).known.leases, p)
 	}
 	return nil
 }

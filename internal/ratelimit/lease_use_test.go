@@ -33,7 +33,7 @@ func (o load) share(t *testing.T, seed int64) float64 {
 	for _, n := range o.counts {
 		mean += float64(n) / float64(len(o.counts))
 	}
-	truth, window := policy.State{}, int64(0)
+	truth, window := policy.State(nil), int64(0)
 	for id := 0; c.now().Sub(start) < 2*time.Minute; id++ {
 		c.add(time.Duration(random.ExpFloat64() * float64(time.Second) * mean / o.pace))
 		i := random.Intn(o.instances)
@@ -47,10 +47,10 @@ func (o load) share(t *testing.T, seed int64) float64 {
 		}
 		now := c.now().UnixMilli()
 		if w, _ := p.Item(now); w != window {
-			truth, window = policy.State{}, w
+			truth, window = policy.State(nil), w
 		}
 		if u, ok := p.Take(now, n, 1, truth); ok {
-			u.ApplyTo(truth)
+			u.ApplyTo(&truth)
 			if c.now().Sub(start) > time.Minute {
 				fitted += float64(n)
 			}

@@ -10,9 +10,8 @@ import (
 // when it is full, it drops the keys that were not used for the longest time.
 // It is safe for concurrent use. The nil Memory keeps nothing.
 //
-// A Memory packs what it knows of a key into one string. So a full log of 100
-// actions takes about 2 KB instead of 15 KB, and the garbage collector has no
-// pointers in it to follow.
+// It keeps the items that the store brought, and copies of what it knows share their
+// slices, which never change. A full log of 100 actions takes about 3 KB.
 type Memory struct {
 	Crowd int // how many ids the item of a prepaid limit has before its writes go without; proofs lower it
 
@@ -21,18 +20,16 @@ type Memory struct {
 	// its own actions, by a write without an id.
 	NoLeases bool
 
-	mu      sync.Mutex
-	most    int // bytes
-	bytes   int
-	byKey   map[Key]*list.Element // of *entry
-	recent  list.List             // the most recent one first
-	scratch []byte                // reused by Change
+	mu     sync.Mutex
+	most   int // bytes
+	bytes  int
+	byKey  map[Key]*list.Element // of *entry
+	recent list.List             // the most recent one first
 }
 
 type entry struct {
-	key    Key
-	packed string
-	leases []lease // not packed, so that handing out takes no time
+	key   Key
+	known Known
 }
 
 // DefaultMemory is the most bytes that a Memory should take.
@@ -50,16 +47,14 @@ func (m *Memory) Recall(k Key) Known {
 		return Known{}
 	}
 	m.mu.Lock()
-	var packed string
-	var leases []lease
-	if el, ok := m.byKey[k]; ok {
-		m.recent.MoveToFront(el)
-		e := el.Value.(*entry)
-		packed, leases = e.packed, slices.Clone(e.leases)
+	defer m.mu.Unlock()
+	el, ok := m.byKey[k]
+	if !ok {
+		return Known{}
 	}
-	m.mu.Unlock()
-	known := unpack(packed)
-	known.leases = leases
+	m.recent.MoveToFront(el)
+	known := el.Value.(*entry).known
+	known.leases = slices.Clone(known.leases) // these change in place
 	return known
 }
 
@@ -81,11 +76,9 @@ func (m *Memory) Change(k Key, change func(Known) Known) {
 	m.recent.MoveToFront(el)
 	e := el.Value.(*entry)
 	m.bytes -= e.size()
-	known := unpack(e.packed)
-	known.leases = e.leases
-	known = change(known)
-	m.scratch = pack(m.scratch[:0], known)
-	e.packed, e.leases = string(m.scratch), known.leases
+	e.known = change(e.known)
+	// The monotonic clock can stand still while Lambda freezes the process, so Round removes it.
+	e.known.Asked, e.known.Invalidated = e.known.Asked.Round(0), e.known.Invalidated.Round(0)
 	m.bytes += e.size()
 	for m.bytes > m.most && m.recent.Len() > 1 {
 		oldest := m.recent.Remove(m.recent.Back()).(*entry)
@@ -94,14 +87,33 @@ func (m *Memory) Change(k Key, change func(Known) Known) {
 	}
 }
 
-// overhead is how many bytes a key takes in addition to its text and its packed
-// state: the entry, the list element and the slot in the map.
-// TestMemoryIsBounded measures it.
-const overhead = 320
+// How many bytes these take. TestMemoryIsBounded measures it.
+const (
+	overhead    = 448 // a key in addition to its text and its items: the entry, the list element and the slot in the map
+	leaseSize   = 256 // a lease in addition to its item
+	attrSize    = 24
+	setSize     = 40
+	elementSize = 16
+)
 
-// size returns how many bytes e takes. It adds an eighth of the packed state,
-// because the runtime rounds an allocation up by at most that much. A lease has the item
-// unpacked, which takes up to eight times as much.
+// size returns how many bytes e takes.
 func (e *entry) size() int {
-	return overhead + len(e.key.UserID) + len(e.key.Activity) + len(e.packed) + len(e.packed)/8 + len(e.leases)*(overhead+8*len(e.packed))
+	size := overhead + len(e.key.UserID) + len(e.key.Activity) + e.known.Seen.size() + e.known.Fallback.size()
+	for _, l := range e.known.leases {
+		size += leaseSize + l.seen.size()
+	}
+	return size
+}
+
+// size returns how many bytes the slices of i take. It adds an eighth, because the runtime
+// rounds an allocation up by at most that much.
+func (i Item) size() int {
+	size := cap(i.State)*attrSize + cap(i.IDs)*setSize
+	for _, a := range i.State {
+		size += len(a.Name)
+	}
+	for _, set := range i.IDs {
+		size += cap(set.Elements) * elementSize
+	}
+	return size + size/8
 }

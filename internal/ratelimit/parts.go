@@ -73,8 +73,8 @@ func (l *Limiter) DecideAll(ctx context.Context, op Op, parts []Part, readOn boo
 		return a.parts[0].decision, err
 	}
 	all := tally{Decision: Decision{Allowed: true}, binding: -1, at: -1}
-	for i := range a.parts {
-		all.add(parts[i], a.parts[i].decision)
+	for i, p := range parts {
+		all.add(p, a.parts[i].decision)
 	}
 	if err == nil && (readOn && op == Check || op == Status) {
 		all.binding = all.tightest()
@@ -121,6 +121,7 @@ func (a *action) carryOut(ctx context.Context, op Op, readOn bool) error {
 		return a.release(ctx)
 	case Renew:
 		return a.renew(ctx)
+	case Check, Status, Reset:
 	}
 	return a.check(ctx, next, refused, readOn)
 }
@@ -153,9 +154,9 @@ func (a *action) allow(ctx context.Context) error {
 	probe := -1
 	for i := range a.parts {
 		q := &a.parts[i].question
-		q.looked = !l.Memory.leased(q) && (q.op != Renew || q.Policy.HeldUntil(0) != 0)
+		q.looked = !l.Memory.leased(q) && (q.op != Renew || q.Policy.HasLog())
 		if !q.looked {
-			continue // a lease decides, or there is nothing to renew
+			continue // a lease decides, or no slot can be renewed
 		}
 		cause, due := l.breaker.look(q.write.Key, a.now)
 		switch {
@@ -259,7 +260,7 @@ func (a *action) giveBack(ctx context.Context) {
 // slots returns the numbers of the parts with slots, and of the others.
 func (a *action) slots() (with, without []int) {
 	for i := range a.parts {
-		if a.parts[i].question.Policy.HeldUntil(0) != 0 {
+		if a.parts[i].question.Policy.HasLog() {
 			with = append(with, i)
 		} else {
 			without = append(without, i)
@@ -275,7 +276,7 @@ func (a *action) release(ctx context.Context) error {
 	from := origin{}
 	for _, i := range append(with, without...) {
 		q := &a.parts[i].question
-		if from.at != 0 && q.Policy.HeldUntil(0) == 0 {
+		if from.at != 0 && !q.Policy.HasLog() {
 			barred, looked := q.barred, q.looked
 			q.At = from.at
 			*q = q.ask(Release, a.now.UnixMilli())

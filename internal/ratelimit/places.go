@@ -1,7 +1,7 @@
 package ratelimit
 
 import (
-	"maps"
+	"slices"
 
 	"github.com/cric-talk/guards/internal/policy"
 )
@@ -95,7 +95,7 @@ func (t *attempts) choose(q *question, next func() step) (s step) {
 func (t *attempts) settle(q *question, done bool) {
 	if t.kept.after != nil && !done {
 		t.limiter.Memory.Change(q.write.Key, func(k Known) Known {
-			if maps.Equal(k.Fallback.State, t.kept.after) {
+			if slices.Equal(k.Fallback.State, t.kept.after) {
 				k.Fallback.State = t.kept.before
 			}
 			return k

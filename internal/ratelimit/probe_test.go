@@ -95,7 +95,7 @@ func TestAProbeCountsNothing(t *testing.T) {
 				}
 			}
 			item, err := store.Store.Read(t.Context(), Key{UserID: "u", Activity: "act", Window: time.Now().UnixMilli() / 60_000})
-			if err != nil || item.State["activityCount"] != 0 {
+			if err != nil || item.State.Get("activityCount") != 0 {
 				t.Errorf("%s: the table has %v, %v, want nothing, because each action was decided from memory", name, item.State, err)
 			}
 			settle()

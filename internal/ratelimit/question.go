@@ -73,7 +73,7 @@ func (r Request) ask(op Op, now int64) question {
 	if r.ReadyAt != 0 && r.Policy.Queues() {
 		what = "place " + strconv.FormatInt(r.ReadyAt, 10)
 	}
-	log := r.Policy.HeldUntil(0) != 0
+	log := r.Policy.HasLog()
 	alone := log && !r.Policy.Named() && !r.Shared // a log alone keeps receipts as long as its slots, without ids
 	return question{Request: r, op: op, write: Write{
 		Key: Key{UserID: r.UserID, Activity: cmp.Or(r.Group, r.Activity), Window: window},
@@ -200,22 +200,22 @@ func (v *view) found(kept Location, done bool, sent amount) Decision {
 
 // CountIn decides a check of r at now, in Unix milliseconds, as a limiter does, and
 // counts it in s if it is admitted. It is for a program that holds all items itself,
-// such as a replay: it sends nothing and needs no id. S is the state of r's item and
-// not nil. R is no repeat, and its Count at most the policy's Max. A decision that
-// admits all of Count now has no figures, which can take as long as the decision.
+// such as a replay: it sends nothing and needs no id. S is the state of r's item, and
+// nobody else holds it. R is no repeat, and its Count at most the policy's Max. A decision
+// that admits all of Count now has no figures, which can take as long as the decision.
 // No decision has Crossed.
-func (r Request) CountIn(now int64, s policy.State) Decision {
+func (r Request) CountIn(now int64, s *policy.State) Decision {
 	q := question{Request: r, write: Write{Now: now}}
-	step := q.check(taken{item: Item{State: s}})
+	step := q.check(taken{item: Item{State: *s}})
 	u := step.request.write.Update
 	u.ApplyTo(s)
 	switch {
 	case step.counts == 0:
-		return q.in(s).decision(0, 0)
+		return q.in(*s).decision(0, 0)
 	case step.counts == r.Count && u.ReadyAt <= now:
 		return Decision{Allowed: true, Reason: OK, Granted: r.Count}
 	}
-	return q.in(s).decision(step.counts, u.ReadyAt)
+	return q.in(*s).decision(step.counts, u.ReadyAt)
 }
 
 // delayed returns d if readyAt has come, and otherwise "come at readyAt".

@@ -81,7 +81,7 @@ func (q *question) undo(item Item) step {
 	back := Write{Key: q.write.Key, Drop: r.kept, GivesBack: q.mine, Now: q.write.Now, Renewed: q.write.Renewed}
 	back.ID = q.id("release " + strconv.FormatInt(q.At, 10))
 	before, released := item.Find(back)
-	s, slots := step{origin: q.origin}, q.Policy.HeldUntil(0) != 0
+	s, slots := step{origin: q.origin}, q.Policy.HasLog()
 	switch {
 	case !slots:
 	case released:

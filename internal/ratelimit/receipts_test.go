@@ -222,8 +222,9 @@ func TestAHeldItemStaysSmall(t *testing.T) {
 			t.Fatal(err)
 		}
 		bytes := 0
-		for name, marks := range item.IDs {
-			for bytes += len(name); len(marks) > 0; marks = marks[1:] {
+		for _, set := range item.IDs {
+			marks := set.Elements
+			for bytes += len(set.Name); len(marks) > 0; marks = marks[1:] {
 				if bytes += 6; marks[0].Note != 0 {
 					bytes += 8
 				}

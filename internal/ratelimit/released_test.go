@@ -3,8 +3,6 @@ package ratelimit_test
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -190,8 +188,8 @@ func stateOf(t *testing.T, store Store, r Request) string {
 
 func stateText(s policy.State) string {
 	var text strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(s)) {
-		text.WriteString(name + "=" + strconv.FormatInt(s[name], 10) + " ")
+	for _, a := range s {
+		text.WriteString(a.Name + "=" + strconv.FormatInt(a.Value, 10) + " ")
 	}
 	return text.String()
 }

@@ -227,7 +227,7 @@ func TestARefusedCheckSkipsNoPlace(t *testing.T) {
 			t.Errorf("%s, want a refusal by the other limit", inWords(d))
 		}
 	}
-	if held := l.Memory.Recall(Key{UserID: "u", Activity: "act"}).Fallback.State["jobs_t"]; held != start.UnixMilli()*1_000_000+1 {
+	if held := l.Memory.Recall(Key{UserID: "u", Activity: "act"}).Fallback.State.Get("jobs_t"); held != start.UnixMilli()*1_000_000+1 {
 		t.Errorf("the memory keeps the ticket %d, want the one place that was given from it", held)
 	}
 }

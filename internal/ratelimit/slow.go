@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/cric-talk/guards/internal/crash"
 )
 
 // An exchange is one request, and what is sent beside it if no answer comes. Its connection can
@@ -95,6 +97,7 @@ func (x *exchange) end(a answer) answer {
 
 // beside sends a probe, and perhaps the request once more.
 func (x *exchange) beside() {
+	defer crash.Contain()
 	l := x.send(false)
 	if l == nil {
 		return

@@ -4,32 +4,32 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 )
 
-// A step is the next thing to do about a question: a request to send, or the decision. First
-// and next choose the steps. They are pure, so the store's loop, an outage and a replay share
-// them. The first row that applies decides:
+// A step is the next thing to do about a question: a request to send, or the decision. The
+// functions that choose it are pure, so the store's loop, an outage and a replay share them.
+// The first row that applies decides. Before anything is sent (first):
 //
-//	op       before                     step
-//	check    nothing was sent           send the plan for what is known, or for an empty item
-//	check    the item has the id        decided: counted, by this attempt or an earlier one
-//	           but its place is over    send the plan that moves the id to a new place
-//	check    q fits                     send the plan
-//	check    q is at a slower pace      send the pace, once
-//	check    otherwise                  decided: limited
-//	acquire  nothing was sent           send the plan for a lease, without an id
-//	acquire  performed                  decided: the lease has what q needs
-//	acquire  q does not fit             as a check
-//	acquire  refused once               send a second plan
-//	acquire  otherwise                  check
-//	rely     nothing was sent           send the mark
-//	rely     performed                  decided, as the check was
-//	rely     refused                    check; if that finds the id elsewhere, send the mark
-//	status   nothing was sent           read; then decided as the check would be
-//	release  the item counts the check  send the plan that gives back
-//	renew    the item counts the check  send the plan that moves the slots
-//	           but is only remembered   read, and see again
-//	release  otherwise                  decided by the item
-//	renew    otherwise                  decided by the item
-//	reset    nothing was sent           delete; then decided
+//	reset                                delete the item
+//	rely                                 mark the id; if only the memory has it: as check
+//	acquire                              take a lease by a write without an id
+//	check                                send the plan for what is known, or for an empty item
+//	renew, and the item was read         as below
+//	release, and what is known suffices  as below
+//	otherwise                            read the item
+//
+// After that (next):
+//
+//	reset                                decided
+//	status                               decided: what a check would get
+//	release and renew                    give back or move the actions; if they are gone or moved: decided
+//	acquire                              performed, or q does not fit: decided
+//	                                     refused: take a lease once more; then as check
+//	rely                                 performed: decided, as the check was
+//	                                     refused: as check; if that finds the id elsewhere, mark it there
+//	check, and the item has the id       decided: counted, by this attempt or an earlier one
+//	                                     but its place is over: move the id to a new place
+//	check, and q fits                    send the plan
+//	check, and the item's pace is fast   record the pace, once
+//	check                                decided: limited
 //
 // For example, 10 of 10/1m are counted and this process knows nothing. The plan for an empty
 // item has the guard activityCount <= 9. The store refuses it and returns the count of 10.
@@ -57,7 +57,7 @@ type taken struct {
 
 	item Item   // as the store last showed it, or as it is known
 	done bool   // the store has performed the write
-	lost bool   // acquire: nobody knows whether it has
+	lost bool   // acquire: the outcome is unknown
 	sent amount // what the writes of the decision count
 }
 
@@ -79,11 +79,9 @@ func (q *question) first(known Item) step {
 		return q.blind(known)
 	case q.read != nil && !q.look:
 		return q.change(*q.read)
-	case q.op == Release || q.op == Renew && !q.look:
-		if q.mine || q.write.Key.Window != 0 {
-			if s := q.change(known); s.sends() {
-				return s
-			}
+	case (q.op == Release || q.op == Renew && !q.look) && (q.mine || q.write.Key.Window != 0):
+		if s := q.change(known); s.sends() {
+			return s
 		}
 	}
 	return step{request: request{reads, Write{Key: q.write.Key}}}

@@ -3,7 +3,6 @@ package ratelimit_test
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -41,10 +40,11 @@ func (s *spoiled) Read(ctx context.Context, k Key) (Item, error) {
 
 func (s *spoiled) spoil(item Item) Item {
 	item.Unread = s.attrs
-	item.State = maps.Clone(item.State)
+	var without policy.Update
 	for _, attr := range s.attrs {
-		delete(item.State, attr)
+		without.Acts = append(without.Acts, policy.Act{Verb: policy.Delete, Attr: attr})
 	}
+	item.State = without.Apply(item.State)
 	return item
 }
 

@@ -24,7 +24,8 @@ type Settings struct {
 	DecisionTimeout time.Duration
 	BypassRoles     []string
 	Metrics         Metrics
-	InApp           bool // decides in an app's Lambda function: see inApp
+	ForApp          bool // decides in an app's process or beside it, and not in a guard's function
+	InLambda        bool // ForApp, in the app's Lambda function: see inLambda
 }
 
 // Metrics are those that a guard writes.
@@ -43,8 +44,8 @@ func (s *Settings) Handler(g limits.Guard, store ratelimit.Store) *guard.Handler
 }
 
 func (s *Settings) limiter(store ratelimit.Store) *ratelimit.Limiter {
-	memory := ratelimit.NewMemory(readMemory(s.InApp))
-	memory.NoLeases = s.InApp
+	memory := ratelimit.NewMemory(readMemory(s.InLambda))
+	memory.NoLeases = s.InLambda
 	return &ratelimit.Limiter{Store: store, Memory: memory, Timeout: s.DecisionTimeout}
 }
 
@@ -52,7 +53,7 @@ func (s *Settings) handler(g limits.Guard, limiter *ratelimit.Limiter) *guard.Ha
 	return &guard.Handler{
 		Guard: g, Limiter: limiter,
 		Mode: s.Mode, DenyOutage: s.DenyOutage, RefusalIsError: s.RefusalIsError, BypassRoles: s.BypassRoles,
-		MeasureGuard: s.Metrics == ByGuard,
+		MeasureGuard: s.Metrics == ByGuard, JobsElsewhere: s.ForApp,
 	}
 }
 
@@ -74,8 +75,14 @@ func CheckChoice(setting, value string, choices []string) error {
 // An Environment has the settings of guards as variables whose names begin with a prefix.
 type Environment string
 
-// Function has the settings of a function: the variables of its template, without a prefix.
-const Function Environment = ""
+const (
+	// Function has the settings of a function: the variables of its template, without a prefix.
+	Function Environment = ""
+
+	// App has the settings of a limiter in an app and of an agent beside it. The plain names
+	// belong to the app.
+	App Environment = "GUARDS_"
+)
 
 // lookup returns a variable, and whether it is set.
 func (e Environment) lookup(name string) (string, bool) { return os.LookupEnv(string(e) + name) }
@@ -111,7 +118,8 @@ func (e Environment) Settings() (s Settings, err error) {
 		return s, wrongTimeout(string(e)+"DECISION_TIMEOUT", timeout)
 	}
 	s.BypassRoles = e.BypassRoles()
-	s.InApp = e != Function && lambdaMemory() != 0
+	s.ForApp = e != Function
+	s.InLambda = s.ForApp && lambdaMemory() != 0
 	return s, CheckTimeout(string(e)+"DECISION_TIMEOUT", s.DecisionTimeout)
 }
 
@@ -155,10 +163,10 @@ func (e Environment) Namespace() string {
 	return e.get("METRICS_NAMESPACE", "Guards")
 }
 
-// inApp is how many bytes a [ratelimit.Memory] takes in an app's Lambda function. Such an app
+// inLambda is how many bytes a [ratelimit.Memory] takes in an app's Lambda function. Such an app
 // has many environments, each with few users, and pays for the memory. There it takes no
 // leases, because Lambda may end an environment at any time, or start many from one snapshot.
-const inApp = 8 << 20
+const inLambda = 8 << 20
 
 // readMemory returns how many bytes the [ratelimit.Memory] may take. App reports whether the
 // Lambda function is an app's. A guard's own function gives it a third of its memory, and at most
@@ -168,7 +176,7 @@ func readMemory(app bool) int {
 	case all == 0:
 		return ratelimit.DefaultMemory
 	case app:
-		return inApp
+		return inLambda
 	default:
 		return min(ratelimit.DefaultMemory, all/3)
 	}

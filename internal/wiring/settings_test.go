@@ -31,7 +31,7 @@ func TestMemoryOfDecisions(t *testing.T) {
 				t.Fatal(err)
 			}
 			without := In(new(memstore.Store), nil, settings).Limiter.Memory.NoLeases
-			if got := ReadMemory(settings.InApp); got != want || without != (inLambda && env != Function) {
+			if got := ReadMemory(settings.InLambda); got != want || without != (inLambda && env != Function) {
 				t.Errorf("%q with %q MB: %d bytes, without leases %v, want %d", env, size, got, without, want)
 			}
 		}
@@ -81,7 +81,7 @@ func TestSettingsWithAPrefix(t *testing.T) {
 	}
 	const e Environment = "GUARDS_"
 	got, err := e.Settings()
-	want := Settings{Mode: guard.Shadow, DenyOutage: true, DecisionTimeout: 250 * time.Millisecond, BypassRoles: []string{"root"}, Metrics: ByGuard}
+	want := Settings{Mode: guard.Shadow, DenyOutage: true, DecisionTimeout: 250 * time.Millisecond, BypassRoles: []string{"root"}, Metrics: ByGuard, ForApp: true}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}

@@ -1,7 +1,7 @@
 // Package release builds the files of a release into one folder:
 //
 //	guards_VERSION_OS_ARCH.tar.gz   the program guards; a .zip for Windows
-//	guards_VERSION_aws_arm64.zip    the functions and a template that deploys them
+//	guards_VERSION_aws_arm64.zip    the functions, the agent's layers and a template that deploys them
 //	*.cdx.json                      the modules in each archive, in CycloneDX's format
 //	checksums.txt                   what sha256sum --check reads
 //
@@ -40,7 +40,7 @@ var Targets = []Target{
 // A Release is the work to do. All exported fields must be set.
 type Release struct {
 	Source    string // the checkout
-	Functions string // the folder with NAME/bootstrap for each function, built for arm64
+	Functions string // the folder with NAME/bootstrap for each function, built for arm64, and agent-GOARCH/extensions/guards-agent
 	Out       string // the folder for the release. It is replaced
 	Targets   []Target
 	Log       io.Writer // gets a line for each file
@@ -213,6 +213,14 @@ func (r *Release) aws() error {
 		files = append(files, file{name: "functions/" + name + ".zip", mode: 0o644, content: archive})
 		programs = append(programs, info)
 	}
+	for _, l := range layers {
+		archive, info, err := r.layer(l)
+		if err != nil {
+			return fmt.Errorf("the layer %s: %w", l.resource, err)
+		}
+		files = append(files, file{name: l.archive, mode: 0o644, content: archive})
+		programs = append(programs, info)
+	}
 	content, err := zipped(files, r.date)
 	if err != nil {
 		return err
@@ -227,10 +235,8 @@ func (r *Release) function(name string) ([]byte, *debug.BuildInfo, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, s := range info.Settings {
-		if s.Key == "GOARCH" && s.Value != "arm64" {
-			return nil, nil, fmt.Errorf("%s is built for %s, but the template says arm64", built, s.Value)
-		}
+	if err := builtFor(info, built, "arm64"); err != nil {
+		return nil, nil, err
 	}
 	content, err := os.ReadFile(built)
 	if err != nil {
@@ -240,11 +246,11 @@ func (r *Release) function(name string) ([]byte, *debug.BuildInfo, error) {
 	return archive, info, err
 }
 
-// packaged returns the template without what builds the functions, and their
-// names. Each function names its archive instead, which sam deploy uploads.
+// packaged returns the template without what builds the functions and layers, and
+// the functions' names. Each names its archive instead, which sam deploy uploads.
 func packaged(template, version string) (text string, functions []string, err error) {
 	var kept []string
-	resource, described := "", false
+	resource, described, packed := "", false, 0
 	for line := range strings.SplitSeq(template, "\n") {
 		switch {
 		case line == "  AWS::ServerlessRepo::Application:":
@@ -254,15 +260,19 @@ func packaged(template, version string) (text string, functions []string, err er
 			resource = strings.Trim(line, " :")
 		case line == "    Type: AWS::Serverless::Function":
 			functions = append(functions, folder(resource))
-		case line == "    CodeUri: .", line == "      BuildMethod: makefile":
+		case line == "    CodeUri: .", line == "      BuildMethod: makefile", strings.HasPrefix(line, "    Metadata: {BuildMethod: makefile, BuildArchitecture: "):
 			continue
+		case line == "      ContentUri: .":
+			l, _ := layerOf(resource) // packed counts those that are known
+			line = "      ContentUri: " + l.archive
+			packed += min(1, len(l.archive))
 		case line == "    Properties:" && len(functions) > 0 && functions[len(functions)-1] == folder(resource):
 			line += "\n      CodeUri: functions/" + folder(resource) + ".zip"
 		}
 		kept = append(kept, line)
 	}
-	if len(functions) == 0 || !described {
-		return "", nil, errors.New("it has no functions, or no metadata of the Serverless Application Repository")
+	if len(functions) == 0 || packed != len(layers) || !described {
+		return "", nil, errors.New("it has no functions, other layers, or no metadata of the Serverless Application Repository")
 	}
 	return strings.Join(kept, "\n"), functions, nil
 }

@@ -1,11 +1,14 @@
 package release_test
 
 import (
+	"archive/zip"
 	"bytes"
 	"crypto/sha256"
+	"debug/elf"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -49,6 +52,14 @@ func TestRelease(t *testing.T) {
 		link := filepath.Join(functions, names[i], "bootstrap")
 		if err := errors.Join(os.MkdirAll(filepath.Dir(link), 0o750), os.Link(built, link)); err != nil {
 			t.Fatal(err)
+		}
+	}
+
+	for _, arch := range []string{"arm64", "amd64"} {
+		cmd := exec.CommandContext(t.Context(), "make", "build-AgentLayer"+map[string]string{"arm64": "Arm64", "amd64": "X86"}[arch], "ARTIFACTS_DIR="+filepath.Join(functions, "agent-"+arch))
+		cmd.Dir = source
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
 		}
 	}
 
@@ -143,7 +154,35 @@ func aws(t *testing.T, files map[string][]byte, archive string, names []string, 
 	if slices.Sort(deployed); !slices.Equal(deployed, names) {
 		t.Errorf("the template deploys %q, want %q", deployed, names)
 	}
+	for resource, machine := range map[string]elf.Machine{"AgentLayerArm64": elf.EM_AARCH64, "AgentLayerX86": elf.EM_X86_64} {
+		name, _ := template.Resources[resource].Properties["ContentUri"].(string)
+		checkLayer(t, got[name], machine)
+		if template.Resources[resource].Metadata != nil {
+			t.Errorf("%s has %v, want no BuildMethod", resource, template.Resources[resource].Metadata)
+		}
+	}
 	bom(t, files[archive+".cdx.json"], version, "github.com/aws/aws-lambda-go")
+}
+
+// checkLayer checks a layer's archive: one program for this processor, which Lambda can start. Lambda does not look at
+// the architecture, and starts every file in the folder.
+func checkLayer(t *testing.T, archive []byte, machine elf.Machine) {
+	t.Helper()
+	r, err := zip.NewReader(bytes.NewReader(archive), int64(len(archive)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.File) != 1 || r.File[0].Name != "extensions/guards-agent" || r.File[0].Mode() != 0o755 {
+		t.Fatalf("the layer has %d files; the first is %s of mode %v", len(r.File), r.File[0].Name, r.File[0].Mode())
+	}
+	content, err := fs.ReadFile(r, "extensions/guards-agent")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := elf.NewFile(bytes.NewReader(content))
+	if err != nil || program.Machine != machine || program.Section(".interp") != nil {
+		t.Errorf("the program is %+v, %v, want a static one for %v", program.FileHeader, err, machine)
+	}
 }
 
 // bom checks a list of modules: it names the release, and it has a module that

@@ -1,13 +1,41 @@
 package deployment_test
 
 import (
+	"archive/zip"
 	"bytes"
+	"debug/elf"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/cric-talk/guards/internal/testkit"
 )
+
+// A layer holds one program, for the processor that its name says, and SAM's zip keeps that it is a program. Lambda checks
+// neither, and starts every file of the folder.
+func TestTemplateLayersHoldOneProgram(t *testing.T) {
+	if os.Getenv("TEMPLATE_TOOLS") == "" {
+		t.Skip("make template runs this test, which needs SAM")
+	}
+	for layer, machine := range map[string]elf.Machine{"AgentLayerArm64": elf.EM_AARCH64, "AgentLayerX86": elf.EM_X86_64} {
+		artifacts, name := t.TempDir(), filepath.Join(t.TempDir(), "layer")
+		run(t, nil, "make", "build-"+layer, "ARTIFACTS_DIR="+artifacts)
+		run(t, nil, ".cache/venv/bin/python", "-c",
+			"import sys; from samcli.lib.package.utils import make_zip; make_zip(*sys.argv[1:])", name, artifacts)
+		archive, err := zip.OpenReader(name + ".zip")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer archive.Close() //nolint:errcheck // it is only read
+		if len(archive.File) != 1 || archive.File[0].Name != "extensions/guards-agent" || archive.File[0].Mode().Perm()&0o111 != 0o111 {
+			t.Fatalf("%s has %d files; the first is %s of mode %v", layer, len(archive.File), archive.File[0].Name, archive.File[0].Mode())
+		}
+		program, err := elf.Open(filepath.Join(artifacts, "extensions", "guards-agent"))
+		if err != nil || program.Machine != machine {
+			t.Errorf("%s: %v, %v, want a program for %v", layer, program, err, machine)
+		}
+	}
+}
 
 // The same sources give the same binary and the same zip in any directory and at
 // any time. So a running function can be traced to its commit, and deploying an

@@ -32,10 +32,12 @@ var order = []string{
 	"schema",
 	"activities", // this app's list, which the client must not know
 	"client/httpguard",
+	"guardstest",
 	"client",
 	"internal/testkit/cricket",
 	"limits", // this app's page, which the product must not know
 	"limiter",
+	"agent",
 	"function/jobs",
 	"function",
 	"command",
@@ -46,6 +48,7 @@ var order = []string{
 	"internal/ratelimit/storetest",
 	"internal/lambdafn/jobs",
 	"internal/lambdafn",
+	"internal/agentd",
 	"internal/wiring",
 	"internal/delayed/sqsqueue",
 	"internal/delayed",
@@ -62,6 +65,7 @@ var order = []string{
 	"internal/ratelimit/dynamostore/dynamohttp",
 	"internal/ratelimit/memstore",
 	"internal/ratelimit",
+	"internal/crash",
 	"internal/strictjson",
 	"internal/retry",
 	"internal/limits",
@@ -140,6 +144,7 @@ func TestAppsLinkNothingThatTheyDoNotNeed(t *testing.T) {
 	heavy := map[string][]string{
 		"client":  {"github.com/aws/aws-sdk-go-v2/service/dynamodb", "github.com/aws/aws-lambda-go", "github.com/go-json-experiment/json", "time/tzdata", module + "internal/ratelimit", module + "internal/limits"},
 		"limiter": {"github.com/aws/aws-lambda-go", "github.com/aws/aws-sdk-go-v2/service/sqs", "github.com/aws/aws-sdk-go-v2/service/lambda", module + "client"},
+		"agent":   {"github.com/aws/aws-lambda-go", "github.com/aws/aws-sdk-go-v2/service/sqs", "github.com/aws/aws-sdk-go-v2/service/lambda", module + "client", module + "internal/workbench"},
 	}
 	for _, p := range packages(t) {
 		for _, linked := range p.Deps {

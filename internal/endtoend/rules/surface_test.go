@@ -47,11 +47,14 @@ var surface = []string{
 	"guards.Validate(all []guards.Guard) error",
 	"var guards.ErrUnavailable error",
 	"var guards.ErrValidation error",
+	"agent.Main(all []guards.Guard)",
 	"command.Main(all []guards.Guard)",
 	"function.Start(all []guards.Guard, name string)",
 	"function.StartCleanup(all []guards.Guard)",
 	"jobs.Start(all []guards.Guard, name string)",
 	"jobs.StartDelayedJobs(all []guards.Guard)",
+	"guardstest.Guards: Allow Calls Client Outage Refuse",
+	"guardstest.New() *guardstest.Guards",
 	"limiter.InMemory(page []guards.Guard, now func() time.Time) (*limiter.Limiter, error)",
 	"limiter.Limiter: Close Decide Guards Window",
 	"limiter.New(ctx context.Context, page []guards.Guard, o limiter.Options) (*limiter.Limiter, error)",
@@ -61,7 +64,7 @@ var surface = []string{
 func TestThePublicSurface(t *testing.T) {
 	compiled := importer.ForCompiler(token.NewFileSet(), "gc", exportData(t))
 	var got []string
-	for _, folder := range []string{"", "command", "function", "function/jobs", "limiter"} {
+	for _, folder := range []string{"", "agent", "command", "function", "function/jobs", "guardstest", "limiter"} {
 		p, err := compiled.Import(strings.TrimSuffix(module+folder, "/"))
 		if err != nil {
 			t.Fatal(err)
@@ -78,7 +81,7 @@ func TestThePublicSurface(t *testing.T) {
 // exportData returns a function that opens what the compiler knows of a package.
 func exportData(t *testing.T) importer.Lookup {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}", ".", "./command", "./function/...", "./limiter").Output()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}", ".", "./agent", "./command", "./function/...", "./guardstest", "./limiter").Output()
 	if err != nil {
 		t.Fatal(err)
 	}

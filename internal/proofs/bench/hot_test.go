@@ -41,7 +41,7 @@ func (k hotKey) cost(t *testing.T) (perWrite, units, refused float64) {
 		instances[i] = fresh()
 	}
 	admitted, offered, fitted := 0, 0, 0
-	ideal, window := policy.State{}, int64(0)
+	ideal, window := policy.State(nil), int64(0)
 	for ; now.Before(first.Add(lasts)); offered++ {
 		now = now.Add(time.Duration(random.ExpFloat64() * float64(time.Second) / k.pace))
 		i := random.Intn(k.instances)

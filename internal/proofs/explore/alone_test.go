@@ -78,7 +78,7 @@ func (x *explorer) remembered(e *ending) bool {
 		id = e.call.Activity + " " + id
 	}
 	kept, found := in.knowns[e.item].Seen.Find(ratelimit.Write{
-		Key: x.keys[e.item], ID: ratelimit.NewID(id), Now: e.now, Renewed: e.call.Policy.HeldUntil(0) != 0 || e.call.Policy.Queues(),
+		Key: x.keys[e.item], ID: ratelimit.NewID(id), Now: e.now, Renewed: e.call.Policy.HasLog() || e.call.Policy.Queues(),
 	})
 	return found && !past(e.call.Policy, kept.Note, e.now)
 }

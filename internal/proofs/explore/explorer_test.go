@@ -104,8 +104,8 @@ func (x *explorer) perform(store uint32, write ratelimit.Write) (uint32, answer,
 	s := x.shelves.at(store).copied(len(x.keys))
 	i := x.number(write.Key)
 	item, done := x.items.at(s.items[i]).Write(write)
-	for _, marks := range item.IDs { // a set has no order
-		slices.SortFunc(marks, func(a, b ratelimit.Element) int { return bytes.Compare(a.ID[:], b.ID[:]) })
+	for _, set := range item.IDs { // a set has no order
+		slices.SortFunc(set.Elements, func(a, b ratelimit.Element) int { return bytes.Compare(a.ID[:], b.ID[:]) })
 	}
 	a := answer{item: x.items.number(item), done: done}
 	if done {

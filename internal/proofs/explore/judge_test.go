@@ -257,7 +257,7 @@ func (x *explorer) released(e *ending) error {
 		return nil
 	}
 	elsewhere := slices.ContainsFunc(e.ledger.entries, func(c entry) bool { return c.id == e.id && c.item != e.item && !c.forgotten })
-	if len(x.room) > 0 && e.now-e.call.At > 10_000 && e.call.Policy.HeldUntil(0) == 0 && !elsewhere {
+	if len(x.room) > 0 && e.now-e.call.At > 10_000 && !e.call.Policy.HasLog() && !elsewhere {
 		return nil // an earlier release has reached the slots alone, and their item forgets that after 20 s
 	}
 	counts := false

@@ -58,7 +58,7 @@ func (x *explorer) counted(l *ledger, w written) error {
 		x.excuse(countedAfterRefusal)
 	}
 	e := entry{
-		id: id, writer: uint8(w.slot), item: item, n: 1, now: w.write.Now, at: w.write.Now, counted: p.CountedAt(w.write.Now, w.after), ms: w.ms, whole: w.write.KeepAll, hold: x.hold && (p.Named() || p.HeldUntil(0) == 0),
+		id: id, writer: uint8(w.slot), item: item, n: 1, now: w.write.Now, at: w.write.Now, counted: p.CountedAt(w.write.Now, w.after), ms: w.ms, whole: w.write.KeepAll, hold: x.hold && (p.Named() || !p.HasLog()),
 		place: w.write.Update.ReadyAt, limit: w.limit, late: w.inFlight>>w.slot&1 == 0,
 	}
 	switch {
@@ -136,7 +136,7 @@ func (x *explorer) gaveBack(l *ledger, w written) error {
 	p, at, n := x.policyOf(int(item), x.version(w.slot), w.limit), w.call.At, w.call.Count
 	id := x.idOf(w.slot)
 	i := slices.IndexFunc(l.entries, func(e entry) bool {
-		return e.id == id && e.item == item && (e.has(at) || x.renews(id) && at > e.at && p.HeldUntil(0) == 0) && !e.forgotten
+		return e.id == id && e.item == item && (e.has(at) || x.renews(id) && at > e.at && !p.HasLog()) && !e.forgotten
 	})
 	if slices.Contains(l.back, receipt{id, at, item}) && (i < 0 || w.write.Now-at < remembered) {
 		return fmt.Errorf("%s gives back %s with the receipt %d again", name(w.slot), name(int(id)), at-edge)
@@ -230,7 +230,7 @@ func (x *explorer) renewed(l *ledger, w written) error {
 // changes reports whether w changes an attribute of a limit.
 func changes(w written, limit string) bool {
 	for attr := range w.write.Update.Attributes {
-		if (limit == "" || strings.HasPrefix(attr, limit+"_")) && w.before[attr] != w.after[attr] {
+		if (limit == "" || strings.HasPrefix(attr, limit+"_")) && w.before.Get(attr) != w.after.Get(attr) {
 			return true
 		}
 	}

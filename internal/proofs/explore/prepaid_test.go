@@ -47,9 +47,9 @@ const limits = 6
 // crowds notes that an item has a crowd of ids.
 func (p *prepaid) crowds(item ratelimit.Item) {
 	n := 0
-	for set, marks := range item.IDs {
-		if set != "ids" {
-			n += len(marks)
+	for _, set := range item.IDs {
+		if set.Name != "ids" {
+			n += len(set.Elements)
 		}
 	}
 	p.crowded = p.crowded || n >= crowd

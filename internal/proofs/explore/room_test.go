@@ -62,7 +62,7 @@ func (x *explorer) toldInRoom(e *ending) error {
 		return x.each(e, x.released)
 	case verb == renew:
 		return x.each(e, func(e *ending) error {
-			if e.call.Policy.HeldUntil(0) == 0 {
+			if !e.call.Policy.HasLog() {
 				return nil
 			}
 			return x.toldRenewed(e)

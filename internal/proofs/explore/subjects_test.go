@@ -88,7 +88,7 @@ func days() []subject {
 // logs returns those whose slots can be renewed.
 func logs(all []subject) (subjects []subject) {
 	for _, s := range all {
-		if p := policy.Must(s.text[0]); p.HeldUntil(0) != 0 && !p.Queues() {
+		if p := policy.Must(s.text[0]); p.HasLog() && !p.Queues() {
 			subjects = append(subjects, s)
 		}
 	}

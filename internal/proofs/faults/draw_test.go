@@ -46,7 +46,7 @@ func (w *world) draw() call {
 // renewal leaves other limits as they are. An instance that times its attempts can lose
 // any answer, and then it is unknown which receipts serve.
 func (w *world) renews(instance int) bool {
-	return len(w.limits) == 1 && w.policy.HeldUntil(0) != 0 && w.limiters[instance].Timeout == 0
+	return len(w.limits) == 1 && w.policy.HasLog() && w.limiters[instance].Timeout == 0
 }
 
 func (w *world) send(ctx context.Context, c call) (ratelimit.Decision, error) {

@@ -60,8 +60,8 @@ func look(ctx context.Context, table *table.DynamoDB, user string, p policy.Poli
 		err = fmt.Errorf("the user has %d items, want one", len(items))
 	}
 	for _, item := range items {
-		for _, marks := range item.IDs {
-			for _, m := range marks {
+		for _, set := range item.IDs {
+			for _, m := range set.Elements {
 				if m.Note == 0 { // else it stands beside its id
 					s.ids++
 				}
@@ -76,13 +76,14 @@ func look(ctx context.Context, table *table.DynamoDB, user string, p policy.Poli
 
 // numbersOf returns the attributes of the limit with this name.
 func numbersOf(state policy.State, name string) numbers {
-	if name == "" {
-		return numbers(state)
+	prefix := ""
+	if name != "" {
+		prefix = name + "_"
 	}
 	n := numbers{}
-	for attr, value := range state {
-		if mine, ok := strings.CutPrefix(attr, name+"_"); ok {
-			n[mine] = value
+	for _, a := range state {
+		if mine, ok := strings.CutPrefix(a.Name, prefix); ok {
+			n[mine] = a.Value
 		}
 	}
 	return n

@@ -26,7 +26,8 @@ var targets = []struct {
 	{"internal/proofs/fuzz", "FuzzSubject", "any event about a room, to a whole guard, also over HTTP and in an outage", "no request to the table if it is invalid; no id of the room in logs, metrics, errors and answers", 4},
 	{"internal/proofs/fuzz", "FuzzHTTP", "any body over HTTP, to a whole guard", "answered like the body alone", 5},
 	{"internal/proofs/fuzz", "FuzzEnvelope", "any HTTP event, to a whole guard", "an answer in JSON, or invalid and no request to the table", 6},
-	{"internal/workbench/invokeapi", "FuzzServer", "any HTTP request, to the Invoke API", "a function gets each byte of the body, or valid JSON, or nothing", 4},
+	{"internal/workbench/invokeapi", "FuzzServer", "any HTTP request, to the Invoke API", "a function gets each byte of the body, or valid JSON, or nothing", 2},
+	{"internal/agentd", "FuzzHandler", "any HTTP request, to the agent", "what reaches a guard is a POST of JSON with the token, and of no browser", 2},
 	{"internal/ratelimit/dynamostore", "FuzzStoredItem", "any stored item, to a whole decision", "at most two requests, three for a release; figures in their ranges", 4},
 }
 

@@ -122,14 +122,14 @@ func (a *Account) Holds(t *Terms, now int64, w Moment, n int64, strict bool) boo
 // already, if they are over on a clock ahead. An action of another pace may have filled
 // a bucket again that could give nothing back before. Or the item has changed since the
 // release began (raced).
-func (a *Account) Back(t *Terms, now int64, w Moment, n int64, before, after map[string]int64, raced bool) {
+func (a *Account) Back(t *Terms, now int64, w Moment, n int64, before, after policy.State, raced bool) {
 	now = max(now, w.Counts)
 	for m, r := range a.Own(t) {
 		_, keeps := m.(*slots)
 		if keeps && !m.Holds(now, w.Came, n*Cost(r), false) && m.Counted(w.Came, r, before, after) == 0 {
 			continue
 		}
-		if b, ok := m.(*bucket); ok && (raced || b.every != Interval(r)) && before[b.prefix+"tat"] == after[b.prefix+"tat"] {
+		if b, ok := m.(*bucket); ok && (raced || b.every != Interval(r)) && before.Get(b.prefix+"tat") == after.Get(b.prefix+"tat") {
 			continue
 		}
 		if m.Holds(now, w.in(m), n*Cost(r), true) {
@@ -152,17 +152,17 @@ func (a *Account) Undo(t *Terms, now int64, w Moment, n int64) {
 // count. All limits must count the same number. A write that was planned when a
 // clock ahead had begun something counts at that clock's time, even if nothing is
 // left of it when the write lands.
-func (a *Account) Counts(t *Terms, now int64, before, after map[string]int64) (n int64, w Moment, err error) {
+func (a *Account) Counts(t *Terms, now int64, before, after policy.State) (n int64, w Moment, err error) {
 	moments := []int64{a.At(t, now)}
 	for m, r := range a.Own(t) {
 		planned, ahead := int64(0), min(r.Window.Milliseconds(), 120_000)
 		switch m := m.(type) {
 		case *fixed:
-			planned = after[m.prefix+"s"] / 1_000_000
+			planned = after.Get(m.prefix+"s") / 1_000_000
 		case *sliding:
 			planned = (now/m.window + 1) * m.window
 		case *bucket:
-			planned, ahead = after[m.prefix+"asof"], 120_000
+			planned, ahead = after.Get(m.prefix+"asof"), 120_000
 			moments = slices.DeleteFunc(moments, func(at int64) bool { return at != planned }) // the item shows it
 		}
 		if planned > now && planned-now <= ahead {
@@ -178,7 +178,7 @@ func (a *Account) Counts(t *Terms, now int64, before, after map[string]int64) (n
 	return n, w, err
 }
 
-func (a *Account) countedAt(t *Terms, w Moment, before, after map[string]int64) (int64, error) {
+func (a *Account) countedAt(t *Terms, w Moment, before, after policy.State) (int64, error) {
 	n, first := int64(-1), ""
 	for m, r := range a.Own(t) {
 		units := m.Counted(w.in(m), r, before, after)
@@ -195,7 +195,7 @@ func (a *Account) countedAt(t *Terms, w Moment, before, after map[string]int64) 
 }
 
 // Same reports whether the attributes of the item hold what the models hold.
-func (a *Account) Same(s map[string]int64) bool {
+func (a *Account) Same(s policy.State) bool {
 	for _, m := range a.Models {
 		if !m.Same(s) {
 			return false
@@ -291,10 +291,10 @@ func (a *Account) Skip(t *Terms, now, ticket int64) bool {
 }
 
 // GiveAll gives all places up to those that an item has, of all limits.
-func (a *Account) GiveAll(s map[string]int64) {
+func (a *Account) GiveAll(s policy.State) {
 	for _, m := range a.Models {
 		if q, ok := m.(*reservoir); ok {
-			q.skip(0, s[q.prefix+"t"])
+			q.skip(0, s.Get(q.prefix+"t"))
 		}
 	}
 }
@@ -332,14 +332,14 @@ func (a *Account) Repace(t *Terms, now int64) (changed bool) {
 // since then, and did not know of a window that a clock ahead has begun. The item shows which
 // buckets the record changes, and at what time. Nobody else has changed these, because their
 // state is a condition of the write.
-func (a *Account) Repaced(t *Terms, now int64, after map[string]int64, raced bool) (repaced *Account, early, ok bool) {
+func (a *Account) Repaced(t *Terms, now int64, after policy.State, raced bool) (repaced *Account, early, ok bool) {
 	if repaced = a.Clone(); repaced.Repace(t, now) && repaced.Same(after) {
 		return repaced, false, true
 	}
 	repaced = a.Clone()
 	for m, r := range repaced.Own(t) {
 		if b, is := m.(*bucket); is && !b.Same(after) {
-			at := min(max(now, after[b.prefix+"asof"]), a.At(t, now))
+			at := min(max(now, after.Get(b.prefix+"asof")), a.At(t, now))
 			ok = b.repace(at, r) || ok
 		}
 	}

@@ -106,7 +106,7 @@ func (m *bucket) Back(now, at, n int64) {
 	m.pace.back(now, at, n)
 }
 
-func (m *bucket) Counted(at int64, r policy.Rate, _, after map[string]int64) int64 {
+func (m *bucket) Counted(at int64, r policy.Rate, _, after policy.State) int64 {
 	from := at
 	switch {
 	case m.idle(at, r):
@@ -115,21 +115,21 @@ func (m *bucket) Counted(at int64, r policy.Rate, _, after map[string]int64) int
 	default:
 		from = max(at, m.full(at, r))
 	}
-	cost := after[m.prefix+"tat"] - from - lease(r)
+	cost := after.Get(m.prefix+"tat") - from - lease(r)
 	if cost%Interval(r) != 0 {
 		return -1
 	}
 	return cost / Interval(r)
 }
 
-func (m *bucket) Same(s map[string]int64) bool {
+func (m *bucket) Same(s policy.State) bool {
 	const million = 1_000_000
-	kept, lent := int64(0), s[m.prefix+"lent"]
+	kept, lent := int64(0), s.Get(m.prefix+"lent")
 	if lent/million == m.since {
 		kept = lent % million
 	}
-	return s[m.prefix+"tat"] == m.tat && s[m.prefix+"every"] == m.every &&
-		s[m.prefix+"since"] == m.since && s[m.prefix+"asof"] == m.last && kept == m.kept
+	return s.Get(m.prefix+"tat") == m.tat && s.Get(m.prefix+"every") == m.every &&
+		s.Get(m.prefix+"since") == m.since && s.Get(m.prefix+"asof") == m.last && kept == m.kept
 }
 
 func (m *bucket) String() string {

@@ -65,22 +65,22 @@ func (m *fixed) Holds(now, at, n int64, _ bool) bool {
 
 func (m *fixed) Back(_, at, n int64) { m.counts.add(m.windows.Key(at), -n) }
 
-func (m *fixed) Counted(_ int64, _ policy.Rate, before, after map[string]int64) int64 {
+func (m *fixed) Counted(_ int64, _ policy.Rate, before, after policy.State) int64 {
 	if m.prefix == "" {
-		return after["activityCount"] - before["activityCount"]
+		return after.Get("activityCount") - before.Get("activityCount")
 	}
-	was, is := before[m.prefix+"s"], after[m.prefix+"s"]
+	was, is := before.Get(m.prefix+"s"), after.Get(m.prefix+"s")
 	if was/1_000_000 != is/1_000_000 {
 		return is % 1_000_000
 	}
 	return is - was
 }
 
-func (m *fixed) Same(s map[string]int64) bool {
+func (m *fixed) Same(s policy.State) bool {
 	if m.prefix == "" {
 		return true // the item does not show its window; counted compares each change
 	}
-	return s[m.prefix+"s"] == m.from*1_000_000+m.counts[m.begun]
+	return s.Get(m.prefix+"s") == m.from*1_000_000+m.counts[m.begun]
 }
 
 func (m *fixed) String() string { return fmt.Sprint(m.counts, " begun at ", m.from) }

@@ -40,10 +40,10 @@ type Model interface {
 
 	// Counted returns how much a write of the moment at has counted. It compares the
 	// attributes of the item before and after the write.
-	Counted(at int64, r policy.Rate, before, after map[string]int64) int64
+	Counted(at int64, r policy.Rate, before, after policy.State) int64
 
 	// Same reports whether the item's attributes hold what the model holds.
-	Same(s map[string]int64) bool
+	Same(s policy.State) bool
 
 	// String describes what the model holds. Models that hold the same have the same text.
 	String() string

@@ -61,10 +61,10 @@ func (m *reservoir) Holds(_, _, _ int64, _ bool) bool { return false }
 
 func (m *reservoir) Back(_, _, _ int64) {}
 
-func (m *reservoir) Counted(int64, policy.Rate, map[string]int64, map[string]int64) int64 { return 1 }
+func (m *reservoir) Counted(int64, policy.Rate, policy.State, policy.State) int64 { return 1 }
 
-func (m *reservoir) Same(s map[string]int64) bool {
-	return s[m.prefix+"t"] == m.ticket()
+func (m *reservoir) Same(s policy.State) bool {
+	return s.Get(m.prefix+"t") == m.ticket()
 }
 
 // waiting returns the places given in later windows up to the one at place.

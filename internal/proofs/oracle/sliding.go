@@ -74,14 +74,14 @@ func (m *sliding) Back(_, at, n int64) { m.counts.add(at/m.window, -n) }
 
 func (m *sliding) counter(k int64) string { return m.prefix + "c" + strconv.FormatInt(k, 10) }
 
-func (m *sliding) Counted(at int64, _ policy.Rate, before, after map[string]int64) int64 {
+func (m *sliding) Counted(at int64, _ policy.Rate, before, after policy.State) int64 {
 	name := m.counter(at / m.window)
-	return after[name] - before[name]
+	return after.Get(name) - before.Get(name)
 }
 
-func (m *sliding) Same(s map[string]int64) bool {
+func (m *sliding) Same(s policy.State) bool {
 	for k, n := range m.counts {
-		if v, ok := s[m.counter(k)]; ok && v != n && k >= m.latest-2 {
+		if v, ok := s.Find(m.counter(k)); ok && v != n && k >= m.latest-2 {
 			return false
 		}
 	}

@@ -88,22 +88,22 @@ func (m *slots) Back(_, at, n int64) {
 	})
 }
 
-func (m *slots) Counted(at int64, _ policy.Rate, before, after map[string]int64) (n int64) {
+func (m *slots) Counted(at int64, _ policy.Rate, before, after policy.State) (n int64) {
 	for _, name := range m.names {
-		if t, ok := after[name]; ok && t+year2020 == at {
+		if t, ok := after.Find(name); ok && t+year2020 == at {
 			n++
 		}
-		if t, ok := before[name]; ok && t+year2020 == at {
+		if t, ok := before.Find(name); ok && t+year2020 == at {
 			n--
 		}
 	}
 	return n
 }
 
-func (m *slots) Same(s map[string]int64) bool {
+func (m *slots) Same(s policy.State) bool {
 	var n, sum int64
 	for _, name := range m.names {
-		if t, ok := s[name]; ok && t+year2020 > m.latest-m.window {
+		if t, ok := s.Find(name); ok && t+year2020 > m.latest-m.window {
 			n++
 			sum += t + year2020
 		}

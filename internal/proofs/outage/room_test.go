@@ -57,7 +57,7 @@ func TestAnOutageOfOneItemOfTwo(t *testing.T) {
 					}
 					for _, user := range []string{"u0", "u1", " room r"} {
 						k := ratelimit.Key{UserID: user, Activity: "act", Window: time.Now().UnixMilli() / time.Hour.Milliseconds()}
-						if counted := stored(t, in, k).State["activityCount"]; counted > roomLimit || f.eachKey && user != broken && counted != admitted[user] {
+						if counted := stored(t, in, k).State.Get("activityCount"); counted > roomLimit || f.eachKey && user != broken && counted != admitted[user] {
 							t.Errorf("%s, %q, alone %v: the item of %q counts %d, and %d were admitted", f.name, broken, alone, user, counted, admitted[user])
 						}
 					}

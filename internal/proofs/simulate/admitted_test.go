@@ -2,7 +2,7 @@ package simulate_test
 
 import (
 	"cmp"
-	"maps"
+	"slices"
 
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
@@ -24,7 +24,7 @@ func (l *ledger) marked(u *user, a *landing, w ratelimit.Write, before ratelimit
 	case r == nil || r.over:
 		s.wrong("%s marks what does not count: the store has %s", o.name, r)
 		return
-	case !maps.Equal(before.State, a.item.State):
+	case !slices.Equal(before.State, a.item.State):
 		s.wrong("%s marks an id, and turns %v into %v", o.name, before.State, a.item.State)
 	}
 	r.relied = true

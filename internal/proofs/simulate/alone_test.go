@@ -114,7 +114,7 @@ func (l *ledger) sameAlone(o *op) {
 	held := o.in.limiter.Memory.Recall(key).Fallback.State
 	models := a.Clone()
 	models.GiveAll(held) // it may keep a place that a write has skipped to
-	if !models.Same(held) || window != 0 && !o.terms.Named() && a.Counted(window) != held["activityCount"] {
+	if !models.Same(held) || window != 0 && !o.terms.Named() && a.Counted(window) != held.Get("activityCount") {
 		l.sim.wrong("%s: instance %d has admitted alone %v, and its memory holds %v", o.name, o.in.number, a.Account, held)
 	}
 }

@@ -66,7 +66,7 @@ func (l *ledger) expect(u *user, a *landing, k ratelimit.Key, now int64) {
 		return
 	case ratelimit.Release:
 		a.must = u.mustGiveBack(r, o, now)
-		if o.terms.HeldUntil(0) != 0 {
+		if o.terms.HasLog() {
 			a.check = u.checkOf(r, o.id, o.request.At, now)
 		}
 		return

@@ -234,7 +234,7 @@ func (o *op) decide() (ratelimit.Decision, error) {
 
 // holdsSlots reports whether one of the limits of o is a log.
 func (o *op) holdsSlots() bool {
-	return slices.ContainsFunc(append(o.parts, o), func(p *op) bool { return p.terms.HeldUntil(0) != 0 })
+	return slices.ContainsFunc(append(o.parts, o), func(p *op) bool { return p.terms.HasLog() })
 }
 
 // of returns the terms of a policy.

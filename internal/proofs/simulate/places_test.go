@@ -53,10 +53,10 @@ func (in *instance) given(o *op) int64 {
 	state := in.limiter.Memory.Recall(o.item()).Fallback.State
 	for _, r := range o.terms.numbers.Rates {
 		if r.Kind == "reservoir" && r.Name != "" {
-			return state[r.Name+"_t"]
+			return state.Get(r.Name + "_t")
 		}
 	}
-	return state["t"]
+	return state.Get("t")
 }
 
 // skipped returns what a holds with the places that o's instance gave from memory, if they
@@ -79,7 +79,7 @@ func (l *ledger) skips(u *user, a *landing, when oracle.Moment) {
 	if plain.Same(after) {
 		return
 	}
-	for _, ticket := range []int64{after["t"], after[o.queueName()+"_t"]} {
+	for _, ticket := range []int64{after.Get("t"), after.Get(o.queueName() + "_t")} {
 		if ticket != 0 && ticket <= a.given && counted.Skip(o.terms.numbers, when.Came, ticket-1) {
 			l.sim.stats[skippedPlaces]++
 			u.Account = counted

@@ -50,11 +50,11 @@ func (r *record) moment(x int64) oracle.Moment {
 // from a renewal.
 func (o *op) presents() (x int64, sure bool) {
 	x, sure = o.request.At, true
-	if o.whole == nil || o.gives != nil || o.kind != ratelimit.Release || o.terms.HeldUntil(0) != 0 {
+	if o.whole == nil || o.gives != nil || o.kind != ratelimit.Release || o.terms.HasLog() {
 		return x, sure
 	}
 	for _, p := range o.whole.parts {
-		if p.terms.HeldUntil(0) == 0 {
+		if !p.terms.HasLog() {
 			continue
 		}
 		if p.last != nil && p.last.check > 0 {
@@ -174,9 +174,9 @@ func (l *ledger) gaveBack(u *user, a *landing, w ratelimit.Write, before ratelim
 // keeps requires that a write keeps its id for 15 minutes only if that is promised. The id of
 // a release is kept for 20 s, also with Hold.
 func (l *ledger) keeps(o *op, before, after ratelimit.Item, hold bool) {
-	for set, ids := range after.IDs {
-		if len(ids) > len(before.IDs[set]) && hold != (set[0] == 'h') && set != "ids" {
-			l.sim.wrong("%s keeps its id in the set %s; it is one of 5 minutes: %v", o.name, set, hold)
+	for _, set := range after.IDs {
+		if len(set.Elements) > len(before.IDs.In(set.Name)) && hold != (set.Name[0] == 'h') && set.Name != "ids" {
+			l.sim.wrong("%s keeps its id in the set %s; it is one of 5 minutes: %v", o.name, set.Name, hold)
 		}
 	}
 }

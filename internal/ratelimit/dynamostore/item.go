@@ -6,7 +6,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
@@ -28,7 +30,8 @@ func own(name string) bool {
 // parse reads an item. Without attributes it returns the zero Item, because the
 // item does not exist. Item.Unread lists each attribute that should be a whole
 // number or a set of ids, but is not. That matters only if a policy uses it.
-func parse(attributes map[string]types.AttributeValue) (item ratelimit.Item) {
+func parse(attributes map[string]types.AttributeValue) ratelimit.Item {
+	var b builder
 	for name, value := range attributes {
 		if own(name) {
 			continue
@@ -36,134 +39,173 @@ func parse(attributes map[string]types.AttributeValue) (item ratelimit.Item) {
 		ok := false
 		switch v := value.(type) {
 		case *types.AttributeValueMemberN:
-			ok = addNumber(&item, name, v.Value)
+			ok = b.addNumber(name, v.Value)
 		case *types.AttributeValueMemberBS:
-			ok = addIDs(&item, name, v.Value)
+			ok = true
+			for _, element := range v.Value {
+				ok = b.addElement(element) && ok
+			}
+			ok = b.addIDs(name, ok)
 		}
 		if !ok {
-			item.Unread = append(item.Unread, name)
+			b.Unread = append(b.Unread, name)
 		}
 	}
-	return item
+	return b.sorted()
 }
 
 // readItem reads the item in the answer to a request, and reports whether there
 // is one. An answer that is not DynamoDB's is a *smithy.DeserializationError: the
 // request may have been applied.
 func readItem(answer []byte) (item ratelimit.Item, found bool, err error) {
-	d := strictjson.NewDecoder(bytes.NewBuffer(answer), strictjson.RepeatedNames) // DynamoDB repeats no name
-	err = members(d, func(name string) error {
-		if name == "Attributes" || name == "Item" {
+	r := reader{Decoder: strictjson.NewDecoder(bytes.NewBuffer(answer), strictjson.RepeatedNames)} // DynamoDB repeats no name
+	err = r.members(func(name []byte) error {
+		if string(name) == "Attributes" || string(name) == "Item" {
 			found = true
-			return members(d, func(name string) error { return readAttribute(d, &item, name) })
+			return r.members(r.readAttribute)
 		}
-		return d.SkipValue()
+		return r.SkipValue()
 	})
 	if err != nil {
 		return ratelimit.Item{}, false, &smithy.DeserializationError{Err: fmt.Errorf("the answer to a request: %w", err)}
 	}
-	return item, found, nil
+	return r.sorted(), found, nil
+}
+
+// A reader reads the item in an answer.
+type reader struct {
+	*strictjson.Decoder
+	builder
+
+	text, element []byte // the last string and its base64, reused
 }
 
 // members reads an object. It calls read for each member, to read its value.
-func members(d *strictjson.Decoder, read func(name string) error) error {
-	if open, err := d.ReadToken(); err != nil || open.Kind() != '{' {
+func (r *reader) members(read func(name []byte) error) error {
+	if open, err := r.ReadToken(); err != nil || open.Kind() != '{' {
 		return errors.Join(err, errors.New("want an object"))
 	}
-	for d.PeekKind() != '}' {
-		name, err := d.ReadToken()
-		if err != nil {
+	for r.PeekKind() != '}' {
+		if err := r.readText(); err != nil {
 			return err
 		}
-		if err := read(name.String()); err != nil {
+		if err := read(r.text); err != nil {
 			return err
 		}
 	}
-	_, err := d.ReadToken()
+	_, err := r.ReadToken()
+	return err
+}
+
+// readText reads a string into r.text.
+func (r *reader) readText() error {
+	quoted, err := r.ReadValue()
+	if err == nil {
+		r.text, err = strictjson.AppendUnquote(r.text[:0], quoted)
+	}
 	return err
 }
 
 // readAttribute reads an attribute in JSON, such as {"N":"3"}, as parse does.
-func readAttribute(d *strictjson.Decoder, item *ratelimit.Item, name string) error {
-	if own(name) {
-		return d.SkipValue()
+func (r *reader) readAttribute(text []byte) error {
+	if own(string(text)) {
+		return r.SkipValue()
 	}
-	ok := false
-	err := members(d, func(kind string) error {
+	name, ok := ratelimit.AttributeName(text), false
+	err := r.members(func(kind []byte) (err error) {
 		switch {
-		case kind == "N" && d.PeekKind() == '"':
-			text, err := d.ReadToken()
-			ok = err == nil && addNumber(item, name, text.String())
+		case string(kind) == "N" && r.PeekKind() == '"':
+			err = r.readText()
+			ok = err == nil && r.addNumber(name, string(r.text))
 			return err
-		case kind == "BS" && d.PeekKind() == '[':
-			set, read, err := readSet(d)
-			ok = err == nil && read && addIDs(item, name, set)
+		case string(kind) == "BS" && r.PeekKind() == '[':
+			ok, err = r.readSet()
+			ok = r.addIDs(name, ok && err == nil)
 			return err
 		}
-		return d.SkipValue()
+		return r.SkipValue()
 	})
 	if !ok {
-		item.Unread = append(item.Unread, name)
+		r.Unread = append(r.Unread, name)
 	}
 	return err
 }
 
-// readSet reads an array of strings, and reports whether all of them are base64.
-func readSet(d *strictjson.Decoder) (set [][]byte, ok bool, err error) {
-	if _, err := d.ReadToken(); err != nil {
-		return nil, false, err
+// readSet reads the elements of a set, and reports whether all of them are fit for one.
+func (r *reader) readSet() (ok bool, err error) {
+	if _, err := r.ReadToken(); err != nil {
+		return false, err
 	}
 	ok = true
-	for d.PeekKind() != ']' {
-		token, err := d.ReadToken()
-		if err != nil {
-			return nil, false, err
+	for r.PeekKind() != ']' {
+		if r.PeekKind() != '"' {
+			ok = false
+			if err := r.SkipValue(); err != nil {
+				return false, err
+			}
+			continue
 		}
-		element, err := base64.StdEncoding.DecodeString(token.String())
-		ok = ok && err == nil
-		set = append(set, element)
+		if err := r.readText(); err != nil {
+			return false, err
+		}
+		r.element, err = base64.StdEncoding.AppendDecode(r.element[:0], r.text)
+		ok = err == nil && r.addElement(r.element) && ok
 	}
-	_, err = d.ReadToken()
-	return set, ok, err
+	_, err = r.ReadToken()
+	return ok, err
+}
+
+// A builder collects the attributes of an item, in any order.
+type builder struct {
+	ratelimit.Item
+
+	elements []ratelimit.Element // of the set that is next, reused
+}
+
+// sorted returns the item with the attributes in order.
+func (b *builder) sorted() ratelimit.Item {
+	b.State.Sort()
+	slices.SortFunc(b.IDs, func(a, b ratelimit.IDSet) int { return strings.Compare(a.Name, b.Name) })
+	return b.Item
 }
 
 // addNumber adds a number to the state, and reports whether it is a whole number.
-func addNumber(item *ratelimit.Item, name, text string) bool {
+func (b *builder) addNumber(name, text string) bool {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || ratelimit.IsSet(name) {
 		return false
 	}
-	if item.State == nil {
-		item.State = make(policy.State)
-	}
-	item.State[name] = n
+	b.State = append(b.State, policy.Attr{Name: name, Value: n})
 	return true
 }
 
-// addIDs adds a set to the item's ids, and reports whether it is a set of ids. Each
-// element is an id, or an id followed by a note. AddIDs leaves out the longer ids
-// of an earlier version: no write looks for them.
-func addIDs(item *ratelimit.Item, name string, set [][]byte) bool {
-	if !ratelimit.IsSet(name) {
+// addElement adds an element to the set that is next, and reports whether it is fit for one:
+// an id, or an id followed by a note. AddElement leaves out the longer ids of an earlier
+// version: no write looks for them.
+func (b *builder) addElement(element []byte) bool {
+	switch len(element) {
+	case idSize:
+		b.elements = append(b.elements, ratelimit.Element{ID: ratelimit.ID(element)})
+	case idSize + noteSize:
+		note := int64(binary.BigEndian.Uint64(element[idSize:]))
+		b.elements = append(b.elements, ratelimit.Element{ID: ratelimit.ID(element[:idSize]), Note: note})
+	case 8, 16: // an earlier version's
+	default:
 		return false
 	}
-	marks := make([]ratelimit.Element, 0, len(set))
-	for _, element := range set {
-		switch len(element) {
-		case idSize:
-			marks = append(marks, ratelimit.Element{ID: ratelimit.ID(element)})
-		case idSize + noteSize:
-			note := int64(binary.BigEndian.Uint64(element[idSize:]))
-			marks = append(marks, ratelimit.Element{ID: ratelimit.ID(element[:idSize]), Note: note})
-		case 8, 16: // an earlier version's
-		default:
-			return false
-		}
+	return true
+}
+
+// addIDs adds the set that is next to the item's ids if ok is set, and reports whether it is
+// a set of ids.
+func (b *builder) addIDs(name string, ok bool) bool {
+	elements := slices.Clone(b.elements)
+	if b.elements = b.elements[:0]; !ok || !ratelimit.IsSet(name) {
+		return false
 	}
-	if item.IDs == nil {
-		item.IDs = make(ratelimit.IDs, 2)
+	if len(elements) > 0 {
+		b.IDs = append(b.IDs, ratelimit.IDSet{Name: name, Elements: elements})
 	}
-	item.IDs[name] = marks
 	return true
 }
 

@@ -93,7 +93,7 @@ func take(p policy.Policy, now int64, u policy.Update) ratelimit.Write {
 	window, expires := p.Item(now)
 	return ratelimit.Write{
 		Key: ratelimit.Key{UserID: "u1", Activity: "act", Window: window}, ID: ratelimit.NewID("r1"),
-		Note: u.ReadyAt, KeepAll: window != 0 && p.Max() <= 100, Renewed: p.HeldUntil(0) != 0 || p.Queues(), Update: u, Now: now, Expires: expires,
+		Note: u.ReadyAt, KeepAll: window != 0 && p.Max() <= 100, Renewed: p.HasLog() || p.Queues(), Update: u, Now: now, Expires: expires,
 	}
 }
 

@@ -84,8 +84,8 @@ func remembers(t *testing.T, s ratelimit.Store) {
 		at(fmt.Sprint("c", g), 80_000+14_000*g, true)
 	}
 	remembered := 0
-	for _, marks := range item.IDs {
-		remembered += len(marks)
+	for _, set := range item.IDs {
+		remembered += len(set.Elements)
 	}
 	if remembered > 3 {
 		t.Errorf("the item remembers %d requests, want at most the 3 of the last 28 s", remembered)
@@ -114,9 +114,9 @@ func remembersHeld(t *testing.T, s ratelimit.Store) {
 		at(fmt.Sprint("c", g), true, (40+6*g)*minute, true)
 	}
 	remembered := 0
-	for set, marks := range at("last", true, 500*minute, true).IDs {
-		if set[0] == 'h' {
-			remembered += len(marks)
+	for _, set := range at("last", true, 500*minute, true).IDs {
+		if set.Name[0] == 'h' {
+			remembered += len(set.Elements)
 		}
 	}
 	if remembered > 4 {
@@ -168,7 +168,7 @@ func forgetsOldNames(t *testing.T, s ratelimit.Store) {
 	const round = 259_000
 	for i, after := range []int64{0, round - 7_000, 2*round - 7_000, 3 * round, 4*round + 7_000} {
 		item := update(t, s, forever(write("u", "a", 50), after), true)
-		if got := item.State["n"]; got != int64(i+1) {
+		if got := item.State.Get("n"); got != int64(i+1) {
 			t.Errorf("after %d ms %d are counted, want %d", after, got, i+1)
 		}
 	}
@@ -184,14 +184,14 @@ func marks(t *testing.T, s ratelimit.Store) {
 			mark.RelyOn, _ = item.Find(w)
 			item = update(t, s, mark, true)
 		}
-		if kept, ok := item.Find(w); !ok || !kept.ReliedOn || item.State["n"] != 1 {
+		if kept, ok := item.Find(w); !ok || !kept.ReliedOn || item.State.Get("n") != 1 {
 			t.Errorf("after a mark the item is %v and keeps %+v, %v", item, kept, ok)
 		}
 		back := giveBack(w, item)
 		back.GivesBack = true
 		update(t, s, back, false)
 		back.GivesBack = false
-		if item = update(t, s, back, true); item.State["n"] != 0 {
+		if item = update(t, s, back, true); item.State.Get("n") != 0 {
 			t.Errorf("after a release the item is %v, want nothing counted", item)
 		}
 	}

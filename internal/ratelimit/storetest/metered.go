@@ -20,7 +20,7 @@ func (m *Metered) Update(ctx context.Context, w ratelimit.Write) (ratelimit.Item
 	item, done, err := m.Store.Update(ctx, w)
 	bytes := 160 + 10*len(item.State)
 	for _, set := range item.IDs {
-		bytes += 3 + 6*len(set)
+		bytes += 3 + 6*len(set.Elements)
 	}
 	m.Writes++
 	m.Units += float64((bytes + 1023) / 1024)

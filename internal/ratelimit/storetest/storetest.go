@@ -91,7 +91,7 @@ func ids(requests ...string) ratelimit.IDs {
 	for i, r := range requests {
 		marks[i].ID = ratelimit.NewID(r)
 	}
-	return ratelimit.IDs{"ids": marks}
+	return ratelimit.IDs{{Name: "ids", Elements: marks}}
 }
 
 func update(t testing.TB, s ratelimit.Store, w ratelimit.Write, want bool) ratelimit.Item {

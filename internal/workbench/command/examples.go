@@ -57,7 +57,7 @@ func examples(guards limits.Guards) map[string]string {
 		if tiers := slices.Sorted(maps.Keys(a.Tiers)); names["{tier}"] == "" && len(tiers) > 0 {
 			names["{tiered}"], names["{tier}"], names["{tierlimit}"] = name, tiers[0], twice(a.Tiers[tiers[0]])
 		}
-		if names["{slotted}"] == "" && a.Limit.HeldUntil(0) != 0 {
+		if names["{slotted}"] == "" && a.Limit.HasLog() {
 			names["{slotted}"] = name
 		}
 	}
@@ -85,7 +85,7 @@ func subjectExamples(guards limits.Guards) map[string]string {
 			if tiers := slices.Sorted(maps.Keys(s.Tiers)); names["{subjecttier}"] == "" && len(tiers) > 0 {
 				names["{tieredsubject}"], names["{subjecttier}"] = s.Name, tiers[0]
 			}
-			if names["{slotsubject}"] == "" && s.Limit.HeldUntil(0) != 0 {
+			if names["{slotsubject}"] == "" && s.Limit.HasLog() {
 				names["{slotsubject}"], names["{subjectslotted}"] = s.Name, name
 			}
 		}

@@ -28,7 +28,7 @@ func instant(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-
 // that each of its slots is an action. It returns false if p has no log.
 func logOf(p policy.Policy) (policy.Policy, bool) {
 	for i, one := range p.Each() {
-		if one.HeldUntil(0) == 0 {
+		if !one.HasLog() {
 			continue
 		}
 		text, _, _ := strings.Cut(one.String(), " cost ") // the last option

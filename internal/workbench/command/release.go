@@ -98,7 +98,7 @@ func (c *releaseCommand) validate(env session) (a limits.Activity, wanted int64,
 		return a, 0, err
 	}
 	a.Limit = a.Part(subjectOf(c.whose)).Limit
-	if a.Limit.HeldUntil(0) == 0 {
+	if !a.Limit.HasLog() {
 		return a, 0, hint{fmt.Errorf("%s has no slots of a %s, because none of those limits is a log", c.Activity, cmp.Or(subjectOf(c.whose), "user")), "guards reset clears an activity"}
 	}
 	if c.At == "" {
@@ -196,7 +196,7 @@ func (c *releaseCommand) free(ctx context.Context, env session, s store, key rat
 func (c *releaseCommand) print(env session, a limits.Activity, s slot, state policy.State) error {
 	r := a.Limit.Read(env.now().UnixMilli(), 0, state)
 	for i, one := range a.Limit.Each() {
-		if len(r.Each) > 0 && one.HeldUntil(0) != 0 {
+		if len(r.Each) > 0 && one.HasLog() {
 			r = r.Each[i]
 			break
 		}

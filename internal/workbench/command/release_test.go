@@ -148,7 +148,7 @@ func TestSlots(t *testing.T) {
 	if got := slotsOf(policy.Must("10/1m"), 0, nil); got != nil {
 		t.Errorf("slots of a fixed window: %v", got)
 	}
-	damaged := policy.State{"a0": 1 << 50, "top": 3}
+	damaged := policy.Values{"a0": 1 << 50, "top": 3}.State()
 	if got := slotsOf(policy.Must("log 3/10m"), pinned.UnixMilli(), damaged); len(got) != 0 {
 		t.Errorf("slots that no log wrote: %v", got)
 	}

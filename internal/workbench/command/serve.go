@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/cric-talk/guards"
+	"github.com/cric-talk/guards/internal/agentd"
 	"github.com/cric-talk/guards/internal/cleanup"
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/input"
@@ -45,7 +46,11 @@ func (serveCommand) Help() string {
 application under development. The guards read MODE, ON_OUTAGE, ON_LIMIT,
 DECISION_TIMEOUT and BYPASS_ROLES as the deployed functions do. Open the address
 in a browser for a console: it shows each answer, and moves the guards' clock.
-Only an address of this machine has the console. Examples:
+Only an address of this machine has the console.
+
+A request with the header Guards-Token is answered as an agent answers it, so an
+application that runs with GUARDS_AGENT=http://127.0.0.1:3001 needs no AWS SDK
+and no table. Examples:
   guards serve
   MODE=shadow guards serve
   guards serve --fail unavailable
@@ -69,6 +74,10 @@ func (c *serveCommand) Run(ctx context.Context, env session) error {
 	if err != nil {
 		return err
 	}
+	token, err := agentd.Token()
+	if err != nil {
+		return err
+	}
 	store, err := c.prepare(ctx)
 	if err != nil {
 		return err
@@ -82,10 +91,10 @@ func (c *serveCommand) Run(ctx context.Context, env session) error {
 	log := &serveLog{env: env, json: c.JSON}
 	api := newAPI(&settings, store, env, log.observe)
 	address := listener.Addr().String()
-	server := newServer(api)
+	server := newServer(besideApp(api, env, token, api))
 	about := "the console is off, because --addr " + address + " is not an address of this machine only, such as 127.0.0.1:3001"
 	if devconsole.Loopback(address) {
-		server = c.withConsole(env, api, clock, address)
+		server = c.withConsole(env, api, clock, address, token)
 		about = "the console for development is at http://" + address + "/; only this machine can open it"
 	}
 	env.note(fmt.Sprintf("serving %s on http://%s, counting in %s%s; press Ctrl-C to stop",
@@ -163,7 +172,7 @@ func variables() (set string) {
 
 // withConsole returns the server for api, with the console. Other machines must
 // not reach the address. Clock is the guards' clock.
-func (c *serveCommand) withConsole(env session, api *invokeapi.Server, clock *devconsole.Clock, address string) *http.Server {
+func (c *serveCommand) withConsole(env session, api *invokeapi.Server, clock *devconsole.Clock, address, token string) *http.Server {
 	page := &devconsole.Console{
 		API: api, Guards: env.guards, Address: address, CountsIn: c.countsIn() + variables(), Clock: clock, Fixed: c.fixedClock(), Wait: wait,
 	}
@@ -173,7 +182,7 @@ func (c *serveCommand) withConsole(env session, api *invokeapi.Server, clock *de
 			api.Functions[name] = f
 		}
 	}
-	server := newServer(page)
+	server := newServer(besideApp(api, env, token, page))
 	server.RegisterOnShutdown(page.Close)
 	return server
 }

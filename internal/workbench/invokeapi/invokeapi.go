@@ -242,6 +242,9 @@ func newRequestID() string {
 	return id
 }
 
+// errNoReply is the error of a function that answers a URL with something else than a response.
+var errNoReply = errors.New("the function returned no response")
+
 // serveForm answers like a guard's Function URL. It turns the request into the
 // event that a Function URL makes, and the function's reply into an HTTP
 // response.
@@ -256,11 +259,8 @@ func (s *Server) serveForm(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	id := newRequestID()
-	event := encode(formEvent(r, id, body))
-	out, _, err := s.invoke(functionContext(r, id, name), name, f, event)
-	var reply events.LambdaFunctionURLResponse
-	if err != nil || json.Unmarshal(out, &reply) != nil || reply.StatusCode == 0 {
+	reply, err := s.form(r, name, f, newRequestID(), body)
+	if err != nil {
 		http.Error(w, "Internal Server Error", http.StatusBadGateway) // what a Function URL sends for a function error
 		return
 	}

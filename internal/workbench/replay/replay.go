@@ -309,7 +309,7 @@ func (d *decider) check(line traffic.Line) (a ratelimit.Decision) {
 		a.Reason, a.Wait = ratelimit.Limited, time.Duration(i.until-now)*time.Millisecond
 		return a
 	}
-	a = d.request.CountIn(now, i.state)
+	a = d.request.CountIn(now, &i.state)
 	if d.figures && a.Limit == 0 {
 		a.Reading = d.request.Policy.Read(now, 0, i.state)
 	}
@@ -343,7 +343,7 @@ func (d *decider) checkAll(line traffic.Line) ratelimit.Decision {
 	}
 	for i, p := range parts {
 		if p != nil {
-			p.request.CountIn(line.Time, items[i].state)
+			p.request.CountIn(line.Time, &items[i].state)
 		}
 	}
 	return ratelimit.Decision{Allowed: true, Reason: ratelimit.OK, Granted: 1}
@@ -361,7 +361,7 @@ func (d *decider) item(user string, now int64) *item {
 			maps.DeleteFunc(d.items, func(_ ratelimit.Key, i *item) bool { return i.expires < now/1000 })
 			d.full = max(minSweep, 2*len(d.items))
 		}
-		i = &item{state: make(policy.State, 4)}
+		i = new(item)
 		d.items[key] = i
 	}
 	i.expires = max(i.expires, expires)

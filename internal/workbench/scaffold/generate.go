@@ -79,6 +79,11 @@ func Stale(folder fs.FS, guards limits.Guards) (changes []Change, err error) {
 	} else if c.File != "" {
 		changes = append(changes, c)
 	}
+	if c, err := withAgent(folder); err != nil {
+		return nil, err
+	} else if c.File != "" {
+		changes = append(changes, c)
+	}
 	functions, err := missing(folder, functionsOf(guards))
 	return append(changes, functions...), err
 }

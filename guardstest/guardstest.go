@@ -1,0 +1,144 @@
+// Package guardstest stands in for the guards in the unit tests of an app. It needs no process,
+// no table and no AWS. Its client is a *client.Guards, so middleware, slots and Guarded run
+// through it as in the app:
+//
+//	limits := guardstest.New()
+//	limits.Refuse("create_post", guards.Decision{WaitTime: 42_000})
+//	app := newApp(limits.Client(t, activities.All))
+//
+// It counts nothing: it allows everything but what the test refuses. To test against the
+// limits themselves, with a clock that the test moves, take limiter.InMemory.
+package guardstest
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cric-talk/guards"
+	"github.com/cric-talk/guards/client"
+)
+
+// Guards answers the requests of a test. It is safe for concurrent use.
+type Guards struct {
+	mu      sync.Mutex
+	refused map[string]guards.Decision // by activity
+	outage  error
+	calls   []guards.Request
+}
+
+// New returns guards that allow everything.
+func New() *Guards { return &Guards{refused: map[string]guards.Decision{}} }
+
+// Client returns a client that asks g. List is the app's list of activities, as for
+// [client.Options]. If the list is wrong, the test fails.
+func (g *Guards) Client(tb testing.TB, list []client.Activity) *client.Guards {
+	tb.Helper()
+	c, err := client.New(context.Background(), client.Options{Activities: list, Local: local{g}, Warn: func(error) {}})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return c
+}
+
+// Refuse refuses an activity from now on. The decision has the fields of d. Those that are zero
+// become what a guard could say: the reason limited, a wait of a second, and a limit of one
+// that is used up.
+func (g *Guards) Refuse(activity string, d guards.Decision) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.refused[activity] = d
+}
+
+// Allow allows an activity again.
+func (g *Guards) Allow(activity string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.refused, activity)
+}
+
+// Outage lets no guard answer from now on, if down is set. A check is then refused with a
+// decision whose Outage is set, and each other call fails with a [client.ErrOutage].
+func (g *Guards) Outage(down bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.outage = nil; down {
+		g.outage = fmt.Errorf("%w: the test plays an outage", guards.ErrUnavailable)
+	}
+}
+
+// Calls returns what was asked so far, in order. A request without an Op is a check.
+func (g *Guards) Calls() []guards.Request {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.calls)
+}
+
+// local is what the client asks.
+type local struct{ of *Guards }
+
+// Decide implements [client.Local].
+func (l local) Decide(ctx context.Context, r guards.Request) (guards.Decision, error) {
+	g := l.of
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return guards.Decision{}, err
+	}
+	g.calls = append(g.calls, r)
+	r.Op, r.Count = cmp.Or(r.Op, guards.Check), cmp.Or(r.Count, 1)
+	refused, refuses := g.refused[r.Activity]
+	switch {
+	case g.outage != nil:
+		return guards.Decision{}, g.outage
+	case refuses && (r.Op == guards.Check || r.Op == guards.Status):
+		return refusal(r, refused), nil
+	}
+	return allowed(r), nil
+}
+
+// Guards implements [client.Local]. The client has a list of its own.
+func (l local) Guards() []guards.Guard { return nil }
+
+// Window implements [client.Local].
+func (l local) Window(string) time.Duration { return 0 }
+
+// allowed returns the decision that allows r.
+func allowed(r guards.Request) guards.Decision {
+	now := time.Now()
+	d := answer(r, now)
+	d.Allowed, d.Reason, d.Granted, d.Limit = true, guards.OK, r.Count, million
+	d.ActivityCount, d.Remaining = r.Count, million-r.Count
+	d.ResetAt = now.Add(time.Minute).UnixMilli()
+	if r.Op == guards.Check || r.Op == guards.Renew {
+		d.At, d.HeldUntil = now.UnixMilli(), d.ResetAt
+		d.RequestID = cmp.Or(r.RequestID, "guardstest")
+	}
+	return d
+}
+
+// million is the limit of what is allowed, as high as limits can be.
+const million = 1_000_000
+
+// refusal returns the decision that refuses r.
+func refusal(r guards.Request, d guards.Decision) guards.Decision {
+	now := time.Now()
+	own := answer(r, now)
+	d.Allowed, d.UserID, d.Activity, d.Op = false, own.UserID, own.Activity, own.Op
+	d.Reason = cmp.Or(d.Reason, guards.Limited)
+	d.WaitTime = cmp.Or(d.WaitTime, time.Second.Milliseconds())
+	d.ResetAt = cmp.Or(d.ResetAt, now.UnixMilli()+d.WaitTime)
+	d.Message = cmp.Or(d.Message, "Too many requests. Please try again later.")
+	if d.Limit == 0 && d.Reason != guards.Blocked {
+		d.Limit, d.ActivityCount = 1, 1
+	}
+	return d
+}
+
+func answer(r guards.Request, now time.Time) guards.Decision {
+	return guards.Decision{UserID: r.UserID, Activity: r.Activity, Op: r.Op, ResetAt: now.UnixMilli()}
+}

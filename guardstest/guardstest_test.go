@@ -1,0 +1,124 @@
+package guardstest_test
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/cric-talk/guards"
+	"github.com/cric-talk/guards/activities"
+	"github.com/cric-talk/guards/client"
+	"github.com/cric-talk/guards/client/httpguard"
+	"github.com/cric-talk/guards/guardstest"
+)
+
+func TestEverythingIsAllowed(t *testing.T) {
+	g := guardstest.New()
+	c := g.Client(t, activities.All)
+	d, err := c.Check(t.Context(), "create_post", client.Request{UserID: "u1", Count: 3})
+	if err != nil || !d.Allowed || d.Reason != guards.OK || d.Granted != 3 || d.Remaining <= 0 || d.At == 0 || d.RequestID == "" {
+		t.Errorf("%+v, %v", d, err)
+	}
+	if _, err := c.ReleaseDecision(t.Context(), d); err != nil {
+		t.Error(err)
+	}
+	calls := g.Calls()
+	if len(calls) != 2 || calls[0].UserID != "u1" || calls[0].Count != 3 || calls[1].Op != guards.Release || calls[1].At != d.At || calls[1].RequestID != d.RequestID {
+		t.Errorf("calls %+v, want the check and its release", calls)
+	}
+}
+
+func TestARefusal(t *testing.T) {
+	g := guardstest.New()
+	c := g.Client(t, activities.All)
+	g.Refuse("create_post", guards.Decision{WaitTime: 42_000})
+	for _, ask := range []func() (client.Decision, error){
+		func() (client.Decision, error) {
+			return c.Check(t.Context(), "create_post", client.Request{UserID: "u1"})
+		},
+		func() (client.Decision, error) {
+			return c.Status(t.Context(), "create_post", client.Request{UserID: "u1"})
+		},
+	} {
+		d, err := ask()
+		if err != nil || d.Allowed || d.Reason != guards.Limited || d.RetryAfter() != 42*time.Second || d.Limit != 1 || d.Remaining != 0 || d.Message == "" {
+			t.Errorf("%+v, %v, want a refusal for 42 s", d, err)
+		}
+	}
+	if d, err := c.Check(t.Context(), "update_post", client.Request{UserID: "u1"}); err != nil || !d.Allowed {
+		t.Errorf("%+v, %v, want another activity to be allowed", d, err)
+	}
+	saved := false
+	err := c.Guarded(t.Context(), "create_post", client.Request{UserID: "u1"}, func(client.Decision) error { saved = true; return nil })
+	if !errors.Is(err, client.ErrLimited) || saved {
+		t.Errorf("guarded: %v, saved %v", err, saved)
+	}
+	g.Allow("create_post")
+	if d, err := c.Check(t.Context(), "create_post", client.Request{UserID: "u1"}); err != nil || !d.Allowed {
+		t.Errorf("%+v, %v, want it to be allowed again", d, err)
+	}
+	g.Refuse("create_post", guards.Decision{Reason: guards.Blocked, Message: "You can't do this at the moment."})
+	if d, _ := c.Check(t.Context(), "create_post", client.Request{UserID: "u1"}); d.Reason != guards.Blocked || d.Limit != 0 {
+		t.Errorf("%+v, want a block, without figures", d)
+	}
+}
+
+func TestAnOutage(t *testing.T) {
+	g := guardstest.New()
+	c := g.Client(t, activities.All)
+	g.Outage(true)
+	if d, err := c.Check(t.Context(), "create_post", client.Request{UserID: "u1"}); err != nil || d.Allowed || d.Outage == nil {
+		t.Errorf("%+v, %v, want a refusal because of an outage", d, err)
+	}
+	if _, err := c.Status(t.Context(), "create_post", client.Request{UserID: "u1"}); !errors.Is(err, client.ErrOutage) {
+		t.Errorf("%v, want an outage", err)
+	}
+	g.Outage(false)
+	if d, err := c.Check(t.Context(), "create_post", client.Request{UserID: "u1"}); err != nil || !d.Allowed {
+		t.Errorf("%+v, %v, want the guards to be back", d, err)
+	}
+}
+
+// The client is the app's own, so a mistake of the app is the same mistake in its test.
+func TestMistakes(t *testing.T) {
+	c := guardstest.New().Client(t, activities.All)
+	for name, ask := range map[string]func() error{
+		"an unknown activity": func() error {
+			_, err := c.Check(t.Context(), "craete_post", client.Request{UserID: "u1"})
+			return err
+		},
+		"a count below zero": func() error {
+			_, err := c.Check(t.Context(), "create_post", client.Request{UserID: "u1", Count: -1})
+			return err
+		},
+	} {
+		if err := ask(); !errors.Is(err, client.ErrValidation) {
+			t.Errorf("%s: %v, want a validation error", name, err)
+		}
+	}
+}
+
+func TestASlotAndMiddleware(t *testing.T) {
+	g := guardstest.New()
+	c := g.Client(t, activities.All)
+	slot, err := c.Slot(t.Context(), "pin", client.Request{UserID: "u1"})
+	if err != nil || !slot.Allowed {
+		t.Fatalf("%+v, %v", slot, err)
+	}
+	slot.Release(t.Context())
+	limit := httpguard.Middleware{Guards: c, Activity: "create_post", User: func(*http.Request) string { return "u1" }}
+	handler := limit.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusCreated) }))
+	for _, want := range []int{http.StatusCreated, http.StatusTooManyRequests} {
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/posts", nil))
+		if w.Code != want {
+			t.Errorf("%d %s, want %d", w.Code, w.Body, want)
+		}
+		g.Refuse("create_post", guards.Decision{WaitTime: 1_500})
+		if want == http.StatusTooManyRequests && w.Header().Get("Retry-After") != "2" {
+			t.Errorf("Retry-After is %q, want 2", w.Header().Get("Retry-After"))
+		}
+	}
+}

@@ -1,0 +1,184 @@
+package agentd_test
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cric-talk/guards"
+	"github.com/cric-talk/guards/internal/liveedit"
+	"github.com/cric-talk/guards/internal/liveedit/dynamoedit"
+	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+	"github.com/cric-talk/guards/internal/testkit/cricket"
+	"github.com/cric-talk/guards/internal/testkit/dynamotest"
+	"github.com/cric-talk/guards/internal/testkit/lambdatest"
+)
+
+// onTable returns the variables of an extension on a table behind a proxy. The app's own are
+// set, too, and wrong for a guard.
+func onTable(t *testing.T, proxy *dynamotest.Proxy, address string) (env []string, table string) {
+	t.Helper()
+	table = dynamotest.Table(t)
+	return []string{
+		"TABLE_NAME=of-the-app", "MODE=off", "POWERTOOLS_METRICS_NAMESPACE=App", "POWERTOOLS_SERVICE_NAME=app", "METRICS=off",
+		"GUARDS_TABLE_NAME=" + table, "GUARDS_DECISION_TIMEOUT=5s", "GUARDS_AGENT_ADDR=" + address, "AWS_ENDPOINT_URL_DYNAMODB=" + proxy.URL(),
+	}, table
+}
+
+// The agent listens before it registers, registers for SHUTDOWN alone, and asks AWS nothing
+// before the first check. At SHUTDOWN it writes the last metrics and ends.
+func TestAnExtension(t *testing.T) {
+	t.Parallel()
+	proxy, address := dynamotest.NewProxy(t), freePort(t)
+	env, _ := onTable(t, proxy, address)
+	c := newCaller(address, "local")
+	var before string
+	e := lambdatest.StartExtension(t, lambdatest.Build(t, "./cmd/guards-agent"), func() {
+		conn, err := net.DialTimeout("tcp", address, time.Second)
+		if before = fmt.Sprint(err); err == nil {
+			_ = conn.Close()
+		}
+	}, env...)
+	if name, events := e.Wait(t); name != "guards-agent" || !slices.Equal(events, []string{"SHUTDOWN"}) || before != "<nil>" {
+		t.Errorf("it registers as %s for %v; before, a connection was %v", name, events, before)
+	}
+	if status, wrote := health(t, "GUARDS_AGENT_ADDR="+address); status != 0 {
+		t.Errorf("health: %d %s", status, wrote)
+	}
+	time.Sleep(300 * time.Millisecond)
+	if got := proxy.Counts(); len(got) != 0 {
+		t.Errorf("before the first check it has sent %v", got)
+	}
+	for n := range 11 {
+		if d := c.decide(t, check); d.Allowed != (n < 10) || d.Limit != 10 {
+			t.Errorf("%d: %+v", n, d)
+		}
+	}
+	exit := e.Shutdown(t)
+	if exit.Code != 0 || !strings.Contains(exit.Logs, `"Namespace":"Guards"`) || !strings.Contains(exit.Logs, `"Refused":1`) ||
+		strings.Contains(exit.Logs, "canary-user") || strings.Count(exit.Logs, `"level":"INFO","message":"agent started"`) != 1 {
+		t.Errorf("%d: %s", exit.Code, exit.Logs)
+	}
+}
+
+// Nothing that is wrong with the agent ends the app's function: a check says what it is.
+func TestMistakesInLambda(t *testing.T) {
+	t.Parallel()
+	for env, want := range map[string]string{
+		"GUARDS_MODE=of":                  `GUARDS_MODE is \"of\", want enforce or shadow or off`,
+		"GUARDS_TABLE_NAME=a/b":           `GUARDS_TABLE_NAME is \"a/b\", want`,
+		"GUARDS_AGENT_TOKEN=local":        "GUARDS_AGENT_TOKEN is the word that clients without a token send",
+		"GUARDS_AGENT_SOCKET_MODE=7777":   `GUARDS_AGENT_SOCKET_MODE is \"7777\"`,
+		"AWS_REGION= AWS_DEFAULT_REGION=": "no AWS region is set",
+	} {
+		address := freePort(t)
+		e := lambdatest.StartExtension(t, lambdatest.Build(t, "./cmd/guards-agent"), nil, append(strings.Fields(env), "GUARDS_AGENT_ADDR="+address)...)
+		e.Wait(t)
+		status, body, err := newCaller(address, "local").ask(t.Context(), check)
+		if err != nil || status != 500 || !strings.Contains(string(body), want) {
+			t.Errorf("%s: %d %s, %v, want %s", env, status, body, err, want)
+		}
+		if status, wrote := health(t, "GUARDS_AGENT_ADDR="+address); status != 1 || !strings.Contains(wrote, "the agent answers 503: ") {
+			t.Errorf("health: %d %s", status, wrote)
+		}
+		if log := e.Logs(); !e.Alive() || strings.Count(log, "\n") != 1 || !strings.Contains(log, `"level":"ERROR"`) {
+			t.Errorf("%s: %s", env, log)
+		}
+	}
+}
+
+// If it can't listen, it writes one line, registers and waits.
+func TestATakenPortInLambda(t *testing.T) {
+	t.Parallel()
+	address := freePort(t)
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	e := lambdatest.StartExtension(t, lambdatest.Build(t, "./cmd/guards-agent"), nil, "GUARDS_AGENT_ADDR="+address)
+	e.Wait(t)
+	if log := e.Logs(); strings.Count(log, "\n") != 1 || !strings.Contains(log, `"level":"ERROR","message":"the app gets no answer","service":"guards-agent","error":"the agent can't listen on GUARDS_AGENT_ADDR, `+address) {
+		t.Error(log)
+	}
+	if exit := e.Shutdown(t); exit.Code != 0 {
+		t.Errorf("%d: %s", exit.Code, exit.Logs)
+	}
+}
+
+// freeze stops the extension for some time, as Lambda does between invocations.
+func freeze(t *testing.T, e *lambdatest.Extension, lasts time.Duration) {
+	t.Helper()
+	if err := syscall.Kill(e.PID(), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(lasts)
+	if err := syscall.Kill(e.PID(), syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What the agent knows is judged by the clock after a freeze: a refusal, and the live limits. A
+// read of these that the freeze interrupted is used. The connection that broke meanwhile costs
+// no answer.
+func TestAFreeze(t *testing.T) {
+	t.Parallel()
+	proxy, address := dynamotest.NewProxy(t), freePort(t)
+	env, table := onTable(t, proxy, address)
+	e := lambdatest.StartExtension(t, lambdatest.Build(t, "./cmd/guards-agent"), nil, env...)
+	e.Wait(t)
+	c := newCaller(address, "local")
+	for range 10 {
+		c.decide(t, check)
+	}
+	if d := c.decide(t, check); d.Allowed {
+		t.Fatalf("%+v", d)
+	}
+	release := strings.Replace(check, "{", `{"op":"reset",`, 1)
+	other := newCaller(freePort(t), "local") // another environment of the app
+	onOther := lambdatest.StartExtension(t, lambdatest.Build(t, "./cmd/guards-agent"), nil, append(slices.Clone(env), "GUARDS_AGENT_ADDR="+other.address)...)
+	onOther.Wait(t)
+	other.decide(t, release)
+	freeze(t, e, 1100*time.Millisecond)
+	if d := c.decide(t, check); !d.Allowed {
+		t.Errorf("after a freeze: %+v, want no old refusal", d)
+	}
+
+	store := dynamoedit.New(dynamostore.New(dynamotest.Config(dynamotest.Endpoint(t)), table).Table())
+	err := liveedit.Edit(t.Context(), store, cricket.All, liveedit.Change{At: time.Now(), By: "test"}, func(s liveedit.Draft) (liveedit.Draft, error) {
+		return s.Set("create_post", "", "12/1m", ""), nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	third := newCaller(freePort(t), "local")
+	begun, held := make(chan struct{}), atomic.Bool{}
+	proxy.Do(func(op string) dynamotest.Fault { // the table answers the read during the freeze
+		if op == "GetItem" && held.CompareAndSwap(false, true) {
+			close(begun)
+			time.Sleep(500 * time.Millisecond)
+		}
+		return dynamotest.Pass
+	})
+	onThird := lambdatest.StartExtension(t, lambdatest.Build(t, "./cmd/guards-agent"), nil, append(slices.Clone(env), "GUARDS_AGENT_ADDR="+third.address)...)
+	onThird.Wait(t)
+	if d := third.decide(t, check); d.Limit != 10 {
+		t.Errorf("the first decision: %+v, want the code's limit", d)
+	}
+	<-begun
+	freeze(t, onThird, 6*time.Second) // longer than a read may take
+	time.Sleep(100 * time.Millisecond)
+	if d := third.decide(t, check); d.Limit != 12 {
+		t.Errorf("after a freeze in the middle of a read: %+v, want the live limit", d)
+	}
+	proxy.Do(nil)
+	proxy.Fail(1, dynamotest.ResetBefore, "UpdateItem") // as of a connection that died in a freeze
+	if d := third.decide(t, check); d.Reason == guards.Unavailable {
+		t.Errorf("after a dead connection: %+v", d)
+	}
+}

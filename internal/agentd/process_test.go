@@ -1,0 +1,176 @@
+package agentd_test
+
+import (
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cric-talk/guards"
+	"github.com/cric-talk/guards/internal/testkit/dynamotest"
+)
+
+// One line of log at the start, none for an allowed action, and neither the token nor a user in
+// what the program writes.
+func TestTheProgram(t *testing.T) {
+	t.Parallel()
+	address := freePort(t)
+	p := start(t, append(nowhere, "GUARDS_AGENT_ADDR="+address, "GUARDS_AGENT_TOKEN=s3cret-token", "GUARDS_METRICS=off", "TABLE_NAME=a b", "MODE=of")...)
+	c := newCaller(address, "s3cret-token")
+	c.listening(t)
+	if d := c.decide(t, check); !d.Allowed || d.Reason != guards.Unavailable {
+		t.Errorf("%+v", d)
+	}
+	if status, body, err := newCaller(address, "local").ask(t.Context(), check); status != 403 || strings.Contains(string(body), "s3cret") {
+		t.Errorf("%d %s, %v", status, body, err)
+	}
+	if status, wrote := health(t, "GUARDS_AGENT_ADDR="+address, "GUARDS_AGENT_TOKEN=s3cret-token"); status != 0 || wrote != "" {
+		t.Errorf("health: %d %s", status, wrote)
+	}
+	p.signal(t, syscall.SIGINT)
+	status, log := p.exit(t)
+	lines := strings.Split(strings.TrimSpace(log), "\n")
+	if status != 0 || !strings.Contains(lines[0], `"message":"agent started","service":"guards-agent","address":"`+address+`","guards":8`) {
+		t.Errorf("%d: %s", status, log)
+	}
+	for _, line := range lines[1:] {
+		if !strings.Contains(line, `"level":"WARN"`) { // of the outage
+			t.Errorf("a line too many: %s", line)
+		}
+	}
+	if strings.Contains(log, "s3cret") || strings.Contains(log, "canary-user") {
+		t.Errorf("a secret in the log: %s", log)
+	}
+	if status, wrote := health(t, "GUARDS_AGENT_ADDR="+address); status != 1 || !strings.HasPrefix(wrote, "guards-agent: no agent answers on "+address) {
+		t.Errorf("health of nothing: %d %s", status, wrote)
+	}
+}
+
+// Outside Lambda, each mistake ends the program with status 1, all of them together.
+func TestMistakesEndTheProgram(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	taken := freePort(t)
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", taken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	for env, want := range map[string]string{
+		"GUARDS_AGENT_ADDR=0.0.0.0:2774":       `guards-agent: GUARDS_AGENT_ADDR is "0.0.0.0:2774", which other machines can reach: set GUARDS_AGENT_TOKEN`,
+		"GUARDS_AGENT_ADDR=:2774":              `guards-agent: GUARDS_AGENT_ADDR is ":2774", which other machines can reach: set GUARDS_AGENT_TOKEN`,
+		"GUARDS_AGENT_ADDR=agent:2774":         `guards-agent: GUARDS_AGENT_ADDR is "agent:2774", which other machines can reach`,
+		"GUARDS_AGENT_ADDR=127.0.0.1":          `guards-agent: GUARDS_AGENT_ADDR is "127.0.0.1", want HOST:PORT`,
+		"GUARDS_AGENT_ADDR=127.0.0.1:99999":    `guards-agent: GUARDS_AGENT_ADDR is "127.0.0.1:99999", want HOST:PORT`,
+		"GUARDS_AGENT_ADDR=unix:agent.sock":    `guards-agent: GUARDS_AGENT_ADDR is "unix:agent.sock", want the absolute path`,
+		"GUARDS_AGENT_ADDR=unix:" + file:       "guards-agent: the agent can't listen on GUARDS_AGENT_ADDR, unix:" + file + ": " + file + " is a file and no socket",
+		"GUARDS_AGENT_ADDR=" + taken:           "guards-agent: the agent can't listen on GUARDS_AGENT_ADDR, " + taken + ": listen tcp",
+		"GUARDS_AGENT_TOKEN=a b":               "guards-agent: GUARDS_AGENT_TOKEN has a character that a header can't carry",
+		"GUARDS_AGENT_TOKEN=local":             "guards-agent: GUARDS_AGENT_TOKEN is the word that clients without a token send",
+		"GUARDS_AGENT_SOCKET_MODE=rw":          `guards-agent: GUARDS_AGENT_SOCKET_MODE is "rw", want an octal mode such as 0660`,
+		"GUARDS_MODE=of GUARDS_TABLE_NAME=a/b": `guards-agent: GUARDS_MODE is "of", want enforce or shadow or off` + "\n" + `guards-agent: GUARDS_TABLE_NAME is "a/b", want`,
+		"GUARDS_DECISION_TIMEOUT=6s":           `guards-agent: GUARDS_DECISION_TIMEOUT is "6s", want`,
+		"AWS_REGION=":                          "guards-agent: no AWS region is set: set AWS_REGION",
+	} {
+		entries := append(append([]string{}, nowhere...), "GUARDS_AGENT_ADDR=127.0.0.1:0")
+		fields := strings.Fields(env)
+		if strings.HasSuffix(env, "a b") { // one entry with a space
+			fields = []string{env}
+		}
+		status, log := start(t, append(entries, fields...)...).exit(t)
+		if status != 1 || !strings.HasPrefix(log, want) {
+			t.Errorf("%s: %d: %s, want %s", env, status, log, want)
+		}
+	}
+}
+
+// An agent replaces a socket on which nobody answers, and no other file. Its mode is the one
+// that is set, whatever the umask is.
+func TestSockets(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "agent.sock")
+	env := slices.Concat(nowhere, []string{"GUARDS_AGENT_ADDR=unix:" + path, "GUARDS_METRICS=off"})
+	c := newCaller("unix:"+path, "local")
+	first := start(t, env...)
+	c.listening(t)
+	if at, err := os.Lstat(path); err != nil || at.Mode() != os.ModeSocket|0o600 {
+		t.Errorf("%v, %v, want a socket of 0600", at.Mode(), err)
+	}
+	if d := c.decide(t, check); d.Reason != guards.Unavailable {
+		t.Errorf("%+v", d)
+	}
+	if status, log := start(t, env...).exit(t); status != 1 || !strings.Contains(log, "another program answers on "+path) {
+		t.Errorf("a second agent: %d %s", status, log)
+	}
+	first.signal(t, syscall.SIGKILL)
+	first.exit(t)
+	second := start(t, append(env, "GUARDS_AGENT_SOCKET_MODE=0660")...)
+	c.listening(t)
+	if at, err := os.Lstat(path); err != nil || at.Mode() != os.ModeSocket|0o660 {
+		t.Errorf("%v, %v, want a socket of 0660", at.Mode(), err)
+	}
+	if status, wrote := health(t, "GUARDS_AGENT_ADDR=unix:"+path); status != 0 {
+		t.Errorf("health: %d %s", status, wrote)
+	}
+	c.http.CloseIdleConnections()
+	second.signal(t, syscall.SIGINT)
+	second.exit(t)
+	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("after the end: %v, want no file", err)
+	}
+	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+// SIGTERM comes to the app and to its agent. 200 requests are under way then, and the app goes
+// on for a while. All are answered. The agent ends two seconds after the last one.
+func TestTheEnd(t *testing.T) {
+	t.Parallel()
+	proxy, table := dynamotest.NewProxy(t), dynamotest.Table(t)
+	address := freePort(t)
+	p := start(t, "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test", "AWS_ENDPOINT_URL_DYNAMODB="+proxy.URL(),
+		"GUARDS_TABLE_NAME="+table, "GUARDS_DECISION_TIMEOUT=5s", "GUARDS_AGENT_ADDR="+address, "GUARDS_METRICS_NAMESPACE=Mine")
+	c := newCaller(address, "local")
+	c.listening(t)
+	proxy.Do(func(string) dynamotest.Fault { time.Sleep(200 * time.Millisecond); return dynamotest.Pass })
+	var lost, answered atomic.Int64
+	ask := func() {
+		if status, _, err := c.ask(t.Context(), check); err != nil || status != 200 && status != 429 {
+			lost.Add(1)
+			t.Errorf("%d, %v", status, err)
+			return
+		}
+		answered.Add(1)
+	}
+	var all sync.WaitGroup
+	for range 200 {
+		all.Go(ask)
+	}
+	time.Sleep(100 * time.Millisecond)
+	p.signal(t, syscall.SIGTERM)
+	all.Wait()
+	for range 6 { // the app drains, with pauses below two seconds
+		time.Sleep(time.Second)
+		ask()
+	}
+	ended := time.Now()
+	status, log := p.exit(t)
+	took := time.Since(ended)
+	if status != 0 || lost.Load() != 0 || answered.Load() != 206 || took < 1500*time.Millisecond || took > 10*time.Second {
+		t.Errorf("%d: %d answers, %d lost; it ended after %v", status, answered.Load(), lost.Load(), took)
+	}
+	if !strings.Contains(log, `"Namespace":"Mine"`) || !strings.Contains(log, `"Guard":"posts-guard"`) {
+		t.Errorf("no metrics in %s", log)
+	}
+}
