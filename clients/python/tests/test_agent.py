@@ -14,9 +14,20 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 
-from guards import AnswerError, AsyncGuards, ConfigurationError, GuardActivity, Guards, GuardsError, OutageError, ValidationError
+from guards import (
+    AnswerError,
+    AsyncGuards,
+    ConfigurationError,
+    Credentials,
+    GuardActivity,
+    Guards,
+    GuardsError,
+    OutageError,
+    ValidationError,
+)
 from guards._agent import answered
 from guards._call import Call
 from guards._request import new_request
@@ -490,6 +501,17 @@ def test_wrong_options(options: dict[str, Any], message: str) -> None:
         with pytest.raises(ConfigurationError) as error:
             form(**{**LISTED, **options})
         assert str(error.value).startswith(message)
+
+
+def test_the_variable_is_stronger_than_the_options_for_lambda(
+    agent: Server, new: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So an app can be moved to the agent, and back, without a change of its code."""
+    monkeypatch.setenv("GUARDS_AGENT", agent.url)
+    options = {"urls": {"posts-guard": "http://127.0.0.1:1"}, "region": "eu-west-1", "endpoint": "http://127.0.0.1:1"}
+    for more in ({}, {"credentials": Credentials("a", "b")}, {"client": boto3.client("lambda", region_name="eu-west-1")}):
+        assert new(**options, **more).check("create_post", **USER).reason == "ok"
+    assert [received.path for received in agent.received] == ["/posts-guard"] * 3
 
 
 def test_a_wrong_variable(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -354,6 +354,15 @@ def test_the_trace_of_a_function_is_sent(
     assert traces == [None, "Root=1-2;Parent=3;Sampled=1;Lineage=a:0%0A", None]
 
 
+@pytest.mark.parametrize(("app", "shown"), [("", ""), ("my-app", " app/my-app"), ("a b\n", " app/a-b-")])
+def test_the_id_of_the_app_is_sent(
+    server: Server, new: Callable[..., Client], monkeypatch: pytest.MonkeyPatch, app: str, shown: str
+) -> None:
+    monkeypatch.setenv("AWS_SDK_UA_APP_ID", app)
+    new().check("create_post", user_id="u1")
+    assert server.received[0].headers["User-Agent"] == "cric-talk-guards-python" + shown
+
+
 # The clock
 
 

@@ -68,7 +68,8 @@ class Base(Generic[A]):
         async. If it raises an error, that is logged.
     agent: the address of an agent, such as http://127.0.0.1:2774 or
         unix:/PATH, which is asked instead of Lambda. By default the variable
-        GUARDS_AGENT.
+        GUARDS_AGENT. It does not go with the options for Lambda: client, urls,
+        credentials, region and endpoint. The variable is stronger than these.
     token: the agent's token, if it has one. By default the variable
         GUARDS_AGENT_TOKEN.
     credentials: Credentials(access_key, secret_key, token), a function that
@@ -282,7 +283,7 @@ def _way_of(settings: Settings, client: Any, credentials: Any) -> tuple[Way, int
     given["urls"] = settings.urls or None
     if settings.agent is not None:
         wrong = [name for name, value in given.items() if value is not None]
-        if wrong:
+        if wrong and settings.agent.by_option:
             raise ConfigurationError(
                 f"The option {wrong[0]} does not go with an agent ({settings.agent.name}), which needs none."
             )

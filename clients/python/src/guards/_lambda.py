@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from typing import Any
@@ -39,6 +40,8 @@ class Lean(Way):
         self._settings = Settings(region, endpoint)
         self._source = self._source_of(credentials)
         self._signer = Signer()
+        app = re.sub(r"[^\w!#$%&'*+.^`|~-]", "-", os.environ.get("AWS_SDK_UA_APP_ID", ""), flags=re.ASCII)
+        self._user_agent = f"{USER_AGENT} app/{app}" if app else USER_AGENT
         self._offset = 0.0  # of AWS's clock, in seconds
         self._found: Found | None = None
         self._settling = Shared(self._find, counts=False)  # it takes botocore a while to load, which is no time of the guard
@@ -58,7 +61,7 @@ class Lean(Way):
             call.plan.spend(time_left.seconds - time_left.left)
         now = time.time() + self._offset
         headers = self._signer.sign(address, _SIGNED, request.payload, credentials, region, now)
-        headers["user-agent"] = USER_AGENT
+        headers["user-agent"] = self._user_agent
         headers.update(traced())
         return Signed(address, headers)
 

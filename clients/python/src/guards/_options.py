@@ -94,6 +94,7 @@ class Agent(NamedTuple):
     url: str  # without a path; of a socket, http://localhost
     socket: str | None  # its path
     token: str | None
+    by_option: bool  # and not by the variable, which is stronger than the options for Lambda
 
     @property
     def name(self) -> str:
@@ -121,10 +122,10 @@ def agent_of(option: Any, token: Any) -> Agent | None:
     if token is not None and not (isinstance(token, str) and _TOKEN.fullmatch(token)):
         raise ConfigurationError("The token of the agent has another form, want printable ASCII without spaces.")
     if isinstance(value, str) and value.startswith("unix:/"):
-        return Agent("http://localhost", value.removeprefix("unix:"), token)
+        return Agent("http://localhost", value.removeprefix("unix:"), token, option is not None)
     if not is_url(value) or urlsplit(value).path not in ("", "/") or any(urlsplit(value)[3:]) or "@" in value:
         raise ConfigurationError(f"The {name} is {value!r}, want an address such as http://127.0.0.1:2774 or unix:/PATH.")
-    return Agent(value.rstrip("/"), None, token)
+    return Agent(value.rstrip("/"), None, token, option is not None)
 
 
 def entries(activities: Any) -> dict[str, Entry]:
