@@ -17,7 +17,7 @@ import pytest
 from botocore.credentials import DeferredRefreshableCredentials
 
 from guards import AsyncGuards, ConfigurationError, OutageError
-from tests.conftest import SHORT, Client
+from tests.conftest import SHORT, Client, until
 from tests.server import Handler, Server, answer, raw
 
 NEVER = "posts-guard could not be invoked: there are no AWS credentials ({}). Check the app's role, its profile and the network."
@@ -207,6 +207,33 @@ def test_a_source_that_fails_when_the_client_is_made(
     with pytest.raises(ConfigurationError) as error:
         new().check("create_post", user_id="u1")
     assert str(error.value) == NEVER.format("CredentialRetrievalError")
+
+
+def test_a_call_does_not_wait_for_credentials_while_the_old_ones_are_good(
+    server: Server, new: Callable[..., Client], monkeypatch: pytest.MonkeyPatch, silent: Callable[[], dict[str, str]]
+) -> None:
+    """They are renewed 15 minutes before their end, by the way."""
+
+    def good(minutes: float) -> dict[str, str]:
+        ends = datetime.now(timezone.utc) + timedelta(minutes=minutes)
+        return {"access_key": f"K{minutes}", "secret_key": "s", "token": "t", "expiry_time": ends.isoformat()}
+
+    source = Source(lambda: good(12), silent)
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", boto3.Session(botocore_session=source.session))
+    client = new()
+    for _ in range(4):
+        assert client.check("create_post", user_id="u1").reason == "ok"
+    assert source.asked == 2  # the second time in a thread of its own
+    assert all("Credential=K12/" in received.headers["Authorization"] for received in server.received)
+    source = Source(lambda: good(12), lambda: good(60))
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", boto3.Session(botocore_session=source.session))
+    client = new()
+    client.check("create_post", user_id="u1")
+    client.check("create_post", user_id="u1")
+    asyncio.run(until(lambda: source.asked == 2))
+    asyncio.run(until(lambda: client.guards._way._source._last.access_key == "K60"))
+    client.check("create_post", user_id="u1")
+    assert "Credential=K60/" in server.received[-1].headers["Authorization"]
 
 
 def container(handler: Handler) -> None:

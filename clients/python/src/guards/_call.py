@@ -177,25 +177,38 @@ class Shared(Generic[T]):
         """Return what the work returns, unless the time is over before."""
         state = self._own.get()
         with state.lock:
-            if state.task is None or state.task.ended.is_set():
-                state.task = Task(self._work, counts=self._counts)
-            elif call.came < state.late_at:  # while it had to wait for a connection, another call had no result in time
-                raise LateError
-            task: Task[T] = state.task
+            task, is_new = self._begin(state)
+        if not is_new and call.came < state.late_at:
+            # While it had to wait for a connection, another call had no result in time.
+            raise LateError
         try:
             return call.result(task, time_left)
         except LateError:
             state.late_at = time.monotonic()
             raise
 
-    def _new_state(self) -> _State:
+    def begin(self) -> None:
+        """Let the work be done, and do not wait for it."""
+        state = self._own.get()
+        with state.lock, suppress(NoThread):
+            self._begin(state)
+
+    def _begin(self, state: _State[T]) -> tuple[Task[T], bool]:
+        """Return the work that is done at the moment, and whether it begins now."""
+        task, is_new = state.task, False
+        if task is None or task.ended.is_set():
+            task, is_new = Task(self._work, counts=self._counts), True
+            state.task = task
+        return task, is_new
+
+    def _new_state(self) -> _State[T]:
         if self._maker != os.getpid():
             self._forked()
         return _State()
 
 
-class _State:
+class _State(Generic[T]):
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.task: Task[Any] | None = None
+        self.task: Task[T] | None = None
         self.late_at = float("-inf")  # when a call stopped waiting for it

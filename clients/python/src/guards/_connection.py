@@ -72,9 +72,7 @@ class Connection:
         """Report whether nothing has happened on the connection since it was used."""
         if time.monotonic() - self.used_at > LONGEST_IDLE:
             return False
-        return (
-            not _is_ready(self.raw, select.POLLIN, 0) if hasattr(select, "poll") else not select.select([self.raw], [], [], 0)[0]
-        )
+        return not _is_ready(self.raw, 0, write=False)
 
     def close(self) -> None:
         """Close the connection."""
@@ -107,13 +105,10 @@ class Connections:
         idle = self._idle.setdefault(address.origin, deque())
         if fresh:
             _close(idle)  # the others can be dead for the same reason
-        connection = _alive(idle)
-        if connection is not None:
-            call.hold(connection.raw)
-        else:
-            connection = self._open(address, proxy, call, time_left)
+        connection = _alive(idle) or self._open(address, proxy, call, time_left)
         response = None
         try:
+            call.hold(connection.raw)
             response = connection.exchange(request, time_left)
         finally:
             call.let_go()
@@ -161,7 +156,7 @@ def connect(address: Address, call: Call, time_left: Time) -> socket.socket:
             sock.setblocking(False)
             number = sock.connect_ex(where)
             if number in (errno.EINPROGRESS, errno.EWOULDBLOCK, getattr(errno, "WSAEWOULDBLOCK", errno.EWOULDBLOCK)):
-                time_left.wait(sock, _until_writable, sock, time_left)
+                time_left.wait(sock, _until_writable, sock, call, time_left)
                 call.go_on()
                 number = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
             if number:
@@ -220,17 +215,20 @@ def _resolved(address: Address, call: Call, time_left: Time) -> list[tuple[int, 
     return [(family, where) for family, _, _, _, where in found]
 
 
-def _until_writable(sock: socket.socket, time_left: Time) -> None:
-    if not _is_ready(sock, getattr(select, "POLLOUT", 0), min(TICK, max(0.01, time_left.left))):
+def _until_writable(sock: socket.socket, call: Call, time_left: Time) -> None:
+    call.go_on()
+    if not _is_ready(sock, min(TICK, max(SHORTEST, time_left.left)), write=True):
         raise TimeoutError
 
 
-def _is_ready(sock: socket.socket, event: int, seconds: float) -> bool:
+def _is_ready(sock: socket.socket, seconds: float, *, write: bool) -> bool:
+    """Report whether a socket can be written, or else read, within so many seconds."""
     if hasattr(select, "poll"):
         poll = select.poll()
-        poll.register(sock, event)
+        poll.register(sock, select.POLLOUT if write else select.POLLIN)
         return bool(poll.poll(seconds * 1000))
-    return any(select.select([], [sock], [sock], seconds))  # Windows, where sockets have any number
+    both = [sock]
+    return any(select.select([] if write else both, both if write else [], both, seconds))  # Windows
 
 
 def _tunnel(connection: Connection, address: Address, proxy: Proxy, time_left: Time) -> None:

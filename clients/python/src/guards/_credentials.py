@@ -14,6 +14,10 @@ from guards._sigv4 import Credentials
 _NONE = "No AWS credentials were found. Give the app a role, or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
 
 
+# botocore renews credentials 15 minutes before their end. From 10 minutes before it, a call waits for the new ones.
+_MUST_RENEW = 10 * 60
+
+
 class NoneFoundError(Exception):
     """Nothing has credentials."""
 
@@ -30,6 +34,7 @@ class Source:
         self._load = load
         self._once = once  # whether what was loaded renews itself
         self._loaded: Any = None
+        self._last: Credentials | None = None  # that it returned
         self._shared = Shared(self._ask, forked=self._unlock)
 
     def get(self, call: Call, time_left: Time, function: str) -> Credentials:
@@ -60,11 +65,16 @@ class Source:
         return ConfigurationError(message + " Check the app's role, its profile and the network.", function)
 
     def _at_once(self) -> Credentials | None:
-        """Return the credentials, if nobody has to be asked for them."""
+        """Return the credentials, if nobody has to be asked for them first."""
         loaded = self._loaded
-        if loaded is None or (hasattr(loaded, "refresh_needed") and loaded.refresh_needed()):
+        if loaded is None:
             return None
-        return _frozen(loaded)
+        if not hasattr(loaded, "refresh_needed") or not loaded.refresh_needed():
+            return _frozen(loaded)
+        if loaded.refresh_needed(_MUST_RENEW):
+            return None
+        self._shared.begin()  # the old ones can be used until then
+        return self._last
 
     def _ask(self) -> Credentials:
         loaded = self._loaded
@@ -74,7 +84,8 @@ class Source:
                 raise NoneFoundError
             if self._once:
                 self._loaded = loaded
-        return _frozen(loaded)
+        self._last = _frozen(loaded)
+        return self._last
 
     def _unlock(self) -> None:
         if hasattr(self._loaded, "_refresh_lock"):  # of botocore: a thread of the parent could hold it
