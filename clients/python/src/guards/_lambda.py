@@ -44,7 +44,7 @@ class Lean(Way):
         self._user_agent = f"{USER_AGENT} app/{app}" if app else USER_AGENT
         self._offset = 0.0  # of AWS's clock, in seconds
         self._found: Found | None = None
-        self._settling = Shared(self._find, counts=False)  # it takes botocore a while to load, which is no time of the guard
+        self._settling = Shared(self._settings.find, counts=False)  # it takes botocore a while to load, which is no time of the guard
         self._addresses: dict[str, tuple[Address, str]] = {}
         proxy = _proxies.of_environment()
         trust = Trust(lambda: self._found.ca_bundle if self._found else None)
@@ -84,7 +84,7 @@ class Lean(Way):
 
     def _wait(self, request: Request, call: Call) -> Found:
         try:
-            self._found = self._find() if self._settings.are_lean else self._settling.result(call, Time(call.plan.remaining))
+            found = self._settings.find() if self._settings.are_lean else self._settling.result(call, Time(call.plan.remaining))
         except (GivenUp, Lost):
             raise
         except Exception as error:
@@ -92,11 +92,8 @@ class Lean(Way):
             if not isinstance(error, GuardsError):
                 shown = f"{request.function} could not be invoked: {foreign(error, request)}"
             raise ConfigurationError(shown, request.function) from error
-        self.region = self._found.region
-        return self._found
-
-    def _find(self) -> Found:
-        return self._settings.find()
+        self.region, self._found = found.region, found
+        return found
 
     def _address(self, request: Request, found: Found) -> tuple[Address, str]:
         """Return where a request goes, and the region of its signature."""
