@@ -44,7 +44,7 @@ class Lean(Way):
         self._user_agent = f"{USER_AGENT} app/{app}" if app else USER_AGENT
         self._offset = 0.0  # of AWS's clock, in seconds
         self._found: Found | None = None
-        self._settling = Shared(self._settings.find, counts=False)  # it takes botocore a while to load, which is no time of the guard
+        self._settling = Shared(self._settings.find, counts=False)  # botocore loads slowly, which is no time of the guard
         self._addresses: dict[str, tuple[Address, str]] = {}
         proxy = _proxies.of_environment()
         trust = Trust(lambda: self._found.ca_bundle if self._found else None)
