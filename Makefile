@@ -188,7 +188,7 @@ $(PACKAGES)/python/installed: $(call sources,$(CLIENT_SOURCES)/python) $(PYTHON_
 	@tar -C $(CLIENT_SOURCES)/python --exclude='.*cache' --exclude=__pycache__ --exclude=.venv --exclude=dist -cf - . | tar -C $(@D)/source -xf -
 	@$(PYTHON_TOOLS)/bin/python -m build --wheel --no-isolation --outdir $(@D) $(@D)/source >$(@D)/build.log 2>&1 || { cat $(@D)/build.log >&2; exit 1; }
 	@python3 -m venv $(@D)/venv
-	@$(@D)/venv/bin/pip install --quiet --disable-pip-version-check $(@D)/*.whl
+	@$(@D)/venv/bin/pip install --quiet --disable-pip-version-check "$$(ls $(@D)/*.whl)[botocore]"
 	@touch $@
 
 # The examples have a project of their own: they also need web frameworks, which the empty projects must not have.

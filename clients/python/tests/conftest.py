@@ -30,7 +30,7 @@ PATIENT = LISTED | {"timeout": 20, "decision_timeout": 5}  # on a busy machine, 
 def environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let tests see no AWS settings of this machine."""
     for name in list(os.environ):
-        if name.startswith("AWS_") or name.lower().endswith("_proxy"):
+        if name.startswith(("AWS_", "GUARDS_")) or name.lower().endswith("_proxy"):
             monkeypatch.delenv(name)
     monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
     monkeypatch.setenv("AWS_CONFIG_FILE", os.devnull)
@@ -60,9 +60,9 @@ async def until(fact: Callable[[], bool]) -> None:
     raise AssertionError("it did not happen")
 
 
-def attempts() -> int:
-    """Return how many attempts of any client have not ended."""
-    return sum(thread.name == "guards-attempt" for thread in threading.enumerate())
+def tasks() -> int:
+    """Return how many threads of any client look something up."""
+    return sum(thread.name == "guards-task" for thread in threading.enumerate())
 
 
 class Clock:

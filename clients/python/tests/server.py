@@ -19,8 +19,8 @@ class Received:
 
     def __init__(self, handler: Handler) -> None:
         self.path = handler.path
-        self.headers = dict(handler.headers.items())
-        self.body = handler.rfile.read(int(handler.headers["Content-Length"]))
+        self.headers = handler.headers
+        self.body = handler.rfile.read(int(handler.headers["Content-Length"] or 0))
         is_json = self.body.startswith(b"{")
         self.event: dict[str, Any] = json.loads(self.body) if is_json else {}
         self.at = time.monotonic()

@@ -14,7 +14,8 @@ import boto3
 import pytest
 
 from guards import AnswerError, ConfigurationError
-from guards._session import LONGEST_BODY, spoke_http
+from guards._connection import spoke_http
+from guards._response import LONGEST_BODY
 from tests.conftest import SHORT, Client
 from tests.server import Handler, Server, answer, hang, raw
 

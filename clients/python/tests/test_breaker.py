@@ -176,17 +176,11 @@ def test_a_cancelled_probe_lets_the_next_call_probe(server: Server, clock: Clock
 
 
 class Running:
-    """A call that ends when a test calls it. Until it leaves the app's own queue, it has not begun."""
+    """A call that ends when a test calls it."""
 
-    def __init__(self, breaker: Breaker, *, waits: bool) -> None:
+    def __init__(self, breaker: Breaker) -> None:
         self._stack = ExitStack()
-        self._breaker = breaker
         self._call = self._stack.enter_context(breaker.call("posts-guard"))
-        if not waits:
-            self.leave_queue()
-
-    def leave_queue(self) -> None:
-        self._breaker.begin(self._call)
 
     def __call__(self, error: BaseException | None) -> None:
         self._call.has_response = isinstance(error, AnswerError)
@@ -196,14 +190,13 @@ class Running:
 
 
 class Calls:
-    """A breaker, and the functions that it reported as out."""
+    """A breaker, and calls that it lets through."""
 
     def __init__(self) -> None:
-        self.opened: list[str] = []
-        self.breaker = Breaker(lambda outage: self.opened.append(outage.guard))
+        self.breaker = Breaker()
 
-    def begin(self, *, waits: bool = False) -> Running:
-        return Running(self.breaker, waits=waits)
+    def begin(self) -> Running:
+        return Running(self.breaker)
 
     def fails_at_once(self) -> bool:
         """Report whether a further call may not ask. If it may, it ends without a finding."""
@@ -229,7 +222,6 @@ def test_one_lost_call_is_no_outage_if_another_was_answered_since_it_began(calls
         calls.begin()(answer_)
         lost(LOST)
         assert not calls.fails_at_once()
-    assert calls.opened == []
     for no_answer in (ConfigurationError("no credentials"), asyncio.CancelledError()):
         lost = calls.begin()
         calls.begin()(no_answer)
@@ -239,26 +231,22 @@ def test_one_lost_call_is_no_outage_if_another_was_answered_since_it_began(calls
     calls.begin()(None)
     calls.begin()(LOST)  # the answer came before
     assert calls.fails_at_once()
-    assert calls.opened == ["posts-guard"] * 3
 
 
-def test_a_call_begins_when_it_leaves_the_queue(calls: Calls) -> None:
-    waited = calls.begin(waits=True)
-    calls.begin()(None)
-    refused = calls.begin(waits=True)
-    waited.leave_queue()
-    refused(LOST)  # never asked
-    assert not calls.fails_at_once()
-    waited(LOST)
-    assert calls.fails_at_once()
-
-
-def test_a_repeat_does_not_begin_a_call_again(calls: Calls) -> None:
-    lost = calls.begin()
-    calls.begin()(None)
-    lost.leave_queue()
-    lost(LOST)
-    assert not calls.fails_at_once()
+def test_a_look_claims_no_probe(calls: Calls, clock: Clock) -> None:
+    calls.breaker.look("posts-guard")
+    calls.begin()(LOST)
+    with pytest.raises(OutageError, match=MOMENT):
+        calls.breaker.look("posts-guard")
+    calls.breaker.look("pins-guard")
+    clock.now += 1
+    for _ in range(2):
+        calls.breaker.look("posts-guard")
+    probe = calls.begin()
+    with pytest.raises(OutageError, match=MOMENT):
+        calls.breaker.look("posts-guard")
+    probe(None)
+    calls.breaker.look("posts-guard")
 
 
 def test_a_stale_probe_that_is_lost_changes_nothing(calls: Calls, clock: Clock) -> None:
@@ -269,7 +257,6 @@ def test_a_stale_probe_that_is_lost_changes_nothing(calls: Calls, clock: Clock) 
     latest = calls.begin()
     clock.now += 0.5
     stale(LOST)
-    assert calls.opened == ["posts-guard"]
     clock.now += 0.5
     assert not calls.fails_at_once()  # the pause was not prolonged; that call is the latest probe, and ends
     latest(LOST)

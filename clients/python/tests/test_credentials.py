@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 import time
 from collections.abc import Callable
@@ -16,8 +17,8 @@ import pytest
 from botocore.credentials import DeferredRefreshableCredentials
 
 from guards import AsyncGuards, ConfigurationError, OutageError
-from tests.conftest import SHORT, Client
-from tests.server import Server, answer, raw
+from tests.conftest import SHORT, Client, until
+from tests.server import Handler, Server, answer, raw
 
 NEVER = "posts-guard could not be invoked: there are no AWS credentials ({}). Check the app's role, its profile and the network."
 NO_MORE = "posts-guard did not answer: the AWS credentials could not be renewed ({})"
@@ -40,11 +41,27 @@ class Source:
         self.asked = 0
         session = botocore.session.get_session()
         session._credentials = DeferredRefreshableCredentials(self, "test")  # as get_credentials does
-        self.client = session.create_client("lambda")
+        self.session = session
 
     def __call__(self) -> dict[str, str]:
         self.asked += 1
         return (self.steps.pop(0) if len(self.steps) > 1 else self.steps[0])()
+
+
+Given = Callable[[Source], dict[str, Any]]
+
+
+@pytest.fixture(params=["session", "client"])
+def given(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Given:
+    """Lets clients use a source, and returns their options for that."""
+
+    def options(source: Source) -> dict[str, Any]:
+        if request.param == "client":
+            return {"client": source.session.create_client("lambda")}
+        monkeypatch.setattr(boto3, "DEFAULT_SESSION", boto3.Session(botocore_session=source.session))
+        return {}
+
+    return options
 
 
 @pytest.fixture
@@ -61,9 +78,9 @@ def silent() -> Any:
 
 
 @pytest.mark.parametrize("url", [False, True])
-def test_a_source_that_always_failed_is_a_mistake(server: Server, new: Callable[..., Client], url: bool) -> None:
+def test_a_source_that_always_failed_is_a_mistake(server: Server, new: Callable[..., Client], given: Given, url: bool) -> None:
     source = Source(fail)
-    client = new(client=source.client, urls={"posts-guard": server.url} if url else {})
+    client = new(**given(source), urls={"posts-guard": server.url} if url else {})
     for _ in range(2):
         with pytest.raises(ConfigurationError) as error:
             client.check("create_post", user_id="u1")
@@ -75,9 +92,11 @@ def test_a_source_that_always_failed_is_a_mistake(server: Server, new: Callable[
 
 
 @pytest.mark.parametrize("url", [False, True])
-def test_credentials_that_can_not_be_renewed_are_an_outage(server: Server, new: Callable[..., Client], url: bool) -> None:
+def test_credentials_that_can_not_be_renewed_are_an_outage(
+    server: Server, new: Callable[..., Client], given: Given, url: bool
+) -> None:
     source = Source(renewed, fail)
-    client = new(client=source.client, urls={"posts-guard": server.url} if url else {}, on_outage="deny")
+    client = new(**given(source), urls={"posts-guard": server.url} if url else {}, on_outage="deny")
     assert client.check("create_post", user_id="u1").reason == "ok"
     decision = client.check("create_post", user_id="u1")
     assert (decision.allowed, decision.reason) == (False, "unavailable")
@@ -87,14 +106,16 @@ def test_credentials_that_can_not_be_renewed_are_an_outage(server: Server, new: 
     assert len(server.received) == 1
 
 
-def test_a_source_that_is_silent(server: Server, new: Callable[..., Client], silent: Callable[[], dict[str, str]]) -> None:
-    client = new(client=Source(silent).client, **SHORT)
+def test_a_source_that_is_silent(
+    server: Server, new: Callable[..., Client], given: Given, silent: Callable[[], dict[str, str]]
+) -> None:
+    client = new(**given(Source(silent)), **SHORT)
     began = time.monotonic()
     with pytest.raises(ConfigurationError) as error:
         client.check("create_post", user_id="u1")
     assert 1.1 < time.monotonic() - began < 20  # the source gets the whole time of the call
     assert str(error.value) == NEVER.format("no answer in time")
-    client = new(client=Source(renewed, silent).client, timeout=4, decision_timeout=3)
+    client = new(**given(Source(renewed, silent)), timeout=4, decision_timeout=3)
     assert client.check("create_post", user_id="u1").reason == "ok"
     with pytest.raises(OutageError) as outage:
         client.status("create_post", user_id="u1")
@@ -103,13 +124,13 @@ def test_a_source_that_is_silent(server: Server, new: Callable[..., Client], sil
 
 
 def test_calls_that_wait_do_not_wait_for_a_silent_source_one_after_another(
-    server: Server, silent: Callable[[], dict[str, str]]
+    server: Server, given: Given, silent: Callable[[], dict[str, str]]
 ) -> None:
     async def main() -> list[Any]:
         calls = [client.status("pin" if n % 2 else "create_post", user_id="u1") for n in range(60)]
         return await asyncio.gather(*calls, return_exceptions=True)
 
-    client = AsyncGuards(client=Source(silent).client, **SHORT)
+    client = AsyncGuards(**given(Source(silent)), **SHORT)
     began = time.monotonic()
     errors = asyncio.run(main())
     assert time.monotonic() - began < 20  # two at a time, they take 36 s
@@ -119,13 +140,13 @@ def test_calls_that_wait_do_not_wait_for_a_silent_source_one_after_another(
     client.close()
 
 
-def test_a_slow_source_is_waited_for(server: Server, new: Callable[..., Client]) -> None:
+def test_a_slow_source_is_waited_for(server: Server, new: Callable[..., Client], given: Given) -> None:
     def slow() -> dict[str, str]:
         time.sleep(1.2)
         return renewed()
 
     source = Source(slow, renewed)
-    client = new(client=source.client, timeout=20, decision_timeout=0.7)  # attempts of 1 s
+    client = new(**given(source), timeout=20, decision_timeout=0.7)  # attempts of 1 s
     assert client.check("create_post", user_id="u1").reason == "ok"
     assert source.asked == len(server.received)
 
@@ -186,3 +207,92 @@ def test_a_source_that_fails_when_the_client_is_made(
     with pytest.raises(ConfigurationError) as error:
         new().check("create_post", user_id="u1")
     assert str(error.value) == NEVER.format("CredentialRetrievalError")
+
+
+def test_a_call_does_not_wait_for_credentials_while_the_old_ones_are_good(
+    server: Server, new: Callable[..., Client], monkeypatch: pytest.MonkeyPatch, silent: Callable[[], dict[str, str]]
+) -> None:
+    """They are renewed 15 minutes before their end, by the way."""
+
+    def good(minutes: float) -> dict[str, str]:
+        ends = datetime.now(timezone.utc) + timedelta(minutes=minutes)
+        return {"access_key": f"K{minutes}", "secret_key": "s", "token": "t", "expiry_time": ends.isoformat()}
+
+    source = Source(lambda: good(12), silent)
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", boto3.Session(botocore_session=source.session))
+    client = new()
+    for _ in range(4):
+        assert client.check("create_post", user_id="u1").reason == "ok"
+    assert source.asked == 2  # the second time in a thread of its own
+    assert all("Credential=K12/" in received.headers["Authorization"] for received in server.received)
+    source = Source(lambda: good(12), lambda: good(60))
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", boto3.Session(botocore_session=source.session))
+    client = new()
+    client.check("create_post", user_id="u1")
+    client.check("create_post", user_id="u1")
+    asyncio.run(until(lambda: source.asked == 2))
+    asyncio.run(until(lambda: client.guards._way._source._last.access_key == "K60"))
+    client.check("create_post", user_id="u1")
+    assert "Credential=K60/" in server.received[-1].headers["Authorization"]
+
+
+def container(handler: Handler) -> None:
+    """Answer as the source of credentials in a container does."""
+    ends = (datetime.now(timezone.utc) + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    body = {"AccessKeyId": "CONTAINER", "SecretAccessKey": "s", "Token": "t", "Expiration": ends}
+    handler.reply(200, json.dumps(body).encode(), {"Content-Type": "application/json"})
+
+
+@pytest.mark.parametrize("is_pod", [False, True])
+def test_credentials_of_a_container(
+    server: Server, new: Callable[..., Client], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_pod: bool
+) -> None:
+    """With EKS Pod Identity, the pod has a token in a file."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    monkeypatch.setattr(Handler, "do_GET", container, raising=False)
+    monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"{server.url}/credentials")
+    if is_pod:
+        (tmp_path / "token").write_text("pod")
+        monkeypatch.setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", str(tmp_path / "token"))
+    client = new()
+    for _ in range(2):
+        assert client.check("create_post", user_id="u1").reason == "ok"
+    for received in server.received:
+        assert "Credential=CONTAINER/" in received.headers["Authorization"]
+        assert received.headers["X-Amz-Security-Token"] == "t"
+
+
+def test_credentials_of_the_machine(server: Server, new: Callable[..., Client], monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+
+    def metadata(handler: Handler) -> None:
+        if handler.path.endswith("/security-credentials/"):
+            handler.reply(200, b"role", {})
+            return
+        ends = (datetime.now(timezone.utc) + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        body = {"AccessKeyId": "MACHINE", "SecretAccessKey": "s", "Token": "t", "Expiration": ends, "Code": "Success"}
+        handler.reply(200, json.dumps(body).encode(), {"Content-Type": "application/json"})
+
+    monkeypatch.setattr(Handler, "do_GET", metadata, raising=False)
+    monkeypatch.setattr(Handler, "do_PUT", lambda handler: handler.reply(200, b"token", {}), raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", server.url)
+    monkeypatch.delenv("AWS_EC2_METADATA_DISABLED")
+    assert new().check("create_post", user_id="u1").reason == "ok"
+    assert "Credential=MACHINE/" in server.received[0].headers["Authorization"]
+
+
+def test_credentials_of_a_web_identity(
+    server: Server, new: Callable[..., Client], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    (tmp_path / "token").write_text("identity")
+    monkeypatch.setenv("AWS_WEB_IDENTITY_TOKEN_FILE", str(tmp_path / "token"))
+    monkeypatch.setenv("AWS_ROLE_ARN", "arn:aws:iam::123456789012:role/app")
+    monkeypatch.setenv("AWS_ENDPOINT_URL_STS", server.url)
+    body = role("WEB").replace("AssumeRole", "AssumeRoleWithWebIdentity")
+    server.does(raw(body, content_type="text/xml"), answer())
+    assert new().check("create_post", user_id="u1").reason == "ok"
+    assert "Credential=WEB/" in server.received[-1].headers["Authorization"]

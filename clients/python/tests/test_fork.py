@@ -5,6 +5,7 @@ With FORKS=1, a long test sends 20,000 checks. It needs requirements-fork.txt.
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import os
@@ -19,11 +20,12 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import boto3
 import botocore.session
 import pytest
 from botocore.credentials import DeferredRefreshableCredentials
 
-from guards import Guards
+from guards import AsyncGuards, Guards
 from tests import forks
 from tests.conftest import PATIENT
 from tests.server import Server, answer
@@ -109,17 +111,14 @@ def in_a_child(work: Any) -> bool:
 pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
 
 
-def test_no_lock_of_the_parent_holds_a_child(server: Server) -> None:
+@pytest.mark.usefixtures("server")
+def test_no_lock_of_the_parent_holds_a_child() -> None:
     warnings: list[Exception] = []
     client = Guards(**PATIENT, warn=warnings.append)
     client.check("create_post", user_id="u1")
-    pool = client._asker._session.get()._manager.connection_from_url(server.url)
-    held = [client._breaker._lock, client._asker._queue.get()._lock, client._warning.get()]
-    session = client._asker._session.get()._manager.pools.lock
+    held = [client._breaker._lock, client._queue.get()._lock, client._warning.get()]
     for lock in held:
         lock.acquire()
-    threading.Thread(target=session.acquire).start()  # another thread holds it
-    assert len(pool.pool._idle) > 0
     assert in_a_child(lambda: client.check("create_post", user_id="u2").reason == "ok")
     assert warnings == []
 
@@ -140,14 +139,14 @@ def test_a_connection_of_the_parent_is_not_used(server: Server) -> None:
     client.close()
 
 
-def test_a_pool_keeps_the_connections_of_its_process(server: Server) -> None:
-    client = Guards(**PATIENT)
-    client.check("create_post", user_id="u1")
-    pool = client._asker._session.get()._manager.connection_from_url(server.url)
-    assert in_a_child(lambda: pool._get_conn().sock is None)
-    connection = pool._get_conn()
-    assert connection.sock is not None
-    connection.close()
+def test_the_threads_of_the_parent_are_not_waited_for(server: Server) -> None:
+    async def check(user: str) -> bool:
+        return (await client.check("create_post", user_id=user)).reason == "ok"
+
+    client = AsyncGuards(**PATIENT)
+    assert asyncio.run(check("u1"))
+    assert in_a_child(lambda: asyncio.run(check("u2")))
+    assert [received.event["userId"] for received in server.received] == ["u1", "u2"]
     client.close()
 
 
@@ -160,7 +159,10 @@ def test_request_ids_differ_after_a_fork(server: Server) -> None:
     client.close()
 
 
-def test_credentials_that_the_parent_renews_hold_no_child(server: Server) -> None:
+@pytest.mark.parametrize("by_client", [True, False])
+def test_credentials_that_the_parent_renews_hold_no_child(
+    server: Server, monkeypatch: pytest.MonkeyPatch, by_client: bool
+) -> None:
     def slow() -> dict[str, str]:
         if os.getpid() == parent:
             asked.set()
@@ -170,7 +172,11 @@ def test_credentials_that_the_parent_renews_hold_no_child(server: Server) -> Non
     parent, asked, end = os.getpid(), threading.Event(), threading.Event()
     session = botocore.session.get_session()
     session._credentials = DeferredRefreshableCredentials(slow, "test")
-    client = Guards(**PATIENT, client=session.create_client("lambda"))
+    if by_client:
+        client = Guards(**PATIENT, client=session.create_client("lambda"))
+    else:
+        monkeypatch.setattr(boto3, "DEFAULT_SESSION", boto3.Session(botocore_session=session))
+        client = Guards(**PATIENT)
     waiting = threading.Thread(target=lambda: client.check("create_post", user_id="u1"))
     waiting.start()
     assert asked.wait(20)

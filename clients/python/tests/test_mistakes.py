@@ -199,11 +199,12 @@ ARGUMENTS = {
     "request_id": {"None", "string"},
     "ready_at": {"None", "number"},
     "job": {"None", "empty", "string", "zero", "number", "float", "list", "dict", "True"},
+    "on_outage": {"None"},
 }
 RECEIPT = {"at": 1, "request_id": "r1"}
 VERBS: dict[str, tuple[dict[str, Any], set[str]]] = {
     "check": ({}, set(ARGUMENTS)),
-    "status": ({}, set(ARGUMENTS) - {"request_id", "ready_at", "job"}),
+    "status": ({}, set(ARGUMENTS) - {"request_id", "ready_at", "job", "on_outage"}),
     "release": (RECEIPT, {"user_id", "at", "request_id", "count", "subjects"}),
     "renew": (RECEIPT, {"user_id", "at", "request_id", "count", "subjects"}),
     "reset": ({}, {"user_id"}),
@@ -319,6 +320,13 @@ CLIENT = {
     "max_tries": {"number"},
     "decision_timeout": {"float"},
     "warn": {"None", "function", "class"},
+    "observe": {"None", "function", "class"},
+    "agent": {"None"},
+    "token": {"None"},
+    "credentials": {"None", "function"},
+    "region": {"None", "string"},
+    "endpoint": {"None"},
+    "connections": {"number"},
     "client": {"None"},
 }
 
@@ -337,4 +345,4 @@ def test_every_argument_is_in_the_table() -> None:
         assert set(inspect.signature(form.__init__).parameters) - {"self"} == set(CLIENT)
     assert {"user_id", *CheckOptions.__annotations__, *StatusOptions.__annotations__} == set(ARGUMENTS)
     for middleware in (guards_flask.limit, guards_fastapi.limit, LimitMiddleware.__init__):
-        assert set(inspect.signature(middleware).parameters) - {"self", "app", "guards", "activity"} <= set(RIGHT)
+        assert set(inspect.signature(middleware).parameters) - {"self", "app", "guards", "activity", "on_outage"} <= set(RIGHT)

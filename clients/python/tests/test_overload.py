@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import subprocess
 import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import boto3
 import pytest
 from botocore.config import Config
 
-from guards import AsyncGuards, Decision, Guards, GuardsError
-from guards._attempt import Attempt
-from guards._queue import SIGNERS, Queue
-from guards._request import Request
-from guards._session import Session
-from tests.conftest import LISTED, PATIENT, attempts, until
+from guards import AsyncGuards, Guards, GuardsError
+from guards._places import Places, Workers
+from tests.conftest import LISTED, PATIENT, until
 from tests.overload import LIMIT
 from tests.server import Handler, Server, answer, hang
 
@@ -106,7 +106,6 @@ def test_calls_that_wait_have_no_limit_and_end_with_an_outage(server: Server) ->
         await until(lambda: len(server.received) == 51)
         assert not pins.done()  # the other guard is asked
         pins.cancel()
-        await until(lambda: attempts() == 0)
         server.does(answer())
         assert (await other.check("pin", user_id="u1")).reason == "ok"
         client.close()
@@ -130,162 +129,159 @@ def test_a_timeout_of_the_app_ends_a_wait_in_the_queue(server: Server) -> None:
         await asyncio.gather(*calls, return_exceptions=True)
         server.does(answer())
         assert (await client.check("create_post", user_id="u3")).reason == "ok"
-        await until(lambda: attempts() == 0)
         assert len(server.received) == 51
         client.close()
 
     asyncio.run(main())
 
 
-def test_the_loop_goes_on_while_calls_begin(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each call begins in a turn of the loop of its own."""
+BURSTS = pytest.mark.parametrize("calls", [40, 200, 2000])
+
+
+@BURSTS
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_each_call_of_a_burst_ends_if_the_guard_is_gone(calls: int, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The port accepts each connection and never answers."""
+
+    async def at_once(client: AsyncGuards[Any]) -> list[float]:
+        async def one() -> float:
+            began = time.monotonic()
+            assert (await client.check("create_post", user_id="u1")).outage is not None
+            return time.monotonic() - began
+
+        return await asyncio.gather(*(one() for _ in range(calls)))
+
+    def in_threads(client: Guards[Any]) -> list[float]:
+        def one() -> None:
+            began = time.monotonic()
+            assert client.check("create_post", user_id="u1").outage is not None
+            took.append(time.monotonic() - began)
+
+        took: list[float] = []
+        threads = [threading.Thread(target=one) for _ in range(calls)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return took
+
+    with socket.create_server(("127.0.0.1", 0), backlog=2000) as listener:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_LAMBDA", f"http://127.0.0.1:{listener.getsockname()[1]}")
+        if kind == "async":
+            waiting = AsyncGuards(**LISTED, warn=lambda _: None)
+            took = asyncio.run(at_once(waiting))
+        else:
+            took = in_threads(Guards(**LISTED, warn=lambda _: None))
+    assert len(took) == calls
+    assert max(took) < 6
+
+
+def test_connections_bound_how_many_calls_ask_at_once(server: Server) -> None:
+    running, most = 0, 0
+    lock = threading.Lock()
+
+    def step(handler: Handler) -> None:
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        time.sleep(0.02)
+        with lock:
+            running -= 1
+        answer()(handler)
 
     async def main() -> None:
-        turns = 0
+        checks = (client.check("create_post", user_id="u1") for _ in range(40))
+        assert all(decision.reason == "ok" for decision in await asyncio.gather(*checks))
 
-        async def turn() -> None:
-            nonlocal turns
-            while True:
-                await asyncio.sleep(0)
-                turns += 1
-
-        started: list[int] = []
-        real = client._asker.start
-
-        def start(request: Request, call: object) -> Attempt:
-            started.append(turns)
-            return real(request, call)
-
-        monkeypatch.setattr(client._asker, "start", start)
-        turning = asyncio.create_task(turn())
-        await asyncio.gather(*(client.check("create_post", user_id="u1") for _ in range(100)))
-        turning.cancel()
-        assert len(set(started)) == 100
-
-    client = AsyncGuards(**PATIENT)
+    server.does(step)
+    client = AsyncGuards(**PATIENT, connections=4)
     asyncio.run(main())
     client.close()
-    assert len(server.received) == 100
+    assert most == 4
 
 
 class Held:
-    """Attempts in a queue. Each does what a test tells it."""
+    """Work in a queue. Each piece does what a test tells it."""
 
-    def __init__(self, most: int) -> None:
-        self.queue = Queue(most)
+    def __init__(self) -> None:
         self.running: list[str] = []
         self.go: dict[str, threading.Event] = {}
 
-    def add(self, name: str, call: object) -> Attempt:
+    def job(self, name: str) -> Callable[[], None]:
         self.go[name] = threading.Event()
 
-        def work(_: Attempt) -> Decision:
+        def work() -> None:
             self.running.append(name)
             self.go[name].wait(20)
-            return Decision(allowed=True)
 
-        attempt = Attempt(work, call, name.partition(" ")[0])
-        self.queue.add(attempt)
-        return attempt
+        return work
 
     def until_running(self, *names: str) -> None:
         asyncio.run(until(lambda: self.running == list(names)))
 
 
-def test_who_has_to_act(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The guard, from the moment when the request has a new or used connection until the answer was read."""
-    made: list[Attempt] = []
-    seen: list[str] = []
-    real = Session.exchange
+def test_threads_get_places_in_the_order_of_their_arrival() -> None:
+    held, places = Held(), Places(2)
 
-    def exchange(session: Session, attempt: Attempt) -> object:
-        made.append(attempt)
-        seen.append(attempt.waits_for)
-        try:
-            return real(session, attempt)
-        finally:
-            seen.append(attempt.waits_for)
+    def work(job: Callable[[], None]) -> None:
+        with places:
+            job()
 
-    def step(handler: Handler) -> None:
-        seen.append(made[-1].waits_for)
-        answer()(handler)
-
-    monkeypatch.setattr(Session, "exchange", exchange)
-    server.does(step)
-    client = Guards(**PATIENT)
-    for _ in range(2):
-        assert client.check("create_post", user_id="u1").reason == "ok"
-    assert seen == ["app", "guard", "app"] * 2
-    client.close()
+    for n, name in enumerate("abcd"):
+        threading.Thread(target=work, args=(held.job(name),)).start()
+        asyncio.run(until(partial(lambda n: len(held.running) + len(places._waiting) == n + 1, n)))
+    held.go["b"].set()
+    held.until_running("a", "b", "c")
+    held.go["a"].set()
+    held.until_running("a", "b", "c", "d")
+    held.go["c"].set()
+    held.go["d"].set()
+    asyncio.run(until(lambda: places._free == 2))
 
 
-def test_few_requests_are_signed_at_once() -> None:
-    held = Held(10)
-    made = [held.add(f"f {n}", n) for n in range(4)]
-    asyncio.run(until(lambda: len(held.running) == SIGNERS))
-    assert [a.begun.done() for a in made] == [True] * SIGNERS + [False] * (4 - SIGNERS)
-    held.queue.signed(made[0])
-    asyncio.run(until(lambda: made[SIGNERS].begun.done()))
-    assert not made[SIGNERS + 1].begun.done()
-    held.queue.give_up(made[1])  # its thread lives on
-    asyncio.run(until(lambda: made[SIGNERS + 1].begun.done()))
-    for event in held.go.values():
-        event.set()
-    asyncio.run(until(lambda: attempts() == 0))
+def test_a_worker_does_the_jobs_that_wait() -> None:
+    held, workers = Held(), Workers(2)
+    jobs = {name: held.job(name) for name in "abcd"}
+    for n, job in enumerate(jobs.values()):
+        workers.add(job)
+        asyncio.run(until(partial(lambda n: len(held.running) == min(n + 1, 2), n)))
+    assert workers.drop(jobs["c"])
+    assert not workers.drop(jobs["a"])
+    held.go["a"].set()
+    held.until_running("a", "b", "d")
+    held.go["b"].set()
+    held.go["d"].set()
+    asyncio.run(until(lambda: len(workers._idle) == 2))
+    workers.add(held.job("e"))
+    held.until_running("a", "b", "d", "e")
+    held.go["e"].set()
 
 
-def test_a_call_keeps_its_place_until_it_ends() -> None:
-    held = Held(1)
-    first = held.add("f 1", "one")
-    held.until_running("f 1")
-    held.queue.signed(first)
-    waiting = held.add("f 2", "two")
-    held.queue.give_up(first)
-    held.go["f 1"].set()
-    repeat = held.add("f 3", "one")
-    held.until_running("f 1", "f 3")
-    assert not waiting.begun.done()
-    held.queue.give_up(repeat)
-    held.queue.leave("one")
-    held.until_running("f 1", "f 3", "f 2")
-    for event in held.go.values():
-        event.set()
-    asyncio.run(until(lambda: attempts() == 0))
+def test_a_worker_without_work_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("guards._places.IDLE", 0.01)
+    workers = Workers(2)
+    for _ in range(20):
+        ended = threading.Event()
+        workers.add(ended.set)
+        assert ended.wait(20)
+        time.sleep(0.01)  # a job can come at the moment when the thread ends
+    asyncio.run(until(lambda: workers._threads == 0))
 
 
-def test_attempts_that_wait_are_refused_by_function() -> None:
-    held = Held(1)
-    first = held.add("f 1", 1)
-    held.until_running("f 1")
-    others = [held.add(name, name) for name in ("g 2", "f 3", "g 4")]
-    held.queue.refuse(lambda function: OSError("f") if function == "f" else None)
-    assert [a.begun.done() for a in others] == [False, True, False]
-    assert str(others[1].begun.exception()) == "f"
-    held.queue.give_up(others[0])
-    held.go["f 1"].set()
-    held.queue.leave(1)
-    held.until_running("f 1", "g 4")  # what was given up does not begin
-    late = held.add("g 5", 5)
-    held.queue.refuse(OSError)
-    assert str(late.begun.exception()) == "g"
-    held.go["g 4"].set()
-    asyncio.run(until(lambda: attempts() == 0))
-    assert first.future.done()
-
-
-def test_an_attempt_without_a_thread_waits_for_that_of_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    held = Held(10)
-    held.add("f 1", 1)
-    held.until_running("f 1")
+def test_a_job_without_a_thread_waits_for_that_of_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    held, workers = Held(), Workers(10)
+    workers.add(held.job("a"))
+    held.until_running("a")
 
     def start(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", start)
-        second = held.add("f 2", 2)
-        assert not second.begun.done()
-        held.go["f 1"].set()
-        held.until_running("f 1", "f 2")
-    held.go["f 2"].set()
-    asyncio.run(until(lambda: attempts() == 0))
+        workers.add(held.job("b"))
+        assert held.running == ["a"]
+        held.go["a"].set()
+        held.until_running("a", "b")
+    held.go["b"].set()
+    asyncio.run(until(lambda: len(workers._idle) == 1))

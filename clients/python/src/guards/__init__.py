@@ -9,12 +9,17 @@ if not decision.allowed:
     return too_many(decision)  # of guards.flask, guards.fastapi, guards.asgi or guards.http
 """
 
-from guards._async import AsyncGuards
+from typing import TYPE_CHECKING, Any
+
 from guards._client import Guards
 from guards._decision import Decision, LimitState
 from guards._errors import AnswerError, ConfigurationError, GuardsError, LimitedError, OutageError, ValidationError
 from guards._request import AnyActivity, CheckOptions, GuardActivity, StatusOptions, Subjects
+from guards._sigv4 import Credentials
 from guards._slot import Slot
+
+if TYPE_CHECKING:
+    from guards._async import AsyncGuards
 
 __all__ = [
     "AnswerError",
@@ -22,6 +27,7 @@ __all__ = [
     "AsyncGuards",
     "CheckOptions",
     "ConfigurationError",
+    "Credentials",
     "Decision",
     "GuardActivity",
     "Guards",
@@ -34,3 +40,12 @@ __all__ = [
     "Subjects",
     "ValidationError",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Return AsyncGuards when it is first used, because asyncio takes 45 ms to load."""
+    if name == "AsyncGuards":
+        from guards._async import AsyncGuards
+
+        return AsyncGuards
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 from guards._decision import Decision
 from guards._errors import AnswerError, ConfigurationError, GuardsError, Lost, ValidationError
 from guards._foreign import foreign
 from guards._request import Request
-from guards._session import LONGEST_BODY, Response
+from guards._response import LONGEST_BODY, Response
 
 # Lambda's codes for credentials that it does not accept, without the ending "Exception".
 _BAD_CREDENTIALS = {
@@ -45,13 +44,13 @@ def read_invoke(response: Response, request: Request, region: str) -> Decision:
     if response.status_code >= 300:
         raise _refused(response, request, region)
     if response.headers.get("x-amz-function-error"):
-        return _failed(_json(response.content), request)
+        return _failed(json_of(response.content), request)
     return _decision(response, request)
 
 
 def read_url(response: Response, request: Request, region: str) -> Decision:
     """Read the response of a Function URL: a guard's answer or problem, or an error of Lambda itself."""
-    status, problem = response.status_code, _json(response.content)
+    status, problem = response.status_code, json_of(response.content)
     if status == 200 or (status == 429 and isinstance(problem.get("allowed"), bool)):
         return _decision(response, request)
     kind = problem.get("errorType")
@@ -63,14 +62,14 @@ def read_url(response: Response, request: Request, region: str) -> Decision:
 
 
 def _decision(response: Response, request: Request) -> Decision:
-    answer = _json(response.content)
+    answer = json_of(response.content)
     if not isinstance(answer.get("allowed"), bool):
         raise _no_answer(response.content, request)
     try:
         decision = request.read(answer)
     except (AttributeError, TypeError):  # limits have another form
         raise _no_answer(response.content, request) from None
-    vars(decision)["_date"] = _date(response)
+    vars(decision)["_date"] = response.headers.get("date")
     return decision
 
 
@@ -95,7 +94,7 @@ def _crashed(code: str, function: str) -> AnswerError:
 
 def _refused(response: Response, request: Request, region: str) -> Exception:
     """Return what an error of Lambda itself means. No guard has answered."""
-    status, body, function = response.status_code, _json(response.content), request.function
+    status, body, function = response.status_code, json_of(response.content), request.function
     by_url = request.url is not None
     code = str(response.headers.get("x-amzn-errortype") or body.get("__type") or "").split(":")[0].rpartition("#")[2]
     code = foreign(code or f"HTTP {status}", request)
@@ -134,15 +133,7 @@ def _no_answer(body: bytes, request: Request) -> GuardsError:
     )
 
 
-def _date(response: Response) -> int | None:
-    """Return the time on the clock of the server that answered, in Unix milliseconds; None if the response does not have it."""
-    try:
-        return round(parsedate_to_datetime(response.headers.get("date", "")).timestamp() * 1000)
-    except (TypeError, ValueError, OverflowError):
-        return None
-
-
-def _json(body: bytes) -> dict[str, Any]:
+def json_of(body: bytes) -> dict[str, Any]:
     """Return a JSON object; empty if the body is something else, or too long for an answer."""
     if len(body) > LONGEST_BODY:
         return {}

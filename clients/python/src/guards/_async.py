@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar, overload
-from weakref import WeakKeyDictionary
 
 from guards._arguments import must_be
-from guards._base import Base, failed
-from guards._breaker import Call
+from guards._base import Base
+from guards._call import Call
 from guards._callbacks import result_of
 from guards._context import AsyncContext
 from guards._decision import Decision
-from guards._errors import GuardsError, Lost, OutageError
+from guards._errors import GuardsError, NoThread, OutageError
+from guards._places import Workers
 from guards._request import (
     A,
     CheckOptions,
@@ -24,27 +24,23 @@ from guards._request import (
     StatusOptions,
     Subjects,
     new_request,
-    one_for_each_guard,
     with_receipt,
 )
-from guards._retry import Plan, time_to_wait
+from guards._retry import time_to_wait
 from guards._slot import Slot, before_the_second_release
-from guards._stopwatch import Stopwatch
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 T = TypeVar("T")
 
-# Calls begin one after another, each in a turn of the loop of its own. So a loop with 2,000 calls at once is not blocked.
-_begins: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
-
 
 class AsyncGuards(Base[A]):
     __doc__ = f"""{Base.__doc__}
-    boto3 blocks, so each attempt runs in a thread. A call that is cancelled
-    breaks its connection.
+    Each call runs in a thread. A call that is cancelled breaks its connection.
     """
+
+    _new_queue = Workers
 
     async def check(self, activity: A | GuardActivity, *, user_id: str, **options: Unpack[CheckOptions]) -> Decision:
         """Count the action and decide whether the user may go on. See Guards.check.
@@ -54,14 +50,15 @@ class AsyncGuards(Base[A]):
         asyncio.timeout, cancels too: make the option timeout shorter than it.
         """
         request = self._check_request(activity, user_id, options)
+        began = time.monotonic()
         try:
-            return self._settleable(await self._ask(request))
+            return self._checked(request, await self._ask(request), began)
         except OutageError as outage:
-            return self._settleable(self._without_guard(request, outage))
+            return self._without_guard(request, outage, began)
 
     async def status(self, activity: A | GuardActivity, *, user_id: str, **options: Unpack[StatusOptions]) -> Decision:
         """Decide as check would, but count nothing."""
-        return await self._ask(new_request(self._settings, "status", activity, user_id=user_id, **options))
+        return await self._decide(new_request(self._settings, "status", activity, user_id=user_id, **options))
 
     @overload
     async def release(self, activity: Decision, /) -> Decision: ...
@@ -89,7 +86,7 @@ class AsyncGuards(Base[A]):
         subjects: Subjects | None = None,
     ) -> Decision:
         """Give back what a check counted. See Guards.release."""
-        return await self._ask(self._receipt_request("release", activity, user_id, at, request_id, count, subjects))
+        return await self._decide(self._receipt_request("release", activity, user_id, at, request_id, count, subjects))
 
     @overload
     async def renew(self, activity: Decision, /) -> Decision: ...
@@ -117,17 +114,17 @@ class AsyncGuards(Base[A]):
         subjects: Subjects | None = None,
     ) -> Decision:
         """Keep a slot of an activity whose limit is a log. See Guards.renew."""
-        return await self._ask(self._receipt_request("renew", activity, user_id, at, request_id, count, subjects))
+        return await self._decide(self._receipt_request("renew", activity, user_id, at, request_id, count, subjects))
 
     async def settle(self, decision: Decision, used: int) -> None:
         """Give back what a check granted and the app did not use. See Guards.settle."""
         with self._settlement(decision, used) as request:
             if request is not None:
-                await self._ask(request)
+                await self._decide(request)
 
     async def reset(self, activity: A | GuardActivity, *, user_id: str) -> Decision:
         """Clear what is counted for the user. See Guards.reset."""
-        return await self._ask(new_request(self._settings, "reset", activity, user_id=user_id))
+        return await self._decide(new_request(self._settings, "reset", activity, user_id=user_id))
 
     @overload
     def guarded(
@@ -219,7 +216,7 @@ class AsyncGuards(Base[A]):
         while (pause := slot._pause()) is not None:
             await asyncio.sleep(pause)
             try:
-                slot._renewed(await self._ask(slot._renewal()))
+                slot._renewed(await self._decide(slot._renewal()))
             except GuardsError as error:
                 self._report_sometimes(error)
                 slot._repeat()
@@ -228,12 +225,12 @@ class AsyncGuards(Base[A]):
         async def release() -> None:
             try:
                 try:
-                    await self._ask(request)
+                    await self._decide(request)
                 except GuardsError:
                     if not twice:
                         raise
                     await asyncio.sleep(before_the_second_release())
-                    await self._ask(request)
+                    await self._decide(request)
             except GuardsError as error:
                 self._report(error)
             except asyncio.CancelledError:  # the loop ends
@@ -245,8 +242,8 @@ class AsyncGuards(Base[A]):
 
     async def ready(self, *activities: A | GuardActivity) -> None:
         """Ask each guard for a status at the same time. See Guards.ready."""
-        asked = one_for_each_guard(self._settings, activities)
-        answers = await asyncio.gather(*(self._ask(self._ready_request(a)) for a in asked), return_exceptions=True)
+        requests = self._ready_requests(activities)
+        answers = await asyncio.gather(*(self._ask(request) for request in requests), return_exceptions=True)
         for answer in answers:
             if isinstance(answer, BaseException):
                 raise answer
@@ -259,36 +256,52 @@ class AsyncGuards(Base[A]):
         await asyncio.sleep(seconds)
         return True
 
-    async def _ask(self, request: Request) -> Decision:
-        async with _begins.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
-            await asyncio.sleep(0)
-        plan = self._plan(request)
-        try:
-            with self._breaker.call(request.function) as call:
-                while True:
-                    try:
-                        return await self._attempt(request, plan, call)
-                    except Lost as lost:
-                        pause = plan.pause() if lost.again else None
-                        if pause is None:
-                            raise failed(request, lost) from lost
-                    await asyncio.sleep(pause)
-        finally:
-            self._asker.leave(plan)
+    async def _decide(self, request: Request) -> Decision:
+        began = time.monotonic()
+        return self._observed(request, await self._ask(request), began)
 
-    async def _attempt(self, request: Request, plan: Plan, call: Call) -> Decision:
-        plan.begin()
-        attempt = self._asker.start(request, plan)
-        future = asyncio.wrap_future(attempt.future)
+    async def _ask(self, request: Request) -> Decision:
+        call = self._new_call(request)
+        job = Job(lambda: self._make(request, call), call)
+        workers = self._queue.get()
         try:
-            await asyncio.wrap_future(attempt.begun)
-            self._breaker.begin(call)
-            watch = Stopwatch(plan, attempt)
-            for tick in watch.ticks():
-                if (await asyncio.wait([future], timeout=tick))[0]:
-                    return future.result()
-            raise self._late(request, watch.seconds)
-        finally:
-            future.cancel()
-            self._asker.give_up(attempt)
-            call.has_response |= attempt.has_response
+            workers.add(job)
+        except NoThread as error:
+            raise self._way.failed(request, error) from error
+        try:
+            return await job.answer
+        except asyncio.CancelledError:
+            workers.drop(job)
+            call.give_up()
+            if call.finding is not None:
+                self._breaker.undo(call.finding)
+            raise
+
+
+class Job:
+    """A call that a worker makes, and its answer in the event loop."""
+
+    def __init__(self, run: Callable[[], Decision], call: Call) -> None:
+        self._loop = asyncio.get_running_loop()
+        self.answer: asyncio.Future[Decision] = self._loop.create_future()
+        self._run = run
+        self._call = call
+
+    def __call__(self) -> None:
+        """Make the call in this thread."""
+        if self._call.is_over:
+            return
+        try:
+            decision, error = self._run(), None
+        except BaseException as raised:
+            decision, error = None, raised
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._deliver, decision, error)
+
+    def _deliver(self, decision: Decision | None, error: BaseException | None) -> None:
+        if self.answer.done():  # it was cancelled
+            return
+        if error is not None:
+            self.answer.set_exception(error)
+        elif decision is not None:
+            self.answer.set_result(decision)

@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
-import logging
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Generic, Literal
+from typing import Any, ClassVar, Generic, Literal
 
 from guards._arguments import described, must_be, must_be_count
-from guards._ask import Asker
 from guards._breaker import Breaker
+from guards._call import Call
 from guards._callbacks import is_async, not_async
-from guards._decision import Decision
-from guards._errors import ConfigurationError, GuardsError, LimitedError, Lost, NoThread, OutageError, ValidationError
-from guards._options import Settings, addresses, entries
+from guards._decision import Decision, anonymous
+from guards._errors import ConfigurationError, GuardsError, LimitedError, Lost, OutageError, ValidationError
+from guards._lambda import Lean
+from guards._options import Settings, addresses, agent_of, entries
 from guards._process import Own
-from guards._request import A, AnyActivity, CheckOptions, Request, Subjects, any_subjects, new_request, with_receipt
+from guards._request import (
+    A,
+    AnyActivity,
+    CheckOptions,
+    GuardActivity,
+    Request,
+    Subjects,
+    any_subjects,
+    health_request,
+    new_request,
+    one_for_each_guard,
+    with_receipt,
+)
 from guards._retry import Plan
+from guards._way import Way
 
 Listed = tuple[str, int | None] | tuple[str, int | None, tuple[str, ...]]
-
-_log = logging.getLogger("guards")
 
 READY = "ready"  # the id of the user and of the subjects of ready()
 
@@ -32,33 +44,46 @@ class Base(Generic[A]):
 
     Options:
 
-    client: boto3's Lambda client, such as boto3.client("lambda"), whose
-        region, endpoint, credentials and proxies apply. By default a new one.
-        Requests are not repeated by boto3, and they use other connections
-        than the client's own. Its argument verify has no effect on them: set
-        AWS_CA_BUNDLE instead.
     activities: the list that guards generate writes: ACTIVITIES of
         activities/activities.py, or what activities/activities.json contains.
         Without it, or with an empty one, each call names its guard with a
         GuardActivity.
     urls: the Function URL of each guard that is asked by URL instead of
         Invoke, such as {"photos-guard": "https://..."}. The requests are
-        signed with the credentials of the client. With a list of activities,
-        each guard must be in it.
+        signed. With a list of activities, each guard must be in it.
     prefix: comes before the name of each guard; "" by default.
     on_outage: "allow" (the default) or "deny": the decision of a check if the
         guard does not answer.
     timeout: seconds for a whole call with all its attempts; 3 by default, and
-        at most 2147483. They begin when its request has a thread and a
-        connection. The client asks with 50 of them at the same time, or with
-        max_pool_connections of its Lambda client if that is more. The wait
-        for one has no limit.
+        at most 2147483. They begin when its request has a connection, or
+        begins to open one. The wait for one has no limit.
     max_tries: how many times a request is sent at most; 3 by default.
     decision_timeout: DECISION_TIMEOUT of the guards in seconds; 1 by default.
     warn: is called with the OutageError of a check that on_outage decided, and
         with the error of a renewal that failed, at most once a second; and with
         the error of each release that guarded or slot could not make. It must not be async. If it raises an error, that is
         logged. By default it logs a warning with the logger "guards".
+    observe: is called with each decision, the seconds that it took, and its
+        way: "invoke", "url" or "agent". The decision has no ids: not the user's, the request's, or a subject's. It must not be
+        async. If it raises an error, that is logged.
+    agent: the address of an agent, such as http://127.0.0.1:2774 or
+        unix:/PATH, which is asked instead of Lambda. By default the variable
+        GUARDS_AGENT. It does not go with the options for Lambda: client, urls,
+        credentials, region and endpoint. The variable is stronger than these.
+    token: the agent's token, if it has one. By default the variable
+        GUARDS_AGENT_TOKEN.
+    credentials: Credentials(access_key, secret_key, token), a function that
+        returns them before each request, or credentials of botocore. By
+        default those that boto3 finds. All but those of variables need
+        botocore.
+    region: the region of the guards; by default the one that boto3 finds, or
+        AWS_REGION.
+    endpoint: the URL of Lambda; by default that of the region.
+    connections: how many calls at most ask at the same time; 50 by default.
+    client: boto3's Lambda client, whose region, endpoint, credentials and
+        proxies apply. Requests are not repeated by boto3, and they use other
+        connections than the client's own. Its argument verify has no effect on
+        them: set AWS_CA_BUNDLE instead. It goes after version 0.1.
 
     A wrong option raises a ConfigurationError.
     """
@@ -66,7 +91,6 @@ class Base(Generic[A]):
     def __init__(
         self,
         *,
-        client: Any = None,
         activities: Mapping[A, Listed] | Mapping[A, Mapping[str, Any]] | None = None,
         urls: Mapping[str, str] | None = None,
         prefix: str = "",
@@ -75,23 +99,42 @@ class Base(Generic[A]):
         max_tries: int = 3,
         decision_timeout: float = 1.0,
         warn: Callable[[GuardsError], object] | None = None,
+        observe: Callable[[Decision, float, str], object] | None = None,
+        agent: str | None = None,
+        token: str | None = None,
+        credentials: Any = None,
+        region: str | None = None,
+        endpoint: str | None = None,
+        connections: int = 50,
+        client: Any = None,
     ) -> None:
-        if warn is not None and (not callable(warn) or is_async(warn)):
-            raise ConfigurationError(f"The option warn is {warn!r}, want a function that is not async.")
+        for name, function in (("warn", warn), ("observe", observe)):
+            if function is not None and (not callable(function) or is_async(function)):
+                raise ConfigurationError(f"The option {name} is {function!r}, want a function that is not async.")
         self._settings = Settings(
             activities=entries(activities),
             urls=addresses(urls),
             prefix=prefix,
+            agent=agent_of(agent, token),
             on_outage=on_outage,
             timeout=timeout,
             max_tries=max_tries,
             decision_timeout=decision_timeout,
+            region=region,
+            endpoint=endpoint,
+            connections=connections,
         )
-        self._asker = Asker(client, timeout)
-        self._own_breaker = Own(lambda: Breaker(self._asker.refuse))
         self._warn = warn or _log_warning
+        self._observe = observe
         self._warned = float("-inf")
         self._warning = Own(threading.Lock)
+        self._own_breaker = Own(Breaker)
+        self._way, most = _way_of(self._settings, client, credentials)
+        self._queue = Own(lambda: self._new_queue(most))
+        if self._settings.agent is not None and self._settings.agent.is_exposed:
+            self._report(GuardsError(f"The token of the agent goes to {self._settings.agent.url} without encryption: use https."))
+
+    _new_queue: ClassVar[Any]  # makes the app's own queue, given how many calls can ask at the same time
 
     @property
     def _breaker(self) -> Breaker:
@@ -99,10 +142,51 @@ class Base(Generic[A]):
 
     def close(self) -> None:
         """Close connections that are not in use. Later calls open new ones."""
-        self._asker.close()
+        self._way.close()
+
+    def _new_call(self, request: Request) -> Call:
+        """Return a new call, unless it would fail at once."""
+        if sys.is_finalizing():  # what the interpreter drops at its exit, such as a generator, gives nothing back
+            raise ConfigurationError(f"{request.function} could not be invoked: the process ends", request.function)
+        self._way.look(request)
+        self._breaker.look(request.function)
+        settings = self._settings
+        return Call(Plan(settings.timeout, settings.attempt, request.max_tries))
+
+    def _make(self, request: Request, call: Call) -> Decision:
+        """Make a call in this thread. While it waited for its turn, its function can have gone."""
+        self._way.look(request)
+        with self._breaker.call(request.function) as finding:
+            call.finding = finding
+            while True:
+                call.plan.begin()
+                try:
+                    return self._way.attempt(request, call, finding)
+                except Lost as lost:
+                    pause = self._way.pause(lost, call)
+                    if pause is None:
+                        raise self._way.failed(request, lost) from lost
+                call.sleep(pause)
 
     def _check_request(self, activity: AnyActivity, user_id: str, options: CheckOptions) -> Request:
         return new_request(self._settings, "check", activity, user_id=user_id, **options)
+
+    def _checked(self, request: Request, decision: Decision, began: float) -> Decision:
+        """Return what a check returns, given the guard's answer."""
+        if request.on_outage == "deny" and decision.allowed and decision.reason == "unavailable":
+            message = f"{request.function} decided from its memory, because its table did not answer"
+            return self._without_guard(request, OutageError(message, request.function, answered=True), began)
+        return self._settleable(self._observed(request, decision, began))
+
+    def _observed(self, request: Request, decision: Decision, began: float) -> Decision:
+        """Call observe, and return the decision."""
+        if self._observe is not None:
+            try:
+                seen = anonymous(decision)
+                not_async(self._observe(seen, time.monotonic() - began, self._way.name(request)), "The option observe")
+            except Exception:
+                _logger().exception("the option observe raised an error")
+        return decision
 
     def _receipt_request(
         self,
@@ -123,9 +207,15 @@ class Base(Generic[A]):
         receipt: dict[str, Any] = {"at": at, "request_id": request_id, "count": count, "subjects": subjects}
         return new_request(self._settings, op, what, user_id=user_id, **receipt)
 
-    def _ready_request(self, activity: AnyActivity) -> Request:
-        subjects = any_subjects(self._settings, activity, READY)
-        return new_request(self._settings, "status", activity, user_id=READY, subjects=subjects)
+    def _ready_requests(self, activities: tuple[A | GuardActivity, ...]) -> list[Request]:
+        settings = self._settings
+        if settings.agent is not None and not activities and not settings.activities:
+            return [health_request()]
+        requests = []
+        for activity in one_for_each_guard(settings, activities):
+            subjects = any_subjects(settings, activity, READY)
+            requests.append(new_request(settings, "status", activity, user_id=READY, subjects=subjects))
+        return requests
 
     def _settleable(self, decision: Decision) -> Decision:
         vars(decision)["_client"] = self  # no field, because apps compare, copy and print the fields
@@ -150,23 +240,14 @@ class Base(Generic[A]):
             vars(decision)["_is_settled"] = False
             raise
 
-    def _plan(self, request: Request) -> Plan:
-        return Plan(self._settings.timeout, self._settings.attempt, request.max_tries)
-
-    def _late(self, request: Request, seconds: float | None) -> Exception:
-        """Return the error of an attempt that had no answer in so many seconds. None: it had no credentials in time."""
-        if seconds is None:
-            return self._asker.late(request)
-        return Lost(f"no answer in {round(seconds * 1000)} ms")
-
-    def _without_guard(self, request: Request, outage: OutageError) -> Decision:
+    def _without_guard(self, request: Request, outage: OutageError, began: float) -> Decision:
         """Return the decision of a check in an outage."""
-        self._report_sometimes(outage if outage.answered or self._asker.reached else _never_reached(outage))
-        if self._settings.on_outage == "allow":
-            count = request.event.get("count", 1)
-            return request.decision(allowed=True, reason="unavailable", granted=count, outage=outage)
-        message = "Please try again later."
-        return request.decision(allowed=False, reason="unavailable", granted=0, message=message, outage=outage)
+        self._report_sometimes(outage if outage.answered or self._way.reached else _never_reached(outage))
+        answer: dict[str, Any] = {"allowed": True, "granted": request.event.get("count", 1)}
+        if (request.on_outage or self._settings.on_outage) == "deny":
+            answer = {"allowed": False, "granted": 0, "message": "Please try again later."}
+        decision = request.decision(reason="unavailable", outage=outage, **answer)
+        return self._settleable(self._observed(request, decision, began))
 
     def _report_sometimes(self, error: GuardsError) -> None:
         """Call warn, at most once a second."""
@@ -193,15 +274,31 @@ class Base(Generic[A]):
         try:
             not_async(self._warn(error), "The option warn")
         except Exception:
-            _log.exception("the option warn raised an error")
+            _logger().exception("the option warn raised an error")
 
 
-def failed(request: Request, last: Lost) -> GuardsError:
-    """Return the error of a call, given the end of its last attempt."""
-    if isinstance(last, NoThread):
-        message = f"{request.function} could not be invoked: no thread is left for the request: {last}"
-        return ConfigurationError(message, request.function)
-    return OutageError(f"{request.function} did not answer: {last}", request.function, answered=last.answered)
+def _way_of(settings: Settings, client: Any, credentials: Any) -> tuple[Way, int]:
+    """Return how guards are asked, and how many calls can ask at the same time."""
+    given = {"client": client, "credentials": credentials, "region": settings.region, "endpoint": settings.endpoint}
+    given["urls"] = settings.urls or None
+    if settings.agent is not None:
+        wrong = [name for name, value in given.items() if value is not None]
+        if wrong and settings.agent.by_option:
+            raise ConfigurationError(
+                f"The option {wrong[0]} does not go with an agent ({settings.agent.name}), which needs none."
+            )
+        from guards._agent import ByAgent
+
+        return ByAgent(settings.agent, settings.connections), settings.connections
+    if client is not None:
+        wrong = [name for name in ("credentials", "region", "endpoint") if given[name] is not None]
+        if wrong:
+            raise ConfigurationError(f"The option {wrong[0]} does not go with the option client, which has its own.")
+        from guards._given_client import GivenClient
+
+        by_client = GivenClient(client, settings.connections)
+        return by_client, by_client.most
+    return Lean(credentials, settings.region, settings.endpoint, settings.connections), settings.connections
 
 
 def _never_reached(outage: OutageError) -> OutageError:
@@ -213,4 +310,10 @@ def _never_reached(outage: OutageError) -> OutageError:
 
 
 def _log_warning(error: GuardsError) -> None:
-    _log.warning("%s", error)
+    _logger().warning("%s", error)
+
+
+def _logger() -> Any:
+    import logging  # takes 10 ms to load, and most apps load it anyway
+
+    return logging.getLogger("guards")

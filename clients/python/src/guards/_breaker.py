@@ -5,9 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from guards._errors import OutageError
 
@@ -15,22 +14,21 @@ from guards._errors import OutageError
 PAUSE = 1.0
 
 
-@dataclass(eq=False)
-class Call:
-    """A call to a function."""
+class Finding:
+    """What a call finds out about its function."""
 
-    function: str
-    answers: int  # that the function gave before the call began
-    is_probe: bool = False
-    has_begun: bool = False
-    has_response: bool = False  # from Lambda or the guard
+    def __init__(self, function: str, answers: int) -> None:
+        self.function = function
+        self.answers = answers  # that the function gave before the call began
+        self.is_probe = False
+        self.has_response = False  # from Lambda or the guard
 
 
-@dataclass
 class _Function:
-    answers: int = 0
-    probe_at: float | None = None  # when the next call may ask; None: there is no outage
-    probe: Call | None = None  # that asks at the moment; None once it is too old to tell anything
+    def __init__(self) -> None:
+        self.answers = 0
+        self.probe_at: float | None = None  # when the next call may ask; None: there is no outage
+        self.probe: Finding | None = None  # that asks at the moment; None once it is too old to tell anything
 
 
 class Breaker:
@@ -43,13 +41,12 @@ class Breaker:
     perhaps only one user's key is throttled.
     """
 
-    def __init__(self, opened: Callable[[OutageError], None]) -> None:
-        self._opened = opened  # is called with the error of the calls that wait at an outage
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._functions: defaultdict[str, _Function] = defaultdict(_Function)
 
     @contextmanager
-    def call(self, function: str) -> Iterator[Call]:
+    def call(self, function: str) -> Iterator[Finding]:
         """Run a call in this context. It raises an OutageError at once if the function must not be called now."""
         call = self._enter(function)
         try:
@@ -57,31 +54,30 @@ class Breaker:
         except OutageError as outage:
             if outage.answered:
                 self._answered(call)
-            elif call.has_begun:
-                self._lost(call)
             else:
-                self._undo(call)
+                self._lost(call)
             raise
         except BaseException:  # a mistake, or the caller gave up: for example, asyncio cancelled it
             if call.has_response:
                 self._answered(call)
             else:
-                self._undo(call)
+                self.undo(call)
             raise
         else:
             self._answered(call)
 
-    def begin(self, call: Call) -> None:
-        """Begin a call that waited in the app's own queue. Its wait tells nothing about its function."""
+    def look(self, function: str) -> None:
+        """Raise an OutageError if a call would fail at once. A call that has to wait for a connection begins after that."""
         with self._lock:
-            if not call.has_begun:
-                call.has_begun, call.answers = True, self._functions[call.function].answers
+            state = self._functions.get(function)
+            if state is not None and state.probe_at is not None and time.monotonic() < state.probe_at:
+                raise _a_moment_ago(function)
 
-    def _enter(self, function: str) -> Call:
+    def _enter(self, function: str) -> Finding:
         now = time.monotonic()
         with self._lock:
             state = self._functions[function]
-            call = Call(function, state.answers)
+            call = Finding(function, state.answers)
             if state.probe_at is not None:
                 if now < state.probe_at:
                     raise _a_moment_ago(function)
@@ -89,22 +85,21 @@ class Breaker:
                 call.is_probe = True
             return call
 
-    def _lost(self, call: Call) -> None:
+    def _lost(self, call: Finding) -> None:
         with self._lock:
             state = self._functions[call.function]
             if state.answers != call.answers or (call.is_probe and state.probe is not call):
                 return
             state.probe, state.probe_at = None, time.monotonic() + PAUSE
-        self._opened(_a_moment_ago(call.function))
 
-    def _undo(self, call: Call) -> None:
-        """Let the next call probe, if this one is the latest probe."""
+    def undo(self, call: Finding) -> None:
+        """Let the next call probe, if this one is the latest probe. Nobody waits for its end."""
         with self._lock:
             state = self._functions[call.function]
             if state.probe is call:
                 state.probe, state.probe_at = None, time.monotonic()
 
-    def _answered(self, call: Call) -> None:
+    def _answered(self, call: Finding) -> None:
         with self._lock:
             state = self._functions[call.function]
             state.answers += 1

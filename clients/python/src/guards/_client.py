@@ -5,21 +5,19 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from guards._arguments import must_be
-from guards._base import Base, failed
-from guards._breaker import Call
+from guards._base import Base
 from guards._callbacks import is_async, must_not_be_async, not_async
 from guards._context import Context
 from guards._decision import Decision
-from guards._errors import GuardsError, Lost, OutageError
-from guards._request import A, CheckOptions, GuardActivity, Request, StatusOptions, Subjects, new_request, one_for_each_guard
-from guards._retry import Plan, time_to_wait
+from guards._errors import GuardsError, OutageError
+from guards._places import Places
+from guards._request import A, CheckOptions, GuardActivity, Request, StatusOptions, Subjects, new_request
+from guards._retry import time_to_wait
 from guards._slot import Slot, before_the_second_release
-from guards._stopwatch import Stopwatch
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -30,6 +28,8 @@ T = TypeVar("T")
 class Guards(Base[A]):
     __doc__ = Base.__doc__
 
+    _new_queue = Places
+
     def check(self, activity: A | GuardActivity, *, user_id: str, **options: Unpack[CheckOptions]) -> Decision:
         """Count the action and decide whether the user may go on. The options are in CheckOptions.
 
@@ -37,14 +37,15 @@ class Guards(Base[A]):
         raises a ConfigurationError, ValidationError or AnswerError.
         """
         request = self._check_request(activity, user_id, options)
+        began = time.monotonic()
         try:
-            return self._settleable(self._ask(request))
+            return self._checked(request, self._ask(request), began)
         except OutageError as outage:
-            return self._settleable(self._without_guard(request, outage))
+            return self._without_guard(request, outage, began)
 
     def status(self, activity: A | GuardActivity, *, user_id: str, **options: Unpack[StatusOptions]) -> Decision:
         """Decide as check would, but count nothing."""
-        return self._ask(new_request(self._settings, "status", activity, user_id=user_id, **options))
+        return self._decide(new_request(self._settings, "status", activity, user_id=user_id, **options))
 
     @overload
     def release(self, activity: Decision, /) -> Decision: ...
@@ -75,7 +76,7 @@ class Guards(Base[A]):
 
         Without the decision, it needs the subjects of the check.
         """
-        return self._ask(self._receipt_request("release", activity, user_id, at, request_id, count, subjects))
+        return self._decide(self._receipt_request("release", activity, user_id, at, request_id, count, subjects))
 
     @overload
     def renew(self, activity: Decision, /) -> Decision: ...
@@ -108,7 +109,7 @@ class Guards(Base[A]):
         it does not count any more, the answer is not allowed, and its reason is
         expired. slot renews by itself.
         """
-        return self._ask(self._receipt_request("renew", activity, user_id, at, request_id, count, subjects))
+        return self._decide(self._receipt_request("renew", activity, user_id, at, request_id, count, subjects))
 
     def settle(self, decision: Decision, used: int) -> None:
         """Give back what a check granted and the app did not use, once, with one release.
@@ -118,7 +119,7 @@ class Guards(Base[A]):
         """
         with self._settlement(decision, used) as request:
             if request is not None:
-                self._ask(request)
+                self._decide(request)
 
     def reset(self, activity: A | GuardActivity, *, user_id: str) -> Decision:
         """Clear what is counted for the user, and nothing of its subjects.
@@ -126,7 +127,7 @@ class Guards(Base[A]):
         It is sent once, because a repeat could delete what was counted since.
         After an OutageError, look at status before you reset again.
         """
-        return self._ask(new_request(self._settings, "reset", activity, user_id=user_id))
+        return self._decide(new_request(self._settings, "reset", activity, user_id=user_id))
 
     @overload
     def guarded(
@@ -217,7 +218,7 @@ class Guards(Base[A]):
 
     def _renew(self, slot: Slot) -> None:
         try:
-            slot._renewed(self._ask(slot._renewal()))
+            slot._renewed(self._decide(slot._renewal()))
         except GuardsError as error:
             if not slot._ended.is_set():
                 self._report_sometimes(error)
@@ -228,11 +229,11 @@ class Guards(Base[A]):
         if request is None:
             return
         try:
-            self._ask(request)
+            self._decide(request)
         except GuardsError:
             time.sleep(before_the_second_release())
             try:
-                self._ask(request)
+                self._decide(request)
             except GuardsError as error:
                 self._report(error)
 
@@ -240,13 +241,16 @@ class Guards(Base[A]):
         """Ask each guard for a status at the same time, so that mistakes show when the app starts.
 
         With activities, only their guards are asked. The user id is "ready",
-        and so are the ids of the subjects that the list has.
+        and so are the ids of the subjects that the list has. Without a list, an agent is asked whether its limits and
+        settings are right.
         It raises the same errors as status. If several guards fail, the
         error of the first one is raised.
         """
-        asked = one_for_each_guard(self._settings, activities)
-        with ThreadPoolExecutor(len(asked)) as pool:
-            answers = [pool.submit(self._ask, self._ready_request(activity)) for activity in asked]
+        from concurrent.futures import ThreadPoolExecutor  # takes 10 ms to load
+
+        requests = self._ready_requests(activities)
+        with ThreadPoolExecutor(len(requests)) as pool:
+            answers = [pool.submit(self._ask, request) for request in requests]
         for answer in answers:
             answer.result()
 
@@ -263,32 +267,11 @@ class Guards(Base[A]):
         time.sleep(seconds)
         return True
 
-    def _ask(self, request: Request) -> Decision:
-        plan = self._plan(request)
-        try:
-            with self._breaker.call(request.function) as call:
-                while True:
-                    try:
-                        return self._attempt(request, plan, call)
-                    except Lost as lost:
-                        pause = plan.pause() if lost.again else None
-                        if pause is None:
-                            raise failed(request, lost) from lost
-                    time.sleep(pause)
-        finally:
-            self._asker.leave(plan)
+    def _decide(self, request: Request) -> Decision:
+        began = time.monotonic()
+        return self._observed(request, self._ask(request), began)
 
-    def _attempt(self, request: Request, plan: Plan, call: Call) -> Decision:
-        plan.begin()
-        attempt = self._asker.start(request, plan)
-        try:
-            attempt.begun.result()
-            self._breaker.begin(call)
-            watch = Stopwatch(plan, attempt)
-            for tick in watch.ticks():
-                if wait([attempt.future], tick).done:
-                    return attempt.future.result()
-            raise self._late(request, watch.seconds)
-        finally:
-            self._asker.give_up(attempt)
-            call.has_response |= attempt.has_response
+    def _ask(self, request: Request) -> Decision:
+        call = self._new_call(request)
+        with self._queue.get():
+            return self._make(request, call)

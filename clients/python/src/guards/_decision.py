@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar
 
 from guards._errors import OutageError
@@ -100,12 +100,12 @@ class Decision:
     _client: ClassVar[Any] = None  # of a check: the client that made it, in the decision's own __dict__
     _is_settled: ClassVar[bool] = False
     _slot: ClassVar[bool] = False  # whether a slot renews and releases what this check counted
-    _date: ClassVar[int | None] = None  # Unix milliseconds on the clock of the server that answered, to the second
+    _date: ClassVar[str | None] = None  # the header of the server that answered
 
     @property
     def _made_at(self) -> int | None:
         """Unix milliseconds when the guard decided, on its own clock. This machine's clock can be wrong, so it never counts."""
-        return self._date if self.at is None else self.at
+        return date_of(self._date) if self.at is None else self.at
 
     def settle(self, used: int) -> Any:
         """Give back what this check granted and the app did not use. See Guards.settle. With AsyncGuards, await it.
@@ -153,3 +153,19 @@ def _camel(name: str) -> str:
 _OWN = {"limits", "outage", "guard", "subjects", "window", "answer"}
 _KEYS = {f.name: _camel(f.name) for f in fields(Decision) if f.name not in _OWN}
 _LIMIT_KEYS = {f.name: _camel(f.name) for f in fields(LimitState)}
+
+
+def anonymous(decision: Decision) -> Decision:
+    """Return a decision without the ids of the user, the request and the subjects."""
+    answer = {name: value for name, value in decision.answer.items() if name not in ("userId", "requestId", "subjects")}
+    return replace(decision, user_id="", request_id=None, subjects={}, answer=answer)
+
+
+def date_of(header: str | None) -> int | None:
+    """Return the time of the header Date in Unix milliseconds; None if there is none."""
+    from email.utils import parsedate_to_datetime  # takes 15 ms to load, and is rarely needed
+
+    try:
+        return round(parsedate_to_datetime(header or "").timestamp() * 1000)
+    except (TypeError, ValueError, OverflowError):
+        return None

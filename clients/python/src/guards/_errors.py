@@ -56,8 +56,9 @@ class LimitedError(GuardsError):
 class Lost(Exception):  # noqa: N818
     """One attempt ended in an outage. The message is the cause. It never leaves this package."""
 
-    def __init__(self, cause: str, *, again: bool = True, answered: bool = False) -> None:
+    def __init__(self, cause: str, *, again: bool = True, answered: bool = False, refused: bool = False) -> None:
         super().__init__(cause)
+        self.refused = refused  # whether nobody listens at the address
         self.again = again  # whether a further attempt may help
         self.answered = answered  # whether the guard itself reported it
 

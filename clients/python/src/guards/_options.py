@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from numbers import Real
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -16,6 +17,10 @@ NETWORK = 0.3
 
 # The longest timeout of a socket is 2^31 milliseconds. This is a little less, in seconds.
 LONGEST = 2_147_483
+
+_REGION = re.compile("[a-z0-9][a-z0-9-]*")
+
+_TOKEN = re.compile("[!-~]+")
 
 LIST = "the list that guards generate writes (activities/activities.py)"
 
@@ -37,10 +42,14 @@ class Settings:
     activities: Mapping[str, Entry] = field(default_factory=dict)  # empty: the client has no list
     urls: Mapping[str, str] = field(default_factory=dict)
     prefix: str
+    agent: Agent | None = None  # instead of Lambda
     on_outage: str
     timeout: float
     max_tries: int
     decision_timeout: float
+    region: str | None = None
+    endpoint: str | None = None
+    connections: int = 50
 
     @property
     def attempt(self) -> float:
@@ -58,16 +67,65 @@ class Settings:
         if not _is_number(self.timeout) or not round(self.attempt, 6) <= self.timeout <= LONGEST:
             least = f"at least {self.attempt:g} seconds: decision_timeout and {NETWORK} more"
             raise _wrong("timeout", self.timeout, f"{least}. At most {LONGEST} seconds")
-        if not isinstance(self.max_tries, int) or isinstance(self.max_tries, bool) or self.max_tries < 1:
-            raise _wrong("max_tries", self.max_tries, "a whole number of at least 1")
+        for name in ("max_tries", "connections"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise _wrong(name, value, "a whole number of at least 1")
+        self._check_addresses()
+
+    def _check_addresses(self) -> None:
+        if self.region is not None and not (isinstance(self.region, str) and _REGION.fullmatch(self.region)):
+            raise _wrong("region", self.region, "a region of AWS, such as eu-west-1")
+        if self.endpoint is not None and not is_url(self.endpoint):
+            raise _wrong("endpoint", self.endpoint, "a URL that begins with https://")
         guards = {entry.guard for entry in self.activities.values()}
         for guard, url in self.urls.items():
             if not isinstance(guard, str):
                 raise ConfigurationError(f"The option urls has {guard!r}, want the name of a guard.")
             if guards and guard not in guards:
                 raise _unknown_guard(guard, guards)
-            if not _is_url(url):
+            if not is_url(url):
                 raise _wrong(f"urls[{guard!r}]", url, "a URL that begins with https://")
+
+
+class Agent(NamedTuple):
+    """Where an agent listens."""
+
+    url: str  # without a path; of a socket, http://localhost
+    socket: str | None  # its path
+    token: str | None
+    by_option: bool  # and not by the variable, which is stronger than the options for Lambda
+
+    @property
+    def name(self) -> str:
+        """The address, for messages."""
+        return f"unix:{self.socket}" if self.socket is not None else self.url
+
+    @property
+    def is_exposed(self) -> bool:
+        """Whether the token would go over the network as it is."""
+        host = urlsplit(self.url).hostname or ""
+        is_near = self.socket is not None or host in ("localhost", "::1") or host.startswith("127.")
+        return self.token is not None and not is_near and self.url.startswith("http:")
+
+
+def agent_of(option: Any, token: Any) -> Agent | None:
+    """Return the agent of an option, or else of GUARDS_AGENT. None: Lambda is asked."""
+    value = os.environ.get("GUARDS_AGENT") or None if option is None else option
+    if value is None:
+        if token is not None:
+            raise ConfigurationError("The option token is for an agent, and there is none: set the option agent or GUARDS_AGENT.")
+        return None
+    name = "variable GUARDS_AGENT" if option is None else "option agent"
+    if token is None:
+        token = os.environ.get("GUARDS_AGENT_TOKEN") or None
+    if token is not None and not (isinstance(token, str) and _TOKEN.fullmatch(token)):
+        raise ConfigurationError("The token of the agent has another form, want printable ASCII without spaces.")
+    if isinstance(value, str) and value.startswith("unix:/"):
+        return Agent("http://localhost", value.removeprefix("unix:"), token, option is not None)
+    if not is_url(value) or urlsplit(value).path not in ("", "/") or any(urlsplit(value)[3:]) or "@" in value:
+        raise ConfigurationError(f"The {name} is {value!r}, want an address such as http://127.0.0.1:2774 or unix:/PATH.")
+    return Agent(value.rstrip("/"), None, token, option is not None)
 
 
 def entries(activities: Any) -> dict[str, Entry]:
@@ -88,6 +146,8 @@ def addresses(urls: Any) -> dict[str, str]:
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
     """Return the one of the names that a misspelt name probably means."""
+    from difflib import get_close_matches  # rarely needed
+
     return next(iter(get_close_matches(name, names, n=1)), None)
 
 
@@ -115,10 +175,11 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def _is_url(value: Any) -> bool:
+def is_url(value: Any) -> bool:
+    """Report whether a value is a URL of HTTP."""
     try:
         url = urlsplit(value)
-        return url.scheme in ("https", "http") and bool(url.hostname)
+        return url.scheme in ("https", "http") and bool(url.hostname) and url.port != 0
     except (AttributeError, TypeError, ValueError):
         return False
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
-from uuid import uuid4
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
 from guards._arguments import described, wrong_field
 from guards._decision import Decision
@@ -63,6 +63,9 @@ class CheckOptions(StatusOptions, total=False):
     """For a delayed job: ready_at of the delayed decision, in Unix milliseconds."""
     job: Any
     """What to put on the delayed queue: any JSON of at most 32 KiB."""
+    on_outage: Literal["allow", "deny"] | None
+    """What an outage does to this check, instead of the client's option. With "deny", an answer that the guard gave from
+    its memory is refused, too."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,7 @@ class Request:
     subjects: dict[str, str]  # of the event; empty: none
     window: int | None  # of the activity's limit in seconds, if it is known
     max_tries: int  # at most
+    on_outage: str | None = None  # instead of the client's option
 
     def decision(self, **answer: Any) -> Decision:
         """Return a decision about this request that no guard wrote."""
@@ -105,11 +109,16 @@ def new_request(
     at: int | None = None,
     ready_at: int | None = None,
     job: Any = None,
+    on_outage: Any = None,
 ) -> Request:
     """Return a request. A check that can be repeated always has a request id."""
     guard, name, entry = _find(settings, activity)
+    if on_outage is not None and op != "check":
+        raise TypeError(f"{op} has no on_outage: it fails with an OutageError")
+    if on_outage not in (None, "allow", "deny"):
+        raise ValidationError(f'on_outage is {described(on_outage)}, want "allow" or "deny"', settings.prefix + guard)
     if op == "check" and partial is not True and request_id is None:
-        request_id = str(uuid4())
+        request_id = _new_id()
     optional = {"count": count, "partial": partial or None, "tier": tier, "roles": _list(roles)}
     optional |= {"requestId": request_id, "at": at, "readyAt": ready_at, "job": job}
     event: dict[str, Any] = {"userId": user_id, "activity": name, "op": op}
@@ -126,7 +135,7 @@ def new_request(
         raise ValidationError(f"the request is not JSON: {error}", settings.prefix + guard) from None
     return Request(
         guard=guard,
-        function=settings.prefix + guard,
+        function=settings.prefix + guard if guard else "the agent",
         url=settings.urls.get(guard),
         event=event,
         payload=payload,
@@ -134,7 +143,21 @@ def new_request(
         window=None if tier or entry is None else entry.window,
         # A repeat of a check without an id would count twice. A repeat of a reset could delete what was counted since.
         max_tries=1 if op == "reset" or (op == "check" and partial) else settings.max_tries,
+        on_outage=on_outage,
     )
+
+
+def health_request() -> Request:
+    """Return the request that asks an agent whether its limits and settings are right."""
+    event = {"userId": "", "activity": "", "op": "health"}
+    return Request(guard="", function="the agent", url=None, event=event, payload=b"", subjects={}, window=None, max_tries=3)
+
+
+def _new_id() -> str:
+    """Return a random UUID. The module uuid takes 5 ms to load."""
+    value = int.from_bytes(os.urandom(16), "big") & ~(0xF << 76 | 0x3 << 62) | 0x4 << 76 | 0x2 << 62
+    text = f"{value:032x}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
 def _list(roles: Any) -> Any:
@@ -154,7 +177,7 @@ def with_receipt(settings: Settings, op: str, decision: Decision, count: int | N
     if not decision.has_receipt:
         what = "give back" if op == "release" else "renew"
         raise ValidationError(f"the decision has no receipt, so there is nothing to {what}", settings.prefix + decision.guard)
-    activity = GuardActivity(decision.guard, decision.activity)
+    activity = GuardActivity(decision.guard, decision.activity) if decision.guard else decision.activity
     return new_request(
         settings,
         op,
@@ -173,7 +196,9 @@ _PASS_THE_LIST = f"pass {LIST} as the option activities, {_NAME_THE_GUARD}"
 
 def one_for_each_guard(settings: Settings, activities: Iterable[A | GuardActivity]) -> list[A | GuardActivity]:
     """Return the first activity of each guard; without activities, of each guard in the client's list."""
-    asked = list(activities) or [GuardActivity(entry.guard, name) for name, entry in settings.activities.items()]
+    asked = list(activities)
+    if not asked:
+        asked = [GuardActivity(entry.guard, name) for name, entry in settings.activities.items()]
     if not asked:
         raise ConfigurationError(f"no guard is known: {_PASS_THE_LIST}")
     first: dict[str, A | GuardActivity] = {}
@@ -221,6 +246,8 @@ def _find(settings: Settings, activity: AnyActivity) -> tuple[str, str, Entry | 
         return entry.guard, activity, entry
     if not isinstance(activity, str):
         raise ValidationError(f"the activity is {described(activity)}, want its name or a GuardActivity")
+    if settings.agent is not None and activity:
+        return "", activity, None  # the agent knows its activities
     name = activity[:64]
     advice = f"write the list again with guards generate, {_NAME_THE_GUARD}" if listed else _PASS_THE_LIST
     if near := nearest(name, listed):

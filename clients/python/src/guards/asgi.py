@@ -50,10 +50,12 @@ class LimitMiddleware:
         that room. By default, there are none.
     options: returns further options of the check, such as the user's tier,
         given the scope.
+    on_outage: "allow" or "deny", instead of the client's option; with "deny", an
+        answer that the guard gave from its memory is refused, too.
     refused: returns an ASGI app, such as a Starlette response, that answers
         instead of the problem document, given the decision.
 
-    Each of these functions may be async.
+    The functions may be async.
 
     The app finds the decision in scope["guards.decision"]. If the app fails,
     the action stays counted: AsyncGuards.guarded gives it back.
@@ -70,9 +72,11 @@ class LimitMiddleware:
         subjects: Callable[[Scope], Subjects | Awaitable[Subjects | None] | None] = lambda scope: None,  # noqa: ARG005
         options: Callable[[Scope], CheckOptions | Awaitable[CheckOptions]] = lambda scope: {},  # noqa: ARG005
         refused: Callable[[Decision], App | Awaitable[App]] | None = None,
+        on_outage: http.OnOutage = None,
     ) -> None:
         refused = refused or too_many
         http.check_client(guards, AsyncGuards)
+        http.check_on_outage(on_outage)
         http.check_functions(user_id=user_id, skip=skip, subjects=subjects, options=options, refused=refused)
         self.app = app
         self.guards = guards
@@ -82,6 +86,7 @@ class LimitMiddleware:
         self.subjects = subjects
         self.options = options
         self.refused = refused
+        self.on_outage = on_outage
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or pass it to the app."""
@@ -89,7 +94,8 @@ class LimitMiddleware:
             await self.app(scope, receive, send)
             return
         user = http.named_user(await result_of(self.user_id(scope)), self.activity)
-        options = http.with_subjects(await result_of(self.options(scope)), await result_of(self.subjects(scope)))
+        further = await result_of(self.options(scope))
+        options = http.check_options(further, await result_of(self.subjects(scope)), self.on_outage)
         decision = await self.guards.check(self.activity, user_id=user, **options)
         scope["guards.decision"] = decision
         answer = self.app if decision.allowed else await result_of(self.refused(decision))

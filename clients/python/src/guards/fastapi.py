@@ -56,6 +56,7 @@ def limit(
     subjects: Callable[..., Any] = lambda: None,
     skip: Callable[[Request], bool | Awaitable[bool]] = lambda request: False,  # noqa: ARG005
     options: Callable[[Request], CheckOptions | Awaitable[CheckOptions]] = lambda request: {},  # noqa: ARG005
+    on_outage: http.OnOutage = None,
 ) -> Callable[..., Awaitable[Decision | None]]:
     """Return a dependency that checks the activity. Its value is the decision, or None for a skipped request.
 
@@ -66,13 +67,16 @@ def limit(
     without a check. subjects is a dependency, too, and returns the others in
     whose limits the request counts, such as {"room": room_id}. It must check
     that the user is in that room. options returns further options of the check,
-    such as the user's tier. Each of these functions may be async.
+    such as the user's tier. Each of these functions may be async. on_outage is
+    "allow" or "deny", instead of the client's option; with "deny", an answer
+    that the guard gave from its memory is refused, too.
 
     If the endpoint fails, the action stays counted: AsyncGuards.guarded gives
     it back. If the endpoint returns a Response of its own, FastAPI does not
     add the RateLimit headers to it: use guards.asgi.LimitMiddleware instead.
     """
     http.check_client(guards, AsyncGuards)
+    http.check_on_outage(on_outage)
     http.check_functions(user_id=user_id, subjects=subjects, skip=skip, options=options)
     for name, dependency in (("user_id", user_id), ("subjects", subjects)):
         for parameter in inspect.signature(dependency).parameters.values():
@@ -88,7 +92,7 @@ def limit(
         if http.skipped(await result_of(skip(request))):
             return None
         user = http.named_user(await result_of(user), activity)
-        further = http.with_subjects(await result_of(options(request)), await result_of(others))
+        further = http.check_options(await result_of(options(request)), await result_of(others), on_outage)
         decision = await guards.check(activity, user_id=user, **further)
         if not decision.allowed:
             raise Refused(decision)

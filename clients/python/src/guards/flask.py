@@ -32,6 +32,7 @@ def limit(
     subjects: Callable[[], Subjects | None] = lambda: None,
     options: Callable[[], CheckOptions] = lambda: {},  # noqa: PIE807
     refused: Callable[[Decision], Any] | None = None,
+    on_outage: http.OnOutage = None,
 ) -> Callable[[View], View]:
     """Return a decorator of a view that checks the activity first. Put it below @app.post.
 
@@ -43,13 +44,15 @@ def limit(
     that room. options returns further options of the check, such as the user's
     tier. refused returns the response to a refused request, instead of the
     problem document; without a status of its own, it is 429, or 503 in an
-    outage. None of these functions may be async. The view may be.
+    outage. on_outage is "allow" or "deny", instead of the client's option; with
+    "deny", an answer that the guard gave from its memory is refused, too. None of these functions may be async. The view may be.
 
     The view finds the decision in flask.g.guards_decision. If the view fails,
     the action stays counted: Guards.guarded gives it back.
     """
     answer = refused or too_many
     http.check_client(guards, Guards)
+    http.check_on_outage(on_outage)
     functions: dict[str, Any] = {"user_id": user_id, "skip": skip, "subjects": subjects, "options": options, "refused": answer}
     http.check_functions(**functions)
     for name, function in functions.items():
@@ -63,7 +66,7 @@ def limit(
                 return flask.current_app.ensure_sync(view)(*args, **kwargs)
             user = http.named_user(not_async(user_id(), "The option user_id"), activity)
             others = not_async(subjects(), "The option subjects")
-            further = http.with_subjects(not_async(options(), "The option options"), others)
+            further = http.check_options(not_async(options(), "The option options"), others, on_outage)
             decision = guards.check(activity, user_id=user, **further)
             flask.g.guards_decision = decision
             if decision.allowed:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from guards._base import Base
 from guards._callbacks import returned
 from guards._decision import Decision
 from guards._errors import ConfigurationError
 from guards._request import CheckOptions
+
+OnOutage = Literal["allow", "deny"] | None
+"""What an outage does to the checks of a middleware. None: the option of the client decides."""
 
 _TYPES = "https://iana.org/assignments/http-problem-types#"
 
@@ -112,15 +115,24 @@ def skipped(value: object) -> bool:
     raise returned("skip", value, "True or False")
 
 
-def with_subjects(options: Any, subjects: Any) -> CheckOptions:
-    """Return the options of a check with the subjects of a request. None: those that the options have, if any."""
+def check_options(options: Any, subjects: Any, on_outage: OnOutage) -> CheckOptions:
+    """Return the options of a check: those of the request, its subjects, and on_outage of the middleware.
+
+    None as the subjects leaves those of the options, if any. on_outage of the
+    options wins.
+    """
     if not isinstance(options, Mapping):
         raise returned("options", options, "a dict")
-    if subjects is None:
-        return {**options}  # type: ignore[typeddict-item]
-    if not isinstance(subjects, Mapping):
+    if not (subjects is None or isinstance(subjects, Mapping)):
         raise returned("subjects", subjects, "a dict or None")
-    return {**options, "subjects": subjects}  # type: ignore[typeddict-item]
+    given = {} if subjects is None else {"subjects": subjects}
+    return {"on_outage": on_outage, **options, **given}  # type: ignore[typeddict-item]
+
+
+def check_on_outage(value: object) -> None:
+    """Raise an error for a wrong option on_outage of a middleware."""
+    if value not in (None, "allow", "deny"):
+        raise ConfigurationError(f'The option on_outage is {value!r}, want "allow" or "deny".')
 
 
 def check_functions(**functions: object) -> None:

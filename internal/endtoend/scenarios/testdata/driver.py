@@ -12,12 +12,8 @@ import sys
 import threading
 import time
 
-import boto3
-
 import guards
 from activities import ACTIVITIES  # the test writes it
-
-boto3.setup_default_session()  # so that boto3 reads its description of AWS once, and not for each client
 
 OPTIONS = {"onOutage": "on_outage", "decisionTimeout": "decision_timeout", "maxTries": "max_tries"}
 SECONDS = {"timeout", "decisionTimeout"}  # the scenarios have milliseconds

@@ -1,0 +1,108 @@
+"""One attempt to ask a guard, whichever way it takes."""
+
+from __future__ import annotations
+
+import os
+from urllib.parse import quote
+
+from guards._answer import read_invoke, read_url
+from guards._breaker import Finding
+from guards._call import Call, GivenUp, Time
+from guards._connection import Connections
+from guards._decision import Decision
+from guards._errors import ConfigurationError, GuardsError, Lost, NoThread, OutageError
+from guards._failure import meaning
+from guards._process import Own
+from guards._request import Request
+from guards._response import Response
+from guards._sigv4 import Address
+
+USER_AGENT = "cric-talk-guards-python"
+
+
+class Signed:
+    """A request that can be sent."""
+
+    def __init__(self, address: Address, headers: dict[str, str]) -> None:
+        self.address = address
+        self.headers = headers
+
+
+class Way:
+    """A way to ask guards: what all ways have in common."""
+
+    def __init__(self) -> None:
+        self.region = ""
+        self.reached = False  # whether anything has ever answered
+        self.connections: Own[Connections]
+
+    def name(self, request: Request) -> str:
+        """Return the way of a request."""
+        return "invoke" if request.url is None else "url"
+
+    def look(self, request: Request) -> None:
+        """Raise an error if no call can be made at the moment."""
+
+    def pause(self, lost: Lost, call: Call) -> float | None:
+        """Return how long to wait before a further attempt, or None if no attempt can follow."""
+        return call.plan.pause() if lost.again else None
+
+    def failed(self, request: Request, last: Lost) -> GuardsError:
+        """Return the error of a call, given the end of its last attempt."""
+        if isinstance(last, NoThread):
+            message = f"{request.function} could not be invoked: no thread is left for the request: {last}"
+            return ConfigurationError(message, request.function)
+        return OutageError(f"{request.function} did not answer: {last}", request.function, answered=last.answered)
+
+    def attempt(self, request: Request, call: Call, finding: Finding) -> Decision:
+        """Ask once."""
+        signed = self.sign(request, call)
+        time_left = Time(call.plan.time())
+        try:
+            response = self._send(signed, request, call, time_left)
+            if response.status_code == 403 and self.corrects_clock(response):
+                response = self._send(self.sign(request, call), request, call, time_left)
+        except GivenUp:
+            raise
+        except Exception as error:
+            call.go_on()  # a call that was given up breaks its connection
+            raise self.meaning(error, request, signed.address, time_left) from error
+        finally:
+            call.plan.spend(time_left.seconds - time_left.left)
+        finding.has_response = self.reached = True
+        return self.read(response, request)
+
+    def meaning(self, error: Exception, request: Request, address: Address, time_left: Time) -> Exception:
+        """Return what an error of a connection means."""
+        return meaning(error, request, address, time_left, self.region)
+
+    def read(self, response: Response, request: Request) -> Decision:
+        """Return the decision of a response."""
+        return (read_invoke if request.url is None else read_url)(response, request, self.region)
+
+    def sign(self, request: Request, call: Call) -> Signed:
+        """Return the request with its signature."""
+        raise NotImplementedError
+
+    def corrects_clock(self, response: Response) -> bool:  # noqa: ARG002
+        """Report whether a request was refused because of this machine's clock, and can be signed again."""
+        return False
+
+    def close(self) -> None:
+        """Close the connections that no call uses."""
+        self.connections.get().close()
+
+    def _send(self, signed: Signed, request: Request, call: Call, time_left: Time) -> Response:
+        # If the last connection gave no answer, the others can be dead for the same reason.
+        fresh, call.has_lost = call.has_lost, True
+        response = self.connections.get().exchange(signed.address, signed.headers, request.payload, call, time_left, fresh=fresh)
+        call.has_lost = False
+        return response
+
+
+def traced() -> dict[str, str]:
+    """Return the header with which Lambda and X-Ray follow a request, in a function on Lambda."""
+    trace = os.environ.get("_X_AMZN_TRACE_ID")
+    if not trace or "AWS_LAMBDA_FUNCTION_NAME" not in os.environ:
+        return {}
+    return {"x-amzn-trace-id": quote(trace, safe="-=;:+&[]{}\"',")}
