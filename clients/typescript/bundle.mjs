@@ -3,7 +3,7 @@
 import { readdirSync, rmSync } from "node:fs";
 import { build } from "esbuild";
 
-const entries = ["index", "express", "fastify", "hono", "express-rate-limit", "cooldown"];
+const entries = ["index", "express", "fastify", "hono", "express-rate-limit", "cooldown", "testing"];
 
 await build({
   entryPoints: entries.map((name) => `src/${name}.ts`),

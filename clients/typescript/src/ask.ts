@@ -114,7 +114,8 @@ function callOf(run: () => unknown): void {
   (async () => run())().catch(() => {});
 }
 
-function wayOf({ agent, client, region, credentials, endpoint, connections }: Settings): Way {
+function wayOf({ way, agent, client, region, credentials, endpoint, connections }: Settings): Way {
+  if (way) return way;
   if (agent) return new ByAgent(agent, new Connections(connections));
   if (client) return new ByClient(client, connections);
   return new Aws(new Environment({ region, credentials, endpoint }), new Connections(connections));

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { type Activities, type Activity, find, isActivity, passList, type Place } from "./activities.js";
 import { kindOf, readArgs, readOptions } from "./args.js";
 import { Asker } from "./ask.js";
-import type { Event } from "./call.js";
+import type { Event, Way } from "./call.js";
 import type { CallOptions, CheckArgs, Decision, ReleaseArgs, SlotArgs, StatusArgs, UserArgs } from "./decision.js";
 import { ConfigurationError, GuardsError, LimitedError, OutageError, ValidationError } from "./errors.js";
 import { type Options, type Settings, settings } from "./options.js";
@@ -26,8 +26,11 @@ export class Guards<out A extends Activities = {}> {
   readonly #slots = new WeakSet<Decision>(); // the decisions of slots that hold something
 
   /** Throws a ConfigurationError if an option is bad. It sends no request. */
-  constructor(options: Options<A> = {}) {
-    this.#settings = settings(options);
+  constructor(options?: Options<A>);
+  /** @internal */
+  constructor(options: Options<A>, way: Way);
+  constructor(options: Options<A> = {}, way?: Way) {
+    this.#settings = settings(options, way);
     this.#asker = new Asker(this.#settings);
     this.#byAgent = this.#settings.agent !== undefined;
   }
@@ -37,7 +40,7 @@ export class Guards<out A extends Activities = {}> {
    * decision then has `reason` "unavailable" and the field `outage`. A check that the app cancels may be counted.
    */
   async check(activity: Activity<A>, given: CheckArgs): Promise<Decision> {
-    const place = find(activity, this.#settings.known, this.#byAgent);
+    const place = this.placeOf(activity);
     const args = readArgs("check", given, this.#asker.nameOf(place.guard));
     const { onOutage, ...rest } = args;
     const requestId = args.requestId ?? (args.partial ? undefined : randomUUID());
@@ -204,7 +207,7 @@ export class Guards<out A extends Activities = {}> {
     if (asked.length === 0) throw new ConfigurationError(`no guard is known: ${passList}, or name each guard: ready({ guard, activity })`);
     const guards = new Map<string, Place>();
     for (const activity of asked) {
-      const place = find(activity, known, this.#byAgent);
+      const place = this.placeOf(activity);
       const key = place.guard || `/${place.activity}`;
       if (!guards.has(key)) guards.set(key, place);
     }
@@ -223,6 +226,15 @@ export class Guards<out A extends Activities = {}> {
     return wait(decision, options);
   }
 
+  /**
+   * Finds the guard of an activity. If it is not known, that is a ValidationError.
+   *
+   * @internal
+   */
+  placeOf(activity: Activity): Place {
+    return find(activity, this.#settings.known, this.#byAgent);
+  }
+
   /** Releases or renews, given a decision or the fields of its receipt. */
   async #withReceipt(op: "release" | "renew", what: Decision | Activity<A>, args: CallOptions): Promise<Decision> {
     if (!isDecision(what)) return this.#other(op, what, args as ReleaseArgs);
@@ -232,7 +244,7 @@ export class Guards<out A extends Activities = {}> {
   }
 
   async #other(op: Event["op"], activity: Activity<A>, given: UserArgs & Partial<ReleaseArgs>): Promise<Decision> {
-    const place = find(activity, this.#settings.known, this.#byAgent);
+    const place = this.placeOf(activity);
     const args = readArgs(op, given, this.#asker.nameOf(place.guard));
     const began = performance.now();
     return this.#asker.observe(await this.#asker.ask(place, op, args, op === "reset" ? 1 : undefined), began);

@@ -1,6 +1,7 @@
 import type { Activities, Known } from "./activities.js";
 import type { AgentSettings } from "./agent.js";
 import { isPlain, kindOf } from "./args.js";
+import type { Way } from "./call.js";
 import { addressOf } from "./connections.js";
 import type { Decision } from "./decision.js";
 import { ConfigurationError, type GuardsError } from "./errors.js";
@@ -75,6 +76,8 @@ export type Observed = Omit<Decision, "userId" | "requestId" | "subjects">;
 
 /** The options with their defaults. */
 export interface Settings {
+  /** A way of a test, which takes the place of all others. */
+  way: Way | undefined;
   /** The option `activities`. */
   known: Known;
   agent: AgentSettings | undefined;
@@ -120,7 +123,7 @@ const names = [
 ];
 
 /** Checks the options and adds the defaults. It throws a ConfigurationError. */
-export function settings(options: Options): Settings {
+export function settings(options: Options, way?: Way): Settings {
   if (!isPlain(options)) throw new ConfigurationError("The options are no plain object.");
   for (const name of Object.keys(options)) {
     if (!names.includes(name)) bad(name, "not known", `one of ${names.join(", ")}`);
@@ -142,7 +145,8 @@ export function settings(options: Options): Settings {
   if (observe !== undefined && typeof observe !== "function") bad("observe", observe, "a function");
   const known = readList(activities);
   const times = { timeout, maxTries, attemptTimeout };
-  return { ...readAws(options), agent: readAgent(options), known, urls: parse(urls, known), prefix, onOutage, ...times, warn, observe };
+  const agent = way && options.agent === undefined ? undefined : readAgent(options);
+  return { ...readAws(options), way, agent, known, urls: parse(urls, known), prefix, onOutage, ...times, warn, observe };
 }
 
 /** Checks the options about AWS, and about how it is reached. */

@@ -7,6 +7,7 @@ import { limit } from "@cric-talk/guards/express";
 import { GuardsStore } from "@cric-talk/guards/express-rate-limit";
 import { limit as fastifyLimit } from "@cric-talk/guards/fastify";
 import { limit as honoLimit } from "@cric-talk/guards/hono";
+import { TestGuards } from "@cric-talk/guards/testing";
 import { activities } from "./activities.js";
 
 const photo = { guard: "photos-guard", activity: "upload_photo" };
@@ -97,6 +98,21 @@ export async function byAgent(): Promise<void> {
   const guards = new Guards<Activities>({ agent: "unix:/run/guards.sock" });
   await guards.check("upload_photo", user);
   limit(guards, "upload_photo", by);
+}
+
+/** A client for tests is the client of the list. */
+export async function forTests(): Promise<void> {
+  const guards = new TestGuards({ activities, onOutage: "deny" });
+  await parts(guards);
+  middleware(guards, guards);
+  guards.refuse("create_post", { waitTime: 42_000 });
+  guards.refuse(photo);
+  // @ts-expect-error The activity is not in the list.
+  guards.refuse("create_pots");
+  // @ts-expect-error The field is misspelled.
+  guards.refuse("create_post", { waittime: 42_000 });
+  // @ts-expect-error A refusal does not allow.
+  guards.refuse("create_post", { allowed: true });
 }
 
 /** A list that the compiler can't see has any name. */

@@ -1,0 +1,104 @@
+import { type Activities, type Activity, type CheckArgs, type Decision, Guards, type Options, OutageError, type ReleaseArgs } from "@cric-talk/guards";
+import type { Answer, Call, Way } from "./call.js";
+
+/** What guards were asked: an op, and its arguments as they are sent. */
+export interface TestCall extends Omit<CheckArgs, "onOutage" | "signal">, Partial<Pick<ReleaseArgs, "at">> {
+  activity: string;
+  op: Decision["op"];
+}
+
+/** What a test can say about a refusal. The client knows the other fields. */
+export type TestRefusal = Partial<Omit<Decision, "allowed" | "userId" | "activity" | "op" | "guard" | "window" | "subjects" | "outage">>;
+
+/**
+ * TestGuards stand in for the guards in the unit tests of an app. They need no process, no network and no AWS. They are the
+ * client, so middleware, slots and `guarded` run through them as in the app:
+ *
+ *     const guards = new TestGuards({ activities });
+ *     guards.refuse("create_post", { waitTime: 42_000 });
+ *     const app = newApp(guards);
+ *
+ * They count nothing: they allow everything but what the test refuses. The options are the client's, so a test can pass the
+ * app's own. Those about the way to the guards have no effect. `warn` does nothing by default, and the variable GUARDS_AGENT
+ * does not count.
+ */
+export class TestGuards<out A extends Activities = {}> extends Guards<A> {
+  readonly #script: Script;
+
+  /** Throws a ConfigurationError if an option is bad. */
+  constructor(options: Options<A> = {}) {
+    const script = new Script();
+    super({ ...options, warn: options.warn ?? (() => {}) }, script);
+    this.#script = script;
+  }
+
+  /** What was asked so far, in order. A call that the client found wrong, or that was cancelled before it, is not there. */
+  get calls(): readonly TestCall[] {
+    return [...this.#script.calls];
+  }
+
+  /**
+   * Refuses an activity from now on. The decision has the given fields. The others become what a guard could say: the reason
+   * limited, a wait of a second, and a limit of one that is used up. Throws a ValidationError if the activity is not known.
+   */
+  refuse(activity: Activity<A>, decision: TestRefusal = {}): void {
+    this.#script.refused.set(this.placeOf(activity).activity, { ...decision });
+  }
+
+  /** Allows an activity again. Throws a ValidationError if the activity is not known. */
+  allow(activity: Activity<A>): void {
+    this.#script.refused.delete(this.placeOf(activity).activity);
+  }
+
+  /**
+   * Lets no guard answer from now on, until `outage(false)`. `onOutage` then decides each check, and each other call throws
+   * an OutageError.
+   */
+  outage(down = true): void {
+    this.#script.down = down;
+  }
+}
+
+/** Answers as the test says. */
+class Script implements Way {
+  readonly calls: TestCall[] = [];
+  readonly refused = new Map<string, TestRefusal>(); // by activity
+  down = false;
+
+  circuit({ name }: Pick<Call, "name">): string {
+    return name;
+  }
+
+  async open(): Promise<() => void> {
+    return () => {};
+  }
+
+  async send({ name, body }: Call): Promise<Answer> {
+    const call: TestCall = JSON.parse(body);
+    this.calls.push(call);
+    // After an outage that the guard itself reports, the client asks again at once.
+    if (this.down) throw new OutageError(`${name} did not answer: the test plays an outage`, { guard: name, answered: true });
+    const now = Date.now();
+    const refusal = call.op === "check" || call.op === "status" ? this.refused.get(call.activity) : undefined;
+    const { userId, activity, op } = call;
+    const answer = refusal ? refused(refusal, now) : allowed(call, now);
+    return { fields: { userId, activity, op, ...answer }, date: new Date(now).toUTCString() };
+  }
+}
+
+/** The limit of what is allowed, as high as limits can be. */
+const maxLimit = 1_000_000;
+
+function allowed({ op, count = 1, requestId = "test" }: TestCall, now: number): Partial<Decision> {
+  const resetAt = now + 60_000;
+  const figures = { limit: maxLimit, activityCount: count, remaining: maxLimit - count, waitTime: 0, resetAt };
+  const receipt = op === "check" || op === "renew" ? { at: now, requestId, heldUntil: resetAt } : {};
+  return { allowed: true, reason: "ok", granted: count, ...figures, ...receipt };
+}
+
+function refused(given: TestRefusal, now: number): Partial<Decision> {
+  const { reason = "limited", waitTime = 1000, limit = 1 } = given;
+  const figures = reason === "blocked" ? {} : { limit, activityCount: limit, remaining: 0 };
+  const message = "Too many requests. Please try again later.";
+  return { allowed: false, granted: 0, ...figures, resetAt: now + waitTime, message, ...given, reason, waitTime };
+}
