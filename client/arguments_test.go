@@ -18,9 +18,10 @@ func TestAWrongArgumentIsNotSent(t *testing.T) {
 		call func(g *client.Guards, r client.Request) error
 		r    client.Request
 	}{
-		"no user":          {check, client.Request{}},
-		"a negative count": {check, client.Request{UserID: "user-1", Count: -1}},
-		"no JSON":          {check, client.Request{UserID: "user-1", Job: func() {}}},
+		"no user":                  {check, client.Request{}},
+		"a negative count":         {check, client.Request{UserID: "user-1", Count: -1}},
+		"no JSON":                  {check, client.Request{UserID: "user-1", Job: func() {}}},
+		"no decision in an outage": {check, client.Request{UserID: "user-1", OnOutage: "user-1"}},
 		"an empty subject": {func(g *client.Guards, r client.Request) error {
 			_, err := g.Check(t.Context(), "write", r)
 			return err

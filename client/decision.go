@@ -44,8 +44,8 @@ type Decision struct {
 	// sends them again.
 	Subjects map[string]string `json:"subjects,omitempty"`
 
-	// Outage is an ErrOutage if the guard did not answer and Options.OnOutage
-	// decided. Otherwise it is nil.
+	// Outage is an ErrOutage if the guard did not answer and OnOutage decided, or if the
+	// request's own OnOutage refused what the guard's memory allowed. Otherwise it is nil.
 	Outage error `json:"-"`
 }
 

@@ -22,8 +22,8 @@
 // request has their ids as Subjects. The app checks first that the user is in that room.
 //
 // A refusal is a [Decision] and not an error. An outage is a Decision too: if a
-// guard does not answer in time, [Options].OnOutage decides, and
-// Decision.Outage holds the cause. Every other failure is an error, so a wrong
+// guard does not answer in time, OnOutage of the [Request] or of the [Options]
+// decides, and Decision.Outage holds the cause. Every other failure is an error, so a wrong
 // region or a missing permission never lets anybody through:
 //
 //	errors.Is(err, ErrConfiguration)  the app can't reach the guard: region, credentials, permission, function, host

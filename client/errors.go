@@ -28,8 +28,8 @@ type Error struct {
 	// all its attempts already.
 	repeatable bool
 
-	// answered is set for the guard's own Unavailable. The guard works, and it
-	// may decide about other users.
+	// answered is set for the guard's own Unavailable and for what its memory
+	// decided. The guard works, and it may decide about other users.
 	answered bool
 
 	// missing is set for an agent that has never answered this process, and refused if nobody
@@ -80,6 +80,11 @@ func (t target) unavailable(why string) *Error {
 	e := t.outage(why, nil)
 	e.answered = true
 	return e
+}
+
+// fromMemory returns an ErrOutage for what a guard decided without its table.
+func (t target) fromMemory() *Error {
+	return &Error{Kind: ErrOutage, Guard: t.name(), Message: t.function + " decided from its memory, because its table did not answer", answered: true}
 }
 
 // limited returns an ErrLimited for a refusal. In an outage, that is its cause.

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -81,7 +82,7 @@ func (g *Guards) region() string {
 }
 
 // Check counts the actions of a request and decides whether the user may go on.
-// In an outage, Options.OnOutage decides. Activity is a name such as
+// In an outage, OnOutage of the request or of the options decides. Activity is a name such as
 // "create_post", or "GUARD/ACTIVITY" for one that is not in Options.Activities.
 // The error is an ErrConfiguration, an ErrValidation, an ErrAnswer or the error
 // of ctx. The guard may have counted a check even if ctx ended it.
@@ -90,19 +91,24 @@ func (g *Guards) Check(ctx context.Context, activity string, r Request) (Decisio
 	if err != nil {
 		return Decision{}, err
 	}
+	began := time.Now()
 	d, err := g.do(ctx, c)
+	if r.OnOutage == Deny && err == nil && d.Allowed && d.Reason == Unavailable {
+		err = c.fromMemory()
+	}
 	if outage, ok := errors.AsType[*Error](err); ok && isOutage(err) {
 		g.warn(outage)
-		return g.withoutGuard(c, outage), nil
+		d, err = c.withoutGuard(outage, cmp.Or(r.OnOutage, g.options.OnOutage)), nil
 	}
+	g.observe(c, d, err, began)
 	return d, err
 }
 
 // withoutGuard returns the decision in an outage.
-func (g *Guards) withoutGuard(c *call, outage *Error) Decision {
+func (c *call) withoutGuard(outage *Error, onOutage OnOutage) Decision {
 	d := c.decision(Unavailable)
 	d.Outage = outage
-	if g.options.OnOutage == Deny || g.options.Local != nil { // a limiter that allows an outage decides from its memory
+	if onOutage == Deny {
 		d.Message = "Please try again later."
 		return d
 	}
@@ -177,7 +183,7 @@ func (g *Guards) send(ctx context.Context, op guards.Op, activity string, r Requ
 	if err != nil {
 		return Decision{}, err
 	}
-	return g.do(ctx, c)
+	return g.observed(ctx, c)
 }
 
 // Guarded checks, and calls save if the user may go on. If the user is refused,
@@ -241,7 +247,7 @@ func (g *Guards) Ready(ctx context.Context, names ...string) error {
 	failures := make([]error, len(calls))
 	var wg sync.WaitGroup
 	for i, c := range calls {
-		wg.Go(func() { _, failures[i] = g.do(ctx, c) })
+		wg.Go(func() { _, failures[i] = g.observed(ctx, c) })
 	}
 	wg.Wait()
 	var different []error

@@ -20,9 +20,9 @@ type Options struct {
 	Activities []Activity
 
 	// Local decides in this process, as a limiter of package limiter does. Then no function
-	// is asked, and no region or credentials are needed for one. It goes with Activities and
-	// Warn alone; without Activities, the list is its guards' list. What happens in an
-	// outage is the limiter's setting.
+	// is asked, and no region or credentials are needed for one. It goes with Activities,
+	// Warn and Observe alone; without Activities, the list is its guards' list. What happens
+	// in an outage is the limiter's setting, unless a request has its own OnOutage.
 	Local Local
 
 	// Agent is the address of an agent, which is asked instead of the functions:
@@ -59,6 +59,13 @@ type Options struct {
 	// errors contain no user id and no request id. The default logs a warning
 	// with log/slog.
 	Warn func(error)
+
+	// Observe gets each decision for traces and metrics, but no error: how long it took
+	// with all attempts, and its way, which is "invoke", "url", "agent" or "local". The
+	// decision has no UserID, RequestID and Subjects. Calls and renewals of slots wait for
+	// Observe, and it can run several times at once. If it panics, the panic is logged with
+	// log/slog and changes no decision.
+	Observe func(d Decision, took time.Duration, way string)
 }
 
 // Invoker is the part of *lambda.Client that the guards' client needs. Invoke
@@ -84,11 +91,12 @@ const network = 300 * time.Millisecond
 func (o *Options) complete() error {
 	if o.Local != nil {
 		if o.Agent != "" || o.Token != "" || o.Client != nil || o.URLs != nil || o.Prefix != "" || o.OnOutage != "" || o.Timeout != 0 || o.MaxTries != 0 || o.DecisionTimeout != 0 {
-			return wrongOption("Local goes with Activities and Warn alone: the limiter has the other settings")
+			return wrongOption("Local goes with Activities, Warn and Observe alone: the limiter has the other settings")
 		}
 		if o.Activities == nil {
 			o.Activities = activitiesOf(o.Local)
 		}
+		o.OnOutage = Deny // a limiter that allows an outage decides from its memory
 	} else if err := o.useAgent(); err != nil {
 		return err
 	}

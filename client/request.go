@@ -23,6 +23,12 @@ type Request struct {
 	ReadyAt   int64    // Check of a delayed job, in Unix milliseconds: as in the delayed answer
 	Job       any      // Check of a job: what to put on the delayed queue; at most 32 KiB as JSON
 
+	// OnOutage decides this check if the guard does not answer; if it is empty,
+	// Options.OnOutage does. Deny also refuses what a guard or an agent allows from one
+	// instance's memory, whose Reason is Unavailable, even in shadow mode. The decision is
+	// then as in an outage. Sign-in may deny where posts allow.
+	OnOutage OnOutage
+
 	// Subjects holds the ids of the others in whose limits the action counts too, such
 	// as {"room": "r42"}: the names that the activity has, each with an id like UserID.
 	// The app must have checked that the user is in that room. Reset needs none.
@@ -39,6 +45,8 @@ func (r *Request) wrong(op guards.Op) string {
 		return fmt.Sprintf("count is %d, want at least 1", r.Count)
 	case (op == guards.Release || op == guards.Renew) && (r.At <= 0 || r.RequestID == ""):
 		return string(op) + " needs the at and the requestId of the check's answer"
+	case r.OnOutage != "" && r.OnOutage != Allow && r.OnOutage != Deny:
+		return "OnOutage has another value, want allow or deny"
 	}
 	for _, id := range r.Subjects {
 		if id == "" { // left out, an optional subject would not limit

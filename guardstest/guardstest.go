@@ -62,7 +62,8 @@ func (g *Guards) Allow(activity string) {
 }
 
 // Outage lets no guard answer from now on, if down is set. A check is then refused with a
-// decision whose Outage is set, and each other call fails with a [client.ErrOutage].
+// decision whose Outage is set, or allowed if the request's OnOutage is Allow. Each other call
+// fails with a [client.ErrOutage].
 func (g *Guards) Outage(down bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -45,6 +45,10 @@ type Middleware struct {
 	// set by User, and Subjects by Subjects. Nil means none.
 	Request func(*http.Request) client.Request
 
+	// OnOutage decides if the guard does not answer, as [client.Request].OnOutage does.
+	// If it is empty, Request's OnOutage is used, and then the client's option.
+	OnOutage client.OnOutage
+
 	// Refused answers a refused request instead of 429, or 503 in an outage. The
 	// RateLimit headers are set already. If it writes nothing, the default answer
 	// is sent.
@@ -109,6 +113,9 @@ func (m Middleware) check(r *http.Request) (request client.Request, d client.Dec
 	}
 	if m.Subjects != nil {
 		request.Subjects = m.Subjects(r)
+	}
+	if m.OnOutage != "" {
+		request.OnOutage = m.OnOutage
 	}
 	d, err = m.Guards.Check(r.Context(), m.Activity, request)
 	return request, d, err

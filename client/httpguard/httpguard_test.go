@@ -45,6 +45,13 @@ func (d down) Invoke(context.Context, *lambda.InvokeInput, ...func(*lambda.Optio
 	return nil, d.err
 }
 
+// memory is a guard whose table does not answer, so that its memory decides.
+type memory struct{}
+
+func (memory) Invoke(context.Context, *lambda.InvokeInput, ...func(*lambda.Options)) (*lambda.InvokeOutput, error) {
+	return &lambda.InvokeOutput{Payload: []byte(`{"allowed":true,"reason":"unavailable","userId":"u1","activity":"create_post","op":"check","granted":1}`)}, nil
+}
+
 func guardsBy(t *testing.T, lambda client.Invoker, onOutage client.OnOutage) *client.Guards {
 	t.Helper()
 	list := append(slices.Clone(activities.All), client.Activity{Name: "write", Guard: "several-guard", Window: time.Minute, Subjects: []string{"room"}})
@@ -180,6 +187,9 @@ func TestATierHasAnUnknownWindow(t *testing.T) {
 
 func TestOnlyAnAnswerLetsARequestThrough(t *testing.T) {
 	user := func(*http.Request) string { return "u1" }
+	with := func(o client.OnOutage) func(*http.Request) client.Request {
+		return func(*http.Request) client.Request { return client.Request{OnOutage: o} }
+	}
 	deadline := down{context.DeadlineExceeded}
 	mistake := down{errors.New("unsupported protocol scheme")}
 	const outage = `{"type":"https://iana.org/assignments/http-problem-types#temporary-reduced-capacity","title":"Unavailable","status":503,"detail":"Please try again later."}`
@@ -190,10 +200,17 @@ func TestOnlyAnAnswerLetsARequestThrough(t *testing.T) {
 		body   string
 		retry  string
 	}{
-		"outage, allow": {httpguard.Middleware{Guards: guardsBy(t, deadline, client.Allow), User: user}, http.StatusTeapot, "", ""},
-		"outage, deny":  {httpguard.Middleware{Guards: guardsBy(t, deadline, client.Deny), User: user}, http.StatusServiceUnavailable, outage, "1"},
-		"mistake":       {httpguard.Middleware{Guards: guardsBy(t, mistake, client.Allow), User: user}, http.StatusInternalServerError, failed, ""},
-		"no user":       {httpguard.Middleware{Guards: guardsBy(t, deadline, client.Allow), User: func(*http.Request) string { return "" }}, http.StatusInternalServerError, failed, ""},
+		"outage, allow":            {httpguard.Middleware{Guards: guardsBy(t, deadline, client.Allow), User: user}, http.StatusTeapot, "", ""},
+		"outage, deny":             {httpguard.Middleware{Guards: guardsBy(t, deadline, client.Deny), User: user}, http.StatusServiceUnavailable, outage, "1"},
+		"outage, allow here":       {httpguard.Middleware{Guards: guardsBy(t, deadline, client.Deny), User: user, OnOutage: client.Allow}, http.StatusTeapot, "", ""},
+		"outage, deny here":        {httpguard.Middleware{Guards: guardsBy(t, deadline, client.Allow), User: user, OnOutage: client.Deny}, http.StatusServiceUnavailable, outage, "1"},
+		"outage, deny by Request":  {httpguard.Middleware{Guards: guardsBy(t, deadline, client.Allow), User: user, Request: with(client.Deny)}, http.StatusServiceUnavailable, outage, "1"},
+		"outage, both":             {httpguard.Middleware{Guards: guardsBy(t, deadline, client.Allow), User: user, Request: with(client.Allow), OnOutage: client.Deny}, http.StatusServiceUnavailable, outage, "1"},
+		"outage, another value":    {httpguard.Middleware{Guards: guardsBy(t, deadline, client.Allow), User: user, OnOutage: "open"}, http.StatusInternalServerError, failed, ""},
+		"from memory":              {httpguard.Middleware{Guards: guardsBy(t, memory{}, client.Deny), User: user}, http.StatusTeapot, "", ""},
+		"from memory, denied here": {httpguard.Middleware{Guards: guardsBy(t, memory{}, client.Allow), User: user, OnOutage: client.Deny}, http.StatusServiceUnavailable, outage, "1"},
+		"mistake":                  {httpguard.Middleware{Guards: guardsBy(t, mistake, client.Allow), User: user}, http.StatusInternalServerError, failed, ""},
+		"no user":                  {httpguard.Middleware{Guards: guardsBy(t, deadline, client.Allow), User: func(*http.Request) string { return "" }}, http.StatusInternalServerError, failed, ""},
 		"skipped": {httpguard.Middleware{Guards: guardsBy(t, mistake, client.Allow), Skip: func(*http.Request) bool { return true }}, http.StatusTeapot,
 			"", ""},
 		"the app's own refusal": {httpguard.Middleware{
