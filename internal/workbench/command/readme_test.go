@@ -53,8 +53,12 @@ var trials = []trial{
 	{begins: "aws lambda invoke --function-name posts-guard ", posts: 10},
 	{begins: "aws lambda invoke --function-name cleanup "},
 	{begins: "aws ", notRun: "it needs AWS"},
+	{begins: "curl -H 'Content-Type: application/json' -d '{\"move\"", prints: `"ahead":"24 h 0 min"`},
 	{begins: "curl ", prints: `"allowed":true`},
 	{begins: "export AWS_ENDPOINT_URL_LAMBDA="},
+	{begins: "export GUARDS_AGENT="},
+	{begins: "make agent", notRun: "it needs Docker"},
+	{begins: "go install github.com/google/go-containerregistry", notRun: "it needs the network and a registry"},
 	{begins: "sam ", notRun: "it needs AWS"},
 	{begins: "make test", notRun: "it runs this test"},
 }
@@ -98,7 +102,11 @@ func TestSnippetsOfTheDocumentsWork(t *testing.T) {
 			if s.project {
 				page = photos
 			}
-			endpoint, _ := serveGuards(t, page, atPinned, strings.Fields(strings.TrimPrefix(all[server].shell, start))...)
+			options := strings.Fields(strings.TrimPrefix(all[server].shell, start))
+			if strings.Contains(s.shell, "/clock") {
+				options = append(options, "--clock")
+			}
+			endpoint, _ := serveGuards(t, page, atPinned, options...)
 			for range how.posts {
 				post(t, invocations(endpoint, "posts-guard"), `{"userId": "u1", "activity": "create_post"}`)
 			}
