@@ -37,7 +37,7 @@ var reached sync.Map
 // withoutToken is what a client sends if no token is configured.
 const withoutToken = "local"
 
-// useAgent sets Agent and Token from the environment, unless another option says how to ask.
+// useAgent sets Agent and Token from the environment, unless another option names the way.
 // It returns an error for options that contradict each other.
 func (o *Options) useAgent() error {
 	if o.Agent != "" && (o.Client != nil || len(o.URLs) > 0) {
@@ -132,15 +132,15 @@ func (a *agent) read(c *call, response *http.Response, body []byte) (Decision, e
 	return c.readResponse(response, body)
 }
 
-// another returns the error about an answer that no agent gave. It lets nobody through, also
-// after an agent has answered: whoever took its port must not decide.
+// another returns the error about an answer that no agent gave. It lets nobody through, even
+// after an agent has answered: a program that took its port must not decide.
 func (a *agent) another(c *call) *Error {
 	return c.configuration(nil, "Another program than guards-agent answers at %s. Correct GUARDS_AGENT, or give the agent a port of its own.", a.address)
 }
 
 // silent returns what it means that no answer came. Before the agent has ever answered this
-// process, it is missing, or the address is wrong; nobody is let through. After that, it is an
-// outage.
+// process, it is missing, or the address is wrong. That lets no user through. After that, it is
+// an outage.
 func (a *agent) silent(ctx context.Context, c *call, err error) *Error {
 	refused := isRefused(err)
 	if inner, ok := errors.AsType[*url.Error](err); ok {

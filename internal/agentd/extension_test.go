@@ -66,7 +66,7 @@ func TestAnExtension(t *testing.T) {
 	}
 }
 
-// Nothing that is wrong with the agent ends the app's function: a check says what it is.
+// No fault of the agent ends the app's function. A check fails with the mistake.
 func TestMistakesInLambda(t *testing.T) {
 	t.Parallel()
 	for env, want := range map[string]string{

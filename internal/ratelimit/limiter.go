@@ -161,6 +161,9 @@ func (l *Limiter) askStore(ctx context.Context, q *question, shown Item) (Decisi
 	key := q.write.Key
 	t := l.attempt(ctx)
 	t.reached, t.amount = q.reached, q.sent
+	if q.budget != nil {
+		t.budget = q.budget
+	}
 	if !q.mine && !q.looked { // such as a check whose lease is used up meanwhile
 		q.barred, _ = l.breaker.look(key, l.Clock())
 	}

@@ -191,6 +191,7 @@ func (a *action) probe(ctx context.Context, i int) error {
 		return nil
 	}
 	t := l.attempt(ctx)
+	a.parts[i].question.budget = t.budget
 	err := t.probe(key)
 	if err != nil { // perhaps it was answered, and too late
 		a.parts[i].question.barred = asStoreError(err)

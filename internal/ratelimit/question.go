@@ -40,6 +40,7 @@ type question struct {
 	held  int64 // check: how many actions of a lease the visit hands out beside these
 	mine  bool  // release: this decision has counted what it gives back
 
+	budget  Budget      // what a probe for it has begun; nil: none was sent
 	looked  bool        // its circuits were looked at
 	barred  *StoreError // why a circuit is open, if one is
 	reached bool        // the store has answered this decision, perhaps about another part
