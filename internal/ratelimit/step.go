@@ -123,7 +123,13 @@ func (q *question) check(got taken) step {
 	if n, u := v.fits(); n > 0 {
 		return v.count(n, u, kept)
 	}
+	return v.refuse(got)
+}
+
+// refuse returns the step of a check or a visit that does not fit: it records the pace, once.
+func (v *view) refuse(got taken) step {
 	if s, slower := v.repace(); slower && !got.records {
+		s.visit, s.takes = got.visit, got.takes
 		return s
 	}
 	return step{decision: v.decision(0, 0)}
@@ -213,12 +219,7 @@ func (q *question) visited(got taken) step {
 		return q.blind(got.item)
 	}
 	if _, ok := v.take(need); !ok && !q.Partial {
-		s, slower := v.repace()
-		if slower && !got.records {
-			s.visit, s.takes = got.visit, got.takes
-			return s
-		}
-		return step{decision: v.decision(0, 0)}
+		return v.refuse(got)
 	}
 	return q.visit(got.item, got.takes, got.visit+1)
 }
