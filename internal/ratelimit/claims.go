@@ -34,7 +34,7 @@ func (l *Limiter) rely(ctx context.Context, q *question, d Decision) (Decision, 
 	q.relies = true
 	again, sent, err := l.askStore(ctx, q, known.shown())
 	if err != nil && q.Fallback && l.Memory != nil {
-		again, err = l.outage(q, sent, known, err), nil
+		again, err = l.outage(q, sent, err), nil
 	}
 	if err == nil && again.Reason == "" { // marked: nothing has changed
 		d.Requests += again.Requests
@@ -68,7 +68,7 @@ func (l *Limiter) unclaim(ctx context.Context, check *question, d Decision) Deci
 			l.Memory.Change(q.write.Key, func(k Known) Known { return k.giveBack(&q) })
 			break
 		}
-		back, err := l.decide(ctx, &q, l.recall(&q), l.Clock()) // if it fails, too few are admitted
+		back, err := l.decide(ctx, &q, l.recall(&q)) // if it fails, too few are admitted
 		if d.Requests += back.Requests; err == nil {
 			d.Reading = back.Reading
 		}

@@ -76,11 +76,8 @@ func (l *Limiter) recall(q *question) Known {
 	return l.Memory.Recall(q.write.Key)
 }
 
-// decide answers q, which was put at now, from what is known or from the store.
-func (l *Limiter) decide(ctx context.Context, q *question, known Known, now time.Time) (Decision, error) {
-	if d, ok := known.refuse(q, now); ok {
-		return d, nil
-	}
+// decide answers q, which known does not refuse, from a lease or from the store.
+func (l *Limiter) decide(ctx context.Context, q *question, known Known) (Decision, error) {
 	if d, ok := l.Memory.consume(q); ok {
 		return d, nil
 	}
@@ -97,7 +94,7 @@ func (l *Limiter) decide(ctx context.Context, q *question, known Known, now time
 			return k.invalidate(l.Clock())
 		})
 	case err != nil && q.op != Renew && q.Fallback && l.Memory != nil:
-		return l.outage(q, sent, known, err), nil
+		return l.outage(q, sent, err), nil
 	case q.hot && err == nil && !d.Allowed: // until then, the memory refuses
 		d.Wait = max(d.Wait, q.pause(q.write.Now))
 	}
@@ -105,8 +102,8 @@ func (l *Limiter) decide(ctx context.Context, q *question, known Known, now time
 }
 
 // outage decides q from memory, because what was sent brought no usable answer.
-func (l *Limiter) outage(q *question, sent *attempts, known Known, cause error) Decision {
-	d := l.fallback(q, sent, known)
+func (l *Limiter) outage(q *question, sent *attempts, cause error) Decision {
+	d := l.fallback(q, sent)
 	d.Requests, d.Outage = sent.requests, cause
 	d.At = 0 // the store may not have it, so there is no receipt
 	return d
@@ -117,19 +114,11 @@ func (l *Limiter) Check(ctx context.Context, r Request) (Decision, error) {
 	return l.Decide(ctx, Check, r)
 }
 
-// fallback decides q from memory, after what was sent. Known is what the memory held
-// when a check came. If nothing was sent and known refuses the check, alone
-// returns that refusal and leaves the memory as it is. So an outage does not
-// repack the memory for each refusal. Otherwise alone decides and counts a check
-// in one step on the memory, because other decisions may have changed the memory.
-func (l *Limiter) fallback(q *question, sent *attempts, known Known) (d Decision) {
+// fallback decides q from memory, after what was sent. It decides and counts a check in one
+// step on the memory, because other decisions may have changed the memory.
+func (l *Limiter) fallback(q *question, sent *attempts) (d Decision) {
 	if q.op == Status {
 		return l.Memory.Recall(q.write.Key).status(q)
-	}
-	if sent.requests == 0 {
-		if _, d = known.admit(q, sent.amount); !d.Allowed && d.ReadyAt == 0 {
-			return d
-		}
 	}
 	q.isOld = sent.isOld(&q.write)
 	l.Memory.Change(q.write.Key, func(k Known) Known {

@@ -136,7 +136,7 @@ func (a *action) decide(ctx context.Context, i int) error {
 		defer stop()
 	}
 	q.reached = a.reached
-	d, err := a.limiter.decide(ctx, q, a.parts[i].known, a.now)
+	d, err := a.limiter.decide(ctx, q, a.parts[i].known)
 	a.reached = q.reached
 	d.Requests += a.parts[i].decision.Requests
 	a.parts[i].decision = d
@@ -329,7 +329,7 @@ func (a *action) free(ctx context.Context, parts []int) {
 		r.At = d.At
 		q := r.ask(Release, a.now.UnixMilli())
 		q.slotsOnly = true
-		back, err := a.limiter.decide(ctx, &q, a.limiter.recall(&q), a.now)
+		back, err := a.limiter.decide(ctx, &q, a.limiter.recall(&q))
 		if d.Requests += back.Requests; err == nil {
 			d.Reading = back.Reading
 		}
