@@ -98,7 +98,6 @@ func newAgent(page []guards.Guard, output io.Writer) *agent {
 	var wrong error
 	a.config, wrong = readConfig()
 	a.handler = &Handler{
-		Guards: map[string]Guard{}, GuardOf: map[string]string{},
 		Token: a.config.token, AnyToken: a.config.noToken, Private: a.config.address.network == "unix", Panicked: panicked,
 	}
 	a.mistake = errors.Join(wrong, a.open(page, output))
@@ -137,10 +136,7 @@ func (a *agent) open(page []guards.Guard, output io.Writer) error {
 	to := metrics.Writer{W: output, Namespace: wiring.App.Namespace()}
 	process := wiring.On(wiring.Open(cfg, table), all, settings, to, a.service())
 	for _, g := range all {
-		a.handler.Guards[g.Name] = process.Handler(g, a.log.With("service", g.Name))
-		for _, one := range g.Activities {
-			a.handler.GuardOf[one.Name] = g.Name
-		}
+		a.handler.Add(g, process.Handler(g, a.log.With("service", g.Name)))
 	}
 	a.flush = process.Flush
 	return nil
@@ -208,5 +204,5 @@ func (a *agent) started(l net.Listener) {
 		a.service().Error("the agent answers each request with this mistake", slog.String("address", at), slog.Any("error", a.mistake))
 		return
 	}
-	a.service().Info("agent started", slog.String("address", at), slog.Int("guards", len(a.handler.Guards)))
+	a.service().Info("agent started", slog.String("address", at), slog.Int("guards", len(a.handler.guards)))
 }

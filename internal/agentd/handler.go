@@ -14,6 +14,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/retry"
 )
 
@@ -38,19 +39,32 @@ type Guard interface {
 	Respond(ctx context.Context, body []byte) guard.Response
 }
 
-// A Handler is the HTTP form of guards on this machine. It is an http.Handler.
+// A Handler is the HTTP form of guards on this machine. It is an http.Handler. The zero Handler
+// answers for no guard: see Add.
 type Handler struct {
-	Guards   map[string]Guard  // by name
-	GuardOf  map[string]string // the name of an activity's guard
-	Token    string            // who sends it gets in; empty: who sends NoToken does
-	AnyToken bool              // the token itself is the mistake, so each is let in to hear of it
-	Private  bool              // no other program's page reaches the listener, so the Host may be any: it is a socket
+	Token    string // who sends it gets in; empty: who sends NoToken does
+	AnyToken bool   // the token itself is the mistake, so each is let in to hear of it
+	Private  bool   // no other program's page reaches the listener, so the Host may be any: it is a socket
 
 	// Mistake is why no guard can decide, or nil. Each POST is then answered 500.
 	Mistake error
 
 	// Panicked is called with each panic. Nil means that nobody wants to know.
 	Panicked func(value any, stack []byte)
+
+	guards  map[string]Guard  // by name
+	guardOf map[string]string // the name of an activity's guard
+}
+
+// Add lets answers answer for the guard g and its activities.
+func (h *Handler) Add(g limits.Guard, answers Guard) {
+	if h.guards == nil {
+		h.guards, h.guardOf = map[string]Guard{}, map[string]string{}
+	}
+	h.guards[g.Name] = answers
+	for _, a := range g.Activities {
+		h.guardOf[a.Name] = g.Name
+	}
 }
 
 // ServeHTTP implements http.Handler.
@@ -117,7 +131,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request) guard.Response 
 		if err != nil {
 			return guard.ProblemOf(err)
 		}
-		if g = h.Guards[h.GuardOf[activity]]; g == nil {
+		if g = h.guards[h.guardOf[activity]]; g == nil {
 			return guard.ProblemOf(input.Invalid("activity", input.Show(activity), "one that limits.go names"))
 		}
 	}
@@ -182,7 +196,7 @@ func (h *Handler) named(path string) (g Guard, known bool) {
 	if path == "/" {
 		return nil, true
 	}
-	g, known = h.Guards[strings.TrimSuffix(strings.TrimPrefix(path, "/"), "/")]
+	g, known = h.guards[strings.TrimSuffix(strings.TrimPrefix(path, "/"), "/")]
 	return g, known
 }
 

@@ -30,12 +30,9 @@ func (c counted) Respond(ctx context.Context, body []byte) guard.Response {
 
 // cricketGuards returns a handler of this app's guards, and how many requests reached one.
 func cricketGuards(token string) (*agentd.Handler, *atomic.Int64) {
-	h, reached := &agentd.Handler{Guards: map[string]agentd.Guard{}, GuardOf: map[string]string{}, Token: token}, new(atomic.Int64)
+	h, reached := &agentd.Handler{Token: token}, new(atomic.Int64)
 	for _, g := range cricket.All {
-		h.Guards[g.Name] = counted{&guard.Handler{Guard: g, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}, JobsElsewhere: true}, reached}
-		for _, a := range g.Activities {
-			h.GuardOf[a.Name] = g.Name
-		}
+		h.Add(g, counted{&guard.Handler{Guard: g, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}, JobsElsewhere: true}, reached})
 	}
 	return h, reached
 }
@@ -211,7 +208,8 @@ func (panics) Respond(context.Context, []byte) guard.Response { panic("a mistake
 // A panic is answered, and logged by the agent. The answer does not repeat it.
 func TestAPanicOfARequest(t *testing.T) {
 	var got any
-	h := &agentd.Handler{Guards: map[string]agentd.Guard{"posts-guard": panics{}}, Panicked: func(value any, _ []byte) { got = value }}
+	h := &agentd.Handler{Panicked: func(value any, _ []byte) { got = value }}
+	h.Add(cricket.Posts, panics{})
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, request(t.Context()))
 	if w.Code != 500 || strings.Contains(w.Body.String(), "u1") || w.Header().Get("Guards-Agent") != "1" || got != "a mistake about u1" {
@@ -225,10 +223,10 @@ func TestADecisionOutlivesItsCaller(t *testing.T) {
 	h, _ := cricketGuards("")
 	ctx, leave := context.WithCancel(t.Context())
 	seen := make(chan error, 1)
-	h.Guards["posts-guard"] = respond(func(ctx context.Context) {
+	h.Add(cricket.Posts, respond(func(ctx context.Context) {
 		leave()
 		seen <- ctx.Err()
-	})
+	}))
 	h.ServeHTTP(httptest.NewRecorder(), request(ctx))
 	if err := <-seen; err != nil {
 		t.Error(err)
