@@ -117,8 +117,8 @@ func (s *socket) Close() error {
 	return s.UnixListener.Close()
 }
 
-// free returns an error unless a socket can be made at path: there is no file, or a socket on
-// which nobody answers.
+// free returns an error unless a socket can be made at path: there is no file, or a socket
+// that nobody answers.
 func free(ctx context.Context, path string) error {
 	found, err := os.Lstat(path)
 	switch {

@@ -106,7 +106,7 @@ func newAgent(page []guards.Guard, output io.Writer) *agent {
 }
 
 // service returns the log of the agent itself. Lines about a decision have the guard's name as
-// service, as those of its function do.
+// service, as the lines of its function do.
 func (a *agent) service() *slog.Logger { return a.log.With("service", "guards-agent") }
 
 // names gives a line of log the names that Lambda's own lines have.

@@ -23,8 +23,8 @@ const (
 	// program that has its port.
 	Mark = "Guards-Agent"
 
-	// TokenHeader must be in each POST. Whoever talks an app into a request, such as by the URL
-	// of a webhook, can rarely choose its headers.
+	// TokenHeader must be in each POST. An attacker who talks an app into a request, such as by
+	// the URL of a webhook, can rarely choose its headers.
 	TokenHeader = "Guards-Token"
 
 	// NoToken is what clients send if no token is configured.
