@@ -1,6 +1,7 @@
 package guards
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -292,18 +293,23 @@ func (v *validation) groups() {
 // meet checks that two activities can count in one item, and so can each subject that both
 // have.
 func (v *validation) meet(a, b Activity) {
-	check := func(limitA, limitB Limit) {
-		p, err1 := v.policy(limitA)
-		q, err2 := v.policy(limitB)
-		if err := policy.CompatibleInGroup(p, q); err1 == nil && err2 == nil && err != nil {
-			v.wrong("activities %q and %q of the group %q: %w", a.Name, b.Name, a.Group, err)
+	check := func(limitA, limitB Limit, tiersA, tiersB Tiers) {
+		tiers := slices.AppendSeq(slices.Collect(maps.Keys(tiersA)), maps.Keys(tiersB))
+		slices.Sort(tiers)
+		for _, tier := range append([]string{""}, slices.Compact(tiers)...) {
+			p, err1 := v.policy(cmp.Or(tiersA[tier], limitA))
+			q, err2 := v.policy(cmp.Or(tiersB[tier], limitB))
+			if err := policy.CompatibleInGroup(p, q); err1 == nil && err2 == nil && err != nil {
+				v.wrong("activities %q and %q of the group %q: %w", a.Name, b.Name, a.Group, err)
+				return // a tier has the window of the ordinary limit
+			}
 		}
 	}
-	check(a.Limit, b.Limit)
+	check(a.Limit, b.Limit, a.Tiers, b.Tiers)
 	for _, s := range a.Subjects {
 		for _, other := range b.Subjects {
 			if s.Name == other.Name {
-				check(s.Limit, other.Limit)
+				check(s.Limit, other.Limit, s.Tiers, other.Tiers)
 			}
 		}
 	}

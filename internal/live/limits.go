@@ -287,6 +287,9 @@ func (c *change) part(code limits.Activity, part, was limits.Subject) limits.Sub
 	now, before := byTier(part), byTier(was)
 	follow := func(what, tier, text, last string) {
 		p, err := Instead(code, part.Name, tier, text)
+		if err == nil {
+			err = c.keepsLockouts(code, part, tier, p)
+		}
 		if err != nil {
 			c.problems = append(c.problems, fmt.Errorf("%s: %w", what, err))
 			p, err = Instead(code, part.Name, tier, last)
@@ -316,6 +319,22 @@ func (c *change) part(code limits.Activity, part, was limits.Subject) limits.Sub
 	part.Limit, part.Tiers = now[""], now
 	delete(now, "")
 	return part
+}
+
+// keepsLockouts returns an error if p has another lockout than the group has now. A lock of
+// one activity is a lock of all, so their lockouts change together.
+func (c *change) keepsLockouts(code limits.Activity, part limits.Subject, tier string, p policy.Policy) error {
+	for _, r := range part.For(tier).Rates() {
+		if r.Lock == 0 || code.Group == "" {
+			continue
+		}
+		ofGroup := Target{Group: code.Group, Subject: part.Name, Limit: r.Name}.String()
+		want, err := policy.Parse(cmp.Or(c.Activities[ofGroup].Text(tier), part.For(tier).Part(r.Name)))
+		if err == nil && p.Part(r.Name) != want.String() {
+			return fmt.Errorf("%s: limit %q is %s, want %s; change it for the whole group, as %s", code.Name, r.Name, p.Part(r.Name), want, ofGroup)
+		}
+	}
+	return nil
 }
 
 // byTier returns the limits of a part by their tier. The ordinary limit has the tier

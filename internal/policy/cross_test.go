@@ -115,7 +115,7 @@ func TestTheCheapestActionOfAGroupUsesUpALimit(t *testing.T) {
 	}
 }
 
-func TestOnlyAFixedWindowIsCrossed(t *testing.T) {
+func TestOnlyAFixedWindowAndALockoutAreCrossed(t *testing.T) {
 	for _, k := range Kinds() {
 		for _, text := range k.Examples {
 			p := Must(text)
@@ -129,7 +129,7 @@ func TestOnlyAFixedWindowIsCrossed(t *testing.T) {
 					continue // a reservoir takes one action at a time
 				}
 				got := p.Cross(start, p.Max()-used, u.Apply(s), p.Read(start, 0, u.Apply(s))).Crossed
-				want := map[string]int64{"fixed": 100}[k.Name]
+				want := map[string]int64{"fixed": 100, "lockout": 100}[k.Name]
 				if got != want {
 					t.Fatalf("%s: after %d of %d, the rest has crossed %d, want %d", text, used, p.Max(), got, want)
 				}

@@ -27,16 +27,17 @@ type Kind struct {
 	// error if it can't. Shared is set if the item also holds other limits.
 	make func(r Rate, shared bool) (kind, error)
 
-	options   []string // the options that the text form takes
-	once      bool     // at most one limit of this kind in a policy
-	anyWindow bool     // limits with different windows can share a count
-	crosses   bool     // the count only rises within a window, see Reading.Crossed
+	options   []string          // the options that the text form takes
+	without   map[string]string // options of other kinds, and why this one can't have them
+	once      bool              // at most one limit of this kind in a policy
+	anyWindow bool              // limits with different windows can share a count
+	crosses   []int64           // the shares of the limit that Reading.Crossed tells, in percent, the highest first
 }
 
 // kinds lists every way to limit. A new kind is a new file and an entry here.
 var kinds = []Kind{
 	{
-		Name: "fixed", make: makeFixed, options: []string{"in", "cost", "prepaid"}, crosses: true,
+		Name: "fixed", make: makeFixed, options: []string{"in", "cost", "prepaid"}, crosses: []int64{100, 80},
 		Examples: []string{"10/1m", "1/3ms", "3/9ms", "9/26ms", "100/1h", "1000/1h", "9/26ms cost 2", "7/26ms cost 2", "9/day in Europe/Berlin", "5/week", "9/month in America/Santiago", "101/26ms prepaid"},
 	},
 	{
@@ -44,7 +45,7 @@ var kinds = []Kind{
 		Examples: []string{"bucket 10/1m burst 15", "bucket 1/5s keep 1h", "bucket 1/3ms", "bucket 3/9ms burst 2", "bucket 1/10ms burst 3", "bucket 3/9ms burst 7 cost 3"},
 	},
 	{
-		Name: "log", make: makeLog, options: []string{"cost"}, once: true,
+		Name: "log", make: makeLog, options: []string{"cost"}, once: true, without: places,
 		Examples: []string{"log 100/12h", "log 1/3ms", "log 3/9ms", "log 9/26ms", "log 60/12h", "log 9/26ms cost 2"},
 	},
 	{
@@ -52,9 +53,27 @@ var kinds = []Kind{
 		Examples: []string{"sliding 50/1h", "sliding 1/3ms", "sliding 3/9ms", "sliding 9/26ms", "sliding 1000/1d", "sliding 9/26ms cost 2", "sliding 101/26ms prepaid"},
 	},
 	{
-		Name: "reservoir", make: makeReservoir, options: []string{"ahead"}, once: true,
+		Name: reservoirKind, make: makeReservoir, options: []string{"ahead"}, once: true, without: places,
 		Examples: []string{"reservoir 10/10s ahead 15m", "reservoir 1/3ms ahead 9ms", "reservoir 3/9ms ahead 26ms", "reservoir 2/7ms ahead 20ms", "reservoir 10/10s"},
 	},
+	{
+		Name: lockoutKind, make: makeLockout, options: []string{"for", "to"}, crosses: []int64{100},
+		without: map[string]string{
+			"cost":    "with a cost of 2 and a limit of 5, the count would stay at 4, and nothing would lock",
+			"prepaid": "what is taken in advance can't be given back, as an attempt that succeeds is",
+		},
+		Examples: []string{"lockout 5/15m for 30m", "lockout 5/15m for 1m to 1d", "lockout 3/4s for 2s to 9s", "lockout 1/1s for 1s", "lockout 9/4s for 3s"},
+	},
+}
+
+// The names of kinds that can't stand beside each other.
+const (
+	reservoirKind = "reservoir"
+	lockoutKind   = "lockout"
+)
+
+var places = map[string]string{
+	"prepaid": "each of its actions has a place of its own in the item, so there is nothing to take in advance",
 }
 
 // Kinds returns every way to limit.
@@ -82,9 +101,12 @@ type Rate struct {
 	Ahead  time.Duration // reservoir: how far ahead it gives places, as Window or 0; else 0
 	Keep   time.Duration // bucket: how long an idle item is kept at least, as Window or 0; else 0
 
+	Lock    time.Duration // lockout: how long its first lock lasts, 1 s to 366 days; else 0
+	MaxLock time.Duration // lockout: how long a later lock lasts at most, Lock to 366 days; else 0
+
 	Prepaid bool // fixed, bucket, sliding: a busy process takes many actions with one update
 
-	Cost int64 // how much of Limit (bucket: of Burst) one action takes, 2 or more; 0: one. A reservoir has none
+	Cost int64 // how much of Limit (bucket: of Burst) one action takes, 2 or more; 0: one. A reservoir and a lockout have none
 }
 
 // cost returns how much of the limit one action takes.

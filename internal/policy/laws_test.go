@@ -13,12 +13,13 @@ import (
 func anyPolicy(Policy) bool { return true }
 
 // notFaster returns a filter for policies whose actions come back no sooner
-// than p's actions. A shorter window is allowed to let actions expire.
+// than p's actions. A shorter window is allowed to let actions expire, and a
+// lower limit or a shorter lock to end a lock.
 func notFaster(p Policy) func(Policy) bool {
 	return func(other Policy) bool {
 		for _, r := range p.Rates() {
 			for _, o := range other.Rates() {
-				if r.Name == o.Name && interval(o) < interval(r) {
+				if r.Name == o.Name && (interval(o) < interval(r) || o.Limit < r.Limit && o.Lock != 0 || o.Lock < r.Lock || o.MaxLock < r.MaxLock) {
 					return false
 				}
 			}

@@ -6,7 +6,7 @@ import "cmp"
 type limit struct {
 	rate    Rate
 	kind    kind
-	crosses bool // as in Kind
+	crosses []int64 // as in Kind
 }
 
 // take, undo and read do what the methods of the kind do, in actions. The kind counts
@@ -34,19 +34,19 @@ func (l *limit) read(now, n int64, s State) Reading {
 // Cross sets Crossed in r, which holds the figures of s right after n actions were
 // counted at now, and in each of its limits. It is 100 if the n actions left less than one
 // action of the cheapest cost, see [Policy.Beside]. Otherwise it is 80 if they raised the
-// count to 80 % of the limit, rounded up, and else 0. Only a fixed window has it. So at
-// most one request in a window crosses each share, unless actions are given back. For
+// count to 80 % of the limit, rounded up, and else 0. Only a fixed window has it, and a
+// lockout the 100 of the attempt that locks. So at most one request in a window, or before
+// a lock, crosses each share, unless actions are given back. For
 // example, with 10/1m, one action that raises Used from 7 to 8 crosses 80, and three that
 // raise it to 10 cross 100. With 100/1h cost 7, the 14th action does: 98 are used, and 2
 // are left.
 func (p Policy) Cross(now, n int64, s State, r Reading) Reading {
-	if one, ok := p.single(); ok && one.crosses {
+	if one, ok := p.single(); ok {
 		r.Crossed = one.crossed(now, n, p.cheapest(one.rate), r, s)
 	}
 	for i := range r.Each {
-		if l := &p.limits[i]; l.crosses {
-			r.Each[i].Crossed = l.crossed(now, n, p.cheapest(l.rate), r.Each[i], s)
-		}
+		l := &p.limits[i]
+		r.Each[i].Crossed = l.crossed(now, n, p.cheapest(l.rate), r.Each[i], s)
 		if r.Each[i].Name == r.Name {
 			r.Crossed = r.Each[i].Crossed
 		}
@@ -63,16 +63,21 @@ func (p Policy) cheapest(r Rate) int64 {
 // units: with mixed costs, rounded actions could reach a share twice, or never. The limit is
 // used up if not even an action of the cheapest cost fits.
 func (l *limit) crossed(at, n, cheapest int64, r Reading, s State) int64 {
+	if len(l.crosses) == 0 {
+		return 0
+	}
 	cost, units := l.rate.cost(), r.Used
 	if cost > 1 {
 		units = l.kind.read(at, 0, l.mine(s)).Used
 	}
-	crosses := func(least int64) bool { return units-n*cost < least && least <= units }
-	switch {
-	case crosses(l.rate.Limit - cheapest + 1):
-		return 100
-	case crosses((l.rate.Limit*80 + 99) / 100):
-		return 80
+	for _, share := range l.crosses {
+		least := l.rate.Limit - cheapest + 1
+		if share < 100 {
+			least = (l.rate.Limit*share + 99) / 100
+		}
+		if units-n*cost < least && least <= units {
+			return share
+		}
 	}
 	return 0
 }

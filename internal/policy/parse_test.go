@@ -8,7 +8,7 @@ import (
 	. "github.com/cric-talk/guards/internal/policy"
 )
 
-const forms = "10/1m, bucket 10/1m burst 15, log 100/12h, sliding 50/1h, reservoir 10/10s ahead 15m"
+const forms = "10/1m, bucket 10/1m burst 15, log 100/12h, sliding 50/1h, reservoir 10/10s ahead 15m, lockout 5/15m for 30m"
 
 // Each error begins with the text as it was written. Then it names the mistake
 // and what is accepted.
@@ -78,6 +78,22 @@ func TestParseErrors(t *testing.T) {
 		{"morethan: 1/1m, morethan8: 1/1h", `name of a limit is "morethan8", want 1 to 8 letters a to z, as in minute: 10/1m, day: 200/1d`},
 		{"a: log 10/1m, b: log 5/1h", `two limits are of the kind log, want at most one of them`},
 		{"a: 1000000/1m, b: 1/1m", `a: limit is 1000000, want at most 999999 beside other limits`},
+		{"lockout 5/15m", `lockout 5/15m has no lock; write for and how long, as in lockout 5/15m for 30m`},
+		{"lockout 5/15m to 1d", `lockout 5/15m has no lock; write for and how long, as in lockout 5/15m for 30m`},
+		{"lockout 5/15m for 30min", `for is "30min", want 30m`},
+		{"lockout 5/15m for 30m to 1month", `to is "1month", ` + units},
+		{"lockout 5/15m for 30m to 29m", `to is 29m, want at least the 30m of for`},
+		{"lockout 5/15m for 999ms", `for is 999ms, want at least 1s`},
+		{"lockout 5/999ms for 1s", `window is 999ms, want at least 1s for a lockout`},
+		{"lockout 1001/15m for 1m", `limit is 1001, want at most 1000 attempts for a lockout`},
+		{"lockout 5/15m for 1m for 1m", `option for is repeated`},
+		{"lockout 5/day for 1m", `window is "day", want 1d, as in lockout 5/1d`},
+		{"lockout 5/15m for 1m cost 2", `"cost" is not an option of a lockout limit; with a cost of 2 and a limit of 5, the count would stay at 4, and nothing would lock`},
+		{"lockout 500/15m for 1m prepaid", `"prepaid" is not an option of a lockout limit; what is taken in advance can't be given back, as an attempt that succeeds is`},
+		{"10/1m for 1m", `"for" is not an option of a fixed limit; a lockout limit has it, as in lockout 5/15m for 30m`},
+		{"a: lockout 5/15m for 1m, b: reservoir 1/1s", `a lockout can't stand beside a reservoir, because a place that was given is not given back`},
+		{"a: reservoir 1/1s, b: lockout 5/15m for 1m", `a lockout can't stand beside a reservoir, because a place that was given is not given back`},
+
 		{"a: 10/1m, b: bucket 7/1m", `b: window is 1m, want a multiple of 7ms, such as 60004ms, so that an action comes back every whole number of milliseconds`},
 		{"a: 1/1m, b: 1/1m, c: 1/1m, d: 1/1m, e: 1/1m, f: 1/1m, g: 1/1m, h: 1/1m, i: 1/1m", `there are 9 limits, want at most 8`},
 	} {
@@ -94,6 +110,8 @@ func TestStringIsTheShortestForm(t *testing.T) {
 		"fixed 10/1m":                    "10/1m",
 		"10/1440m":                       "10/1d",
 		"10/90s":                         "10/90s",
+		"lockout 5/900s for 60s to 60s":  "lockout 5/15m for 1m",
+		"lockout 5/15m to 1d for 60s":    "lockout 5/15m for 1m to 1d",
 		"bucket 10/1m burst 10":          "bucket 10/1m",
 		"bucket 10/1m  keep 60m burst 9": "bucket 10/1m burst 9 keep 1h",
 		"a:10/1m,b :\tlog 5/1000ms":      "a: 10/1m, b: log 5/1s",

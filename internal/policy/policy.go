@@ -8,6 +8,7 @@
 //	log 100/12h                    at most 100 in any 12 hours
 //	sliding 50/1h                  about 50 in any hour, from two counters
 //	reservoir 10/10s ahead 15m     10 in 10 s; the next ones get a later time
+//	lockout 5/15m for 1h           5 attempts in 15 minutes; the fifth locks for an hour
 //	minute: 10/1m, day: 200/1d     both limits must allow the action
 //	100000/1d cost 200             one action takes 200 of the limit
 //	6000/1m prepaid                a busy process takes many actions with one update
@@ -60,6 +61,7 @@ type Reading struct {
 	ResetAt   int64         // when everything that counts now has expired. If nothing counts: now; for a fixed window, its end
 	WindowKey int64         // floor(now / window), or the next one if a clock that is ahead has begun it; 0 for a bucket, a log or several limits
 	Wait      time.Duration // how long until the actions asked about fit, if nobody else acts; 0: they fit now
+	Locked    bool          // a lockout allows nothing until ResetAt
 	Crossed   int64         // 80 or 100 if these actions reached that share of Limit, see [Policy.Cross]; else 0
 	Each      []Reading     // one for each limit, if the policy has several
 }

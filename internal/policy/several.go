@@ -77,10 +77,17 @@ func (p Policy) checkNext(r Rate, k Kind) error {
 		return fmt.Errorf("two limits have the name %q", r.Name)
 	case len(p.limits) > 0 && r.Prepaid != p.Prepaid():
 		return errors.New("one limit is prepaid and another is not, want all or none, because one update counts for all")
-	case k.once && slices.ContainsFunc(p.limits, func(l limit) bool { return l.rate.Kind == k.Name }):
+	case k.once && p.has(k.Name):
 		return fmt.Errorf("two limits are of the kind %s, want at most one of them", k.Name)
+	case k.Name == lockoutKind && p.Queues(), p.has(lockoutKind) && k.Name == reservoirKind:
+		return errors.New("a lockout can't stand beside a reservoir, because a place that was given is not given back")
 	}
 	return nil
+}
+
+// has reports whether one of p's limits is of this kind.
+func (p Policy) has(kind string) bool {
+	return slices.ContainsFunc(p.limits, func(l limit) bool { return l.rate.Kind == kind })
 }
 
 // Rates returns the numbers of each limit, for tables and pictures.
@@ -106,10 +113,10 @@ func (p Policy) Replace(name, text string) string {
 // Part returns the text form of the limit with this name, without the name; empty: none.
 func (p Policy) Part(name string) string {
 	r, ok := p.rate(name)
-	if r.Name = ""; !ok {
+	if !ok {
 		return ""
 	}
-	return r.String()
+	return r.text()
 }
 
 // Each returns every limit of p as a policy of its own, without its name, in
@@ -195,7 +202,7 @@ func CompatibleTiers(a, b Policy) error {
 // CompatibleInGroup returns nil if a and b can be limits of two activities that count in the same
 // items, and otherwise an error that names each reason why they cannot. Limits with the
 // same name must have the same kind and, except for buckets, the same window. Their
-// numbers and costs may differ. Limits with other names do not meet.
+// numbers and costs may differ, but not those of a lockout. Limits with other names do not meet.
 func CompatibleInGroup(a, b Policy) error { return compatible(a, b, false) }
 
 // compatible does what CompatibleInGroup does. With all, it does what CompatibleTiers does for policies that have
@@ -217,10 +224,12 @@ func compatible(a, b Policy, all bool) error {
 		case !ok:
 			problem("%q has no limit named %q, but %q has one, and they share a count", a, r.Name, b)
 		case our.Kind != r.Kind:
-			meant := Rate{Name: our.Name, Kind: our.Kind, Limit: r.Limit, Window: r.Window, Unit: r.Unit, Zone: r.Zone}
+			meant := Rate{Name: our.Name, Kind: our.Kind, Limit: r.Limit, Window: r.Window, Unit: r.Unit, Zone: r.Zone, Lock: our.Lock, MaxLock: our.MaxLock}
 			problem("%s counts in another way than %s%q, with which it shares a count; did you mean %q?", what, in, a, meant.String())
 		case our.span() != r.span() && !k.anyWindow:
 			problem("window of %s is %s, want %s as in %q, with which it shares a count", what, r.span(), our.span(), a)
+		case !all && r.Kind == lockoutKind && our != r:
+			problem("%s is %s, want %s as in %q, because a lock of one is a lock of both", what, r.text(), our.text(), a)
 		}
 		if all && ok && our.Cost != r.Cost {
 			problem("cost of %s is %d, want %d as in %q, with which it shares a count", what, r.cost(), our.cost(), a)

@@ -33,6 +33,10 @@ func TestShare(t *testing.T) {
 		{"minute: 10/1m, day: 200/1d", "day: 400/1d, minute: 20/1m", ""}, // their order means nothing
 		{"minute: 10/1m, pace: bucket 1/5s", "minute: 20/1m, pace: bucket 1/1h", ""},
 
+		{"lockout 5/15m for 30m", "lockout 9/15m for 1m to 1d", ""},
+		{"lockout 5/15m for 30m", "lockout 5/1h for 30m", `window of "lockout 5/1h for 30m" is 1h, want 15m as in "lockout 5/15m for 30m", with which it shares a count`},
+		{"lockout 5/15m for 30m", "9/15m", `"9/15m" counts in another way than "lockout 5/15m for 30m", with which it shares a count; did you mean "lockout 9/15m for 30m"?`},
+
 		{"10/1m cost 2", "20/1m cost 2", ""},
 		{"10/1m cost 2", "10/1m", `cost of "10/1m" is 1, want 2 as in "10/1m cost 2", with which it shares a count`}, // a release would give back more than its check took
 		{"10/1m", "10/1h", `window of "10/1h" is 1h, want 1m as in "10/1m", with which it shares a count`},
@@ -76,6 +80,8 @@ func TestMeet(t *testing.T) {
 		{"posts: 10/1m", "comments: log 60/1d", ""},
 		{"pace: bucket 10/1m", "pace: bucket 1/1h burst 3 cost 2", ""}, // the windows of buckets may differ
 
+		{"try: lockout 5/15m for 30m", "try: lockout 5/15m for 30m, day: 20/1d", ""},
+		{"try: lockout 5/15m for 30m", "try: lockout 5/15m for 31m", `limit "try" of "try: lockout 5/15m for 31m" is lockout 5/15m for 31m, want lockout 5/15m for 30m as in "try: lockout 5/15m for 30m", because a lock of one is a lock of both`},
 		{"writes: 100/1h", "writes: 100/1d", `window of limit "writes" of "writes: 100/1d" is 1d, want 1h as in "writes: 100/1h", with which it shares a count`},
 		{"slots: log 3/10m", "slots: log 3/1h", `window of limit "slots" of "slots: log 3/1h" is 1h, want 10m as in "slots: log 3/10m", with which it shares a count`},
 		{"writes: 100/1h", "writes: sliding 50/1h", `limit "writes" of "writes: sliding 50/1h" counts in another way than in "writes: 100/1h", with which it shares a count; did you mean "writes: 50/1h"?`},

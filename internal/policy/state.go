@@ -67,7 +67,7 @@ func AttributeName(text []byte) string {
 	if n, ok := slotOf(string(text)); ok {
 		return slotNames[n]
 	}
-	for _, name := range [...]string{activityCount, startAndCount, tat, every, since, asof, lent, top, ticket} {
+	for _, name := range [...]string{activityCount, startAndCount, tat, every, since, asof, lent, top, ticket, attempts, opened, latest, strikes} {
 		if string(text) == name {
 			return name
 		}

@@ -19,10 +19,12 @@ import (
 //	burst 15          bucket: how many actions can come at once; default: the actions
 //	keep 1h           bucket: how long an idle item is kept at least
 //	ahead 15m         reservoir: how far ahead it gives places; default: not at all
+//	for 30m           lockout: how long the attempt that reaches the limit locks
+//	to 1d             lockout: each lock lasts twice as long as the last, up to this; default: for
 //	prepaid           fixed, bucket, sliding: a busy process takes many actions with one update
-//	cost 5            all others: how much of the limit (bucket: of the burst) one action takes; default: 1
+//	cost 5            fixed, bucket, log, sliding: how much of the limit (bucket: of the burst) one action takes; default: 1
 //
-// A window and the values of keep and ahead are a whole number and a unit: ms, s,
+// A window and the values of keep, ahead, for and to are a whole number and a unit: ms, s,
 // m, h or d. The window of a fixed limit can also be day, week or month. Commas
 // separate several limits, each with a name before a colon.
 func Parse(text string) (Policy, error) {
@@ -85,6 +87,12 @@ func (r Rate) String() string {
 	if r.Ahead != 0 {
 		b.WriteString(" ahead " + span(r.Ahead))
 	}
+	if r.Lock != 0 {
+		b.WriteString(" for " + span(r.Lock))
+	}
+	if r.MaxLock != r.Lock {
+		b.WriteString(" to " + span(r.MaxLock))
+	}
 	if r.Keep != 0 {
 		b.WriteString(" keep " + span(r.Keep))
 	}
@@ -95,6 +103,12 @@ func (r Rate) String() string {
 		b.WriteString(" prepaid")
 	}
 	return b.String()
+}
+
+// text returns the text form of one limit, without its name.
+func (r Rate) text() string {
+	r.Name = ""
+	return r.String()
 }
 
 // span returns the window in the text form, such as 1m or day in Europe/Berlin.
@@ -183,6 +197,7 @@ func (r *Rate) parseOptions(k Kind, words []string) error {
 		}
 		words = words[value+1:]
 	}
+	r.MaxLock = cmp.Or(r.MaxLock, r.Lock)
 	return nil
 }
 
@@ -207,6 +222,12 @@ func (r *Rate) setOption(option, value string) (want string, ok bool) {
 	case "keep":
 		r.Keep = parseSpan(value)
 		return cmp.Or(meantSpan(value), spans), r.Keep > 0
+	case "for":
+		r.Lock = parseSpan(value)
+		return cmp.Or(meantSpan(value), spans), r.Lock > 0
+	case "to":
+		r.MaxLock = parseSpan(value)
+		return cmp.Or(meantSpan(value), spans), r.MaxLock > 0
 	default: // in
 		if r.Zone = value; value == "UTC" {
 			r.Zone = ""
@@ -219,8 +240,8 @@ func (k Kind) takes(option string) bool { return slices.Contains(k.options, opti
 
 // wants returns a hint for an option that k does not take.
 func (k Kind) wants(option string) string {
-	if option == "prepaid" {
-		return "each of its actions has a place of its own in the item, so there is nothing to take in advance"
+	if why, ok := k.without[option]; ok {
+		return why
 	}
 	for _, other := range kinds {
 		if other.takes(option) {

@@ -76,11 +76,30 @@ type origin struct {
 // After a renewal, the receipt has the time of the slots, and other limits and other parts
 // know the actions by the time of the check. An item with slots keeps that time, so it is
 // asked first, and the step passes it on.
+//
+// With Clear, the same write ends the series of each lockout. It is sent even if there is
+// nothing to give back, once for each id of a release.
 func (q *question) undo(item Item) step {
-	r := q.receipt(item)
-	back := Write{Key: q.write.Key, Drop: r.kept, GivesBack: q.mine, Now: q.write.Now, Renewed: q.write.Renewed}
+	back := Write{Key: q.write.Key, GivesBack: q.mine, Now: q.write.Now, Renewed: q.write.Renewed}
 	back.ID = q.id("release " + strconv.FormatInt(q.At, 10))
 	before, released := item.Find(back)
+	s := q.giveBack(item, back, before, released)
+	if !q.Clear || released {
+		return s
+	}
+	if s.sends() {
+		back = s.request.write
+	}
+	back.Update = q.Policy.Clear(back.Update)
+	s.request = request{updates, back}
+	return s
+}
+
+// giveBack returns the step that gives back the request's actions, by the write back without
+// its update. Before is where the item keeps the id of that write, if they were released.
+func (q *question) giveBack(item Item, back Write, before Location, released bool) step {
+	r := q.receipt(item)
+	back.Drop = r.kept
 	s, slots := step{origin: q.origin}, q.Policy.HasLog()
 	switch {
 	case !slots:

@@ -23,8 +23,8 @@ import (
 // fields that are present in want are compared.
 type vector struct {
 	Policy struct {
-		Kind                            string
-		Limit, WindowMs, Burst, AheadMs int64
+		Kind                                                   string
+		Limit, WindowMs, Burst, AheadMs, LockMs, LongestLockMs int64
 	}
 	Steps []vectorStep
 }
@@ -38,13 +38,14 @@ type vectorStep struct {
 }
 
 // vectorKinds names, for each kind of policy, its file, its name in the file, and
-// its text form: limit, window, burst and ahead are the numbers 1 to 4.
+// its text form: limit, window, burst, ahead, and the first and longest lock are the numbers 1 to 6.
 var vectorKinds = []struct{ kind, file, name, text string }{
 	{"fixed", "fixed_window", "fixedWindow", "%[1]d/%[2]dms"},
 	{"bucket", "token_bucket", "tokenBucket", "bucket %[1]d/%[2]dms burst %[3]d"},
 	{"log", "sliding_log", "slidingLog", "log %[1]d/%[2]dms"},
 	{"sliding", "sliding_window", "slidingWindow", "sliding %[1]d/%[2]dms"},
 	{"reservoir", "reservoir", "reservoir", "reservoir %[1]d/%[2]dms ahead %[4]dms"},
+	{"lockout", "lockout", "lockout", "lockout %[1]d/%[2]dms for %[5]dms to %[6]dms"},
 }
 
 // Every kind of policy has vectors of its own.
@@ -103,8 +104,12 @@ func runFile(t *testing.T, file string) {
 	_, text := forms[0]["policy"].(string)
 	numbers, _ := forms[0]["policy"].(map[string]any)
 	switch {
-	case forms[0]["lockout"] != nil || numbers["lockMs"] != nil || numbers["max"] != nil:
-		t.Skip("there is no lockout and no max yet")
+	case numbers["max"] != nil:
+		t.Skip("there is no max yet")
+	case forms[0]["lockout"] != nil:
+		var cases []lockoutVector
+		read(t, file, &cases)
+		onEachStore(t, func(t *testing.T, store Store) { runEach(t, "lockout", cases, store) })
 	case forms[0]["group"] != nil:
 		var cases []groupVector
 		read(t, file, &cases)
@@ -195,7 +200,7 @@ func fieldsOf(d Decision) map[string]any {
 		"allowed": d.Allowed, "reason": string(d.Reason), "granted": float64(d.Granted),
 		"used": float64(d.Used), "remaining": float64(d.Remaining), "waitTime": float64(d.Wait.Milliseconds()),
 		"resetAt": float64(d.ResetAt), "windowKey": float64(d.WindowKey),
-		"readyAt": float64(d.ReadyAt), "enqueued": float64(d.Waiting),
+		"readyAt": float64(d.ReadyAt), "enqueued": float64(d.Waiting), "locked": d.Locked, "crossed": float64(d.Crossed),
 	}
 }
 
@@ -214,7 +219,7 @@ func (v *vector) policy(t *testing.T) policy.Policy {
 		if k.name != v.Policy.Kind {
 			continue
 		}
-		text := fmt.Sprintf(k.text, v.Policy.Limit, v.Policy.WindowMs, v.Policy.Burst, v.Policy.AheadMs)
+		text := fmt.Sprintf(k.text, v.Policy.Limit, v.Policy.WindowMs, v.Policy.Burst, v.Policy.AheadMs, v.Policy.LockMs, v.Policy.LongestLockMs)
 		p, err := policy.Parse(text)
 		if err != nil {
 			t.Fatal(err)

@@ -2,25 +2,30 @@ package policytest
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/cric-talk/guards/internal/policy"
 )
 
+// Text returns the text form of a limit of this kind, such as bucket 3/9s for the rate 3/9s.
+// The lock of a lockout lasts 8 s at first, and at most 20 s.
+func Text(k policy.Kind, rate string) string {
+	if k.Name == "lockout" {
+		rate += " for 8s to 20s"
+	}
+	return k.Name + " " + rate
+}
+
 // Combined returns text forms with small limits: each kind, each pair of kinds
-// that a policy can have, and all kinds at once. For example, with the rates
-// 3/9s and 4/18s, it returns "bucket 3/9s" and "a: log 3/9s, b: bucket 4/18s".
+// that a policy can have, and as many kinds at once as can stand beside each other. For example,
+// with the rates 3/9s and 4/18s, it returns "bucket 3/9s" and "a: log 3/9s, b: bucket 4/18s".
 func Combined(rate, other string) (texts []string) {
-	var all []string
 	for i, k := range policy.Kinds() {
-		texts = append(texts, k.Name+" "+rate)
+		texts = append(texts, Text(k, rate))
 		for _, second := range policy.Kinds()[i:] {
-			pair := fmt.Sprintf("a: %s %s, b: %s %s", k.Name, rate, second.Name, other)
-			if _, err := policy.Parse(pair); err == nil {
+			if pair := fmt.Sprintf("a: %s, b: %s", Text(k, rate), Text(second, other)); can(pair) {
 				texts = append(texts, pair)
 			}
 		}
-		all = append(all, fmt.Sprintf("%c: %s %s", 'a'+i, k.Name, rate))
 	}
-	return append(texts, strings.Join(all, ", "))
+	return append(texts, Together(func(k policy.Kind) string { return Text(k, rate) })...)
 }

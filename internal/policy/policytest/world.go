@@ -29,7 +29,7 @@ type World struct {
 // policies. The sets are:
 //   - each example of each kind alone
 //   - the examples of a kind that can share a count
-//   - several limits, of every pair of kinds and of all kinds
+//   - several limits, of every pair of kinds and of as many kinds as can stand beside each other
 //   - prepaid buckets beside an ordinary one
 //   - the activities of a group
 func Run(t *testing.T, check func(*rapid.T, *World)) {
@@ -63,7 +63,10 @@ func Sets() (sets [][]string) {
 		prepaid := strings.ReplaceAll(ordinary, ",", " prepaid,") + " prepaid"
 		sets = append(sets, []string{prepaid, ordinary, strings.ReplaceAll(prepaid, "160", "500")})
 	}
-	return append(sets, allKinds())
+	for _, text := range Together(func(k policy.Kind) string { return small(k)[0] }) {
+		sets = append(sets, []string{text})
+	}
+	return sets
 }
 
 // Groups returns sets of text forms, each of the activities of a group. The activities
@@ -73,7 +76,7 @@ func Groups() (sets [][]string) {
 	for _, k := range policy.Kinds() {
 		for _, other := range policy.Kinds() {
 			set := []string{"a: " + small(k)[0] + ", w: 9/26ms cost 2", "b: " + small(other)[0] + ", w: 9/26ms", "w: 6/26ms"}
-			if can(set) {
+			if can(set...) {
 				sets = append(sets, set)
 			}
 		}
@@ -84,7 +87,7 @@ func Groups() (sets [][]string) {
 }
 
 // can reports whether a set has only text forms that a policy can have.
-func can(set []string) bool {
+func can(set ...string) bool {
 	return !slices.ContainsFunc(set, func(text string) bool { _, err := policy.Parse(text); return err != nil })
 }
 
@@ -108,8 +111,11 @@ func sharing(k policy.Kind) (sets [][]string) {
 // order as a second tier.
 func pair(a, b policy.Kind) [][]string {
 	x, y := small(a), small(b)
+	if b.Name == "lockout" { // the last of the kinds; its times are seconds
+		x = inSeconds(x)
+	}
 	sets := [][]string{{fmt.Sprintf("a: %s, b: %s", x[0], y[0])}}
-	if _, err := policy.Parse(sets[0][0]); err != nil { // a policy can have only one limit of this kind
+	if !can(sets[0]...) { // a policy can have only one limit of this kind, or one of these
 		return nil
 	}
 	other := fmt.Sprintf("b: %s, a: %s", y[len(y)-1], x[len(x)-1])
@@ -119,19 +125,29 @@ func pair(a, b policy.Kind) [][]string {
 	return sets
 }
 
-// allKinds combines one limit of each kind.
-func allKinds() []string {
-	var limits []string
-	for i, k := range policy.Kinds() {
-		limits = append(limits, string(rune('a'+i))+": "+small(k)[0])
+// Together returns text forms that combine a limit of each kind, written by text, except for
+// kinds that can't stand beside each other: one form has all kinds but lockout, and one all but reservoir.
+func Together(text func(policy.Kind) string) (all []string) {
+	for _, without := range []string{"lockout", "reservoir"} {
+		var limits []string
+		for i, k := range policy.Kinds() {
+			if k.Name != without {
+				limits = append(limits, string(rune('a'+i))+": "+text(k))
+			}
+		}
+		all = append(all, strings.Join(limits, ", "))
 	}
-	return []string{strings.Join(limits, ", ")}
+	return all
 }
 
 // small returns the examples whose windows a few steps can cross.
 func small(k policy.Kind) (texts []string) {
+	unit := time.Millisecond
+	if k.Name == "lockout" {
+		unit = time.Second
+	}
 	for _, text := range k.Examples {
-		if w := policy.Must(text).Rates()[0].Window; time.Millisecond < w && w <= 10*time.Millisecond {
+		if w := policy.Must(text).Rates()[0].Window; unit < w && w <= 10*unit {
 			texts = append(texts, text)
 		}
 	}
@@ -139,6 +155,14 @@ func small(k policy.Kind) (texts []string) {
 		texts = k.Examples[:1]
 	}
 	return texts
+}
+
+// inSeconds returns the texts with seconds instead of milliseconds.
+func inSeconds(texts []string) (longer []string) {
+	for _, text := range texts {
+		longer = append(longer, strings.ReplaceAll(text, "ms", "s"))
+	}
+	return longer
 }
 
 // Reach draws a world that the policies can come to: actions counted at moments

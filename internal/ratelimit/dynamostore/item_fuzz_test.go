@@ -8,11 +8,11 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/policy/policytest"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
@@ -70,14 +70,15 @@ func FuzzStoredItem(f *testing.F) {
 // itemTime is when each request comes.
 const itemTime = 1_700_000_040_000
 
-// examples returns a policy of each kind, and all kinds together.
+// examples returns two policies of each kind, and kinds together.
 func examples() (list []policy.Policy) {
-	var each []string
-	for i, k := range policy.Kinds() {
+	for _, k := range policy.Kinds() {
 		list = append(list, policy.Must(k.Examples[0]), policy.Must(k.Examples[len(k.Examples)-1]))
-		each = append(each, string(rune('a'+i))+": "+k.Examples[0])
 	}
-	return append(list, policy.Must("minute: 10/1m, day: 200/1d"), policy.Must(strings.Join(each, ", ")))
+	for _, text := range policytest.Together(func(k policy.Kind) string { return k.Examples[0] }) {
+		list = append(list, policy.Must(text))
+	}
+	return append(list, policy.Must("minute: 10/1m, day: 200/1d"))
 }
 
 // oneItem is a table with one item. It refuses each update, because the guard

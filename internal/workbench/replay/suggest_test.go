@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/policy/policytest"
 	. "github.com/cric-talk/guards/internal/workbench/replay"
 )
 
@@ -42,7 +43,7 @@ func spoolFile(t testing.TB) io.ReadWriteSeeker {
 func TestTheSuggestionIsTheLowestLimit(t *testing.T) {
 	texts := []string{"bucket 3/9s burst 6"}
 	for _, k := range policy.Kinds() {
-		texts = append(texts, k.Name+" 3/9s")
+		texts = append(texts, policytest.Text(k, "3/9s"))
 	}
 	for _, text := range texts {
 		t.Run(text, rapid.MakeCheck(func(rt *rapid.T) {
