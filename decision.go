@@ -44,6 +44,7 @@ type Decision struct {
 	Remaining     int64 `json:"remaining"`     // actions left now
 	WaitTime      int64 `json:"waitTime"`      // milliseconds until the same request can pass; 0 if nothing was refused
 	ResetAt       int64 `json:"resetAt"`       // Unix milliseconds when everything that counts now has expired
+	Locked        bool  `json:"locked"`        // a lockout allows nothing until ResetAt
 	WindowKey     int64 `json:"windowKey"`     // the number of the window, if one fixed window, counter or reservoir decides alone
 
 	Granted   int64  `json:"granted"`   // how many of the request's actions were taken
@@ -58,8 +59,9 @@ type Decision struct {
 
 	// Crossed is 80 or 100 if this check raised the count of a fixed window to 80 % or to 100 %
 	// of its limit, and otherwise 0; 100 if it crossed both. At most one check in a window has
-	// each number, so an app that sends a mail when Crossed is not 0 sends at most two. If there
-	// are several limits, it is about the one whose figures the decision has.
+	// each number, so an app that sends a mail when Crossed is not 0 sends at most two. The
+	// attempt that locks a lockout has 100, too. If there are several limits, it is about the
+	// one whose figures the decision has.
 	Crossed int64 `json:"crossed"`
 
 	LimitedBy string    `json:"limitedBy"` // the limit or subject that refused, if there are several, such as room.minute
@@ -75,6 +77,7 @@ type Figures struct {
 	Remaining     int64  `json:"remaining"`
 	WaitTime      int64  `json:"waitTime"`
 	ResetAt       int64  `json:"resetAt"`
+	Locked        bool   `json:"locked,omitzero"`
 	Crossed       int64  `json:"crossed,omitzero"`
 }
 
@@ -120,6 +123,7 @@ func (d Decision) MarshalJSON() ([]byte, error) {
 		Remaining     *int64    `json:"remaining,omitempty"`
 		WaitTime      *int64    `json:"waitTime,omitempty"`
 		ResetAt       int64     `json:"resetAt,omitzero"`
+		Locked        bool      `json:"locked,omitzero"`
 		WindowKey     int64     `json:"windowKey,omitzero"`
 		Granted       *int64    `json:"granted,omitempty"`
 		At            int64     `json:"at,omitzero"`
@@ -135,7 +139,7 @@ func (d Decision) MarshalJSON() ([]byte, error) {
 	}{
 		d.Allowed, d.Reason, d.UserID, d.Activity, d.Op,
 		d.Limit, optional(d.ActivityCount, figures), optional(d.Remaining, figures),
-		optional(d.WaitTime, figures || d.ReadyAt != 0 || d.ResetAt != 0), d.ResetAt, d.WindowKey,
+		optional(d.WaitTime, figures || d.ReadyAt != 0 || d.ResetAt != 0), d.ResetAt, d.Locked, d.WindowKey,
 		optional(d.Granted, d.Op == Check || d.Op == Renew), d.At, d.RequestID, d.HeldUntil, d.Message, d.Display,
 		d.ReadyAt, d.Enqueued, d.Crossed, d.LimitedBy, d.Limits,
 	})

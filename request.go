@@ -44,6 +44,10 @@ type Request struct {
 	// answer to the check, or to its last renewal.
 	At int64 `json:"at,omitzero"`
 
+	// Clear ends the series of the user's lockout with a release: none of the user's failures
+	// counts any more, and no lock. It goes only with activities that have a lockout.
+	Clear bool `json:"clear,omitzero"`
+
 	// ReadyAt is the place that a reservoir gave this job before, in Unix milliseconds.
 	ReadyAt int64 `json:"readyAt,omitzero"`
 

@@ -124,7 +124,7 @@ func handler(g limits.Guard) *guard.Handler {
 // full is an answer with every field that any answer has.
 func full(t *testing.T) []byte {
 	t.Helper()
-	reading := policy.Reading{Name: "n", Limit: 1, Used: 1, Remaining: 1, Wait: 1e6, ResetAt: 1, WindowKey: 1, Crossed: 80}
+	reading := policy.Reading{Name: "n", Limit: 1, Used: 1, Remaining: 1, Wait: 1e6, ResetAt: 1, WindowKey: 1, Locked: true, Crossed: 80}
 	one := reading
 	reading.Each = []policy.Reading{one}
 	a := guard.Answer{

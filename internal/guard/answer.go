@@ -58,6 +58,7 @@ func (a *Answer) Public() guards.Decision {
 	case d.Limit != 0:
 		f := FiguresOf(d.Reading)
 		p.Limit, p.ActivityCount, p.Remaining, p.WaitTime, p.ResetAt = f.Limit, f.ActivityCount, f.Remaining, f.WaitTime, f.ResetAt
+		p.Locked = f.Locked
 	case d.Reason == ratelimit.Blocked:
 		p.WaitTime, p.ResetAt = d.Wait.Milliseconds(), d.ResetAt
 	case d.ReadyAt != 0:
@@ -83,7 +84,7 @@ func LimitsOf(d guards.Decision) []guards.Figures {
 func FiguresOf(r policy.Reading) guards.Figures {
 	return guards.Figures{
 		Name: r.Name, Limit: r.Limit, ActivityCount: r.Used, Remaining: r.Remaining,
-		WaitTime: r.Wait.Milliseconds(), ResetAt: r.ResetAt, Crossed: r.Crossed,
+		WaitTime: r.Wait.Milliseconds(), ResetAt: r.ResetAt, Locked: r.Locked, Crossed: r.Crossed,
 	}
 }
 
@@ -168,6 +169,9 @@ func (o *object) reading(r policy.Reading) {
 	o.int("remaining", r.Remaining)
 	o.int("waitTime", r.Wait.Milliseconds())
 	o.int("resetAt", r.ResetAt)
+	if r.Locked {
+		o.bool("locked", true)
+	}
 }
 
 // An object is a JSON object in progress. Its members keep the order of their

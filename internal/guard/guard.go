@@ -225,7 +225,7 @@ func (h *Handler) ask(ctx context.Context, t live.Terms, r Request) (Answer, err
 	defer cancel()
 	asked := ratelimit.Request{
 		UserID: r.UserID, Activity: r.Activity, Group: t.Group, Policy: t.Limit, Hold: t.Hold, Shared: t.Shared,
-		Count: r.Count, Partial: r.Partial, ID: r.RequestID, Fresh: fresh, At: r.At, ReadyAt: r.ReadyAt,
+		Count: r.Count, Partial: r.Partial, ID: r.RequestID, Fresh: fresh, At: r.At, Clear: r.Clear, ReadyAt: r.ReadyAt,
 		Fallback: !h.DenyOutage || Mode(t.Mode) == Shadow,
 	}
 	op, most := r.Op, largest(t)
@@ -265,7 +265,7 @@ func parts(user ratelimit.Request, subjects []live.Subject) []ratelimit.Part {
 	parts := []ratelimit.Part{{Request: user}}
 	for _, s := range subjects {
 		one := ratelimit.Part{Request: user, Subject: s.Name}
-		one.UserID, one.For, one.Policy = s.UserID, user.UserID, s.Limit
+		one.UserID, one.For, one.Policy, one.Clear = s.UserID, user.UserID, s.Limit, false
 		parts = append(parts, one)
 	}
 	return parts

@@ -27,6 +27,7 @@ type Request struct {
 	Roles     []string          // the caller's roles; a caller with a bypass role is never limited
 	RequestID string            // checks with the same id are counted once; if empty, the guard makes an id
 	At        int64             // release and renew: the receipt of the check, in Unix milliseconds; required for these, not allowed otherwise
+	Clear     bool              // release: also end the series of the user's lockout; not allowed otherwise
 	ReadyAt   int64             // check, if the policy gives places: the place given earlier, in Unix milliseconds; zero for none
 	Subjects  map[string]string // the ids of the others in whose items the action counts, by the names that the activity has
 	Job       []byte            // check, if the policy gives places: JSON for the delayed queue; nil for none
@@ -40,7 +41,7 @@ type Request struct {
 func RequestOf(r guards.Request) Request {
 	return Request{
 		UserID: r.UserID, Activity: r.Activity, Op: r.Op, Count: r.Count, Partial: r.Partial, Tier: r.Tier, Roles: r.Roles,
-		RequestID: r.RequestID, At: r.At, ReadyAt: r.ReadyAt, Subjects: r.Subjects, Job: r.Job,
+		RequestID: r.RequestID, At: r.At, Clear: r.Clear, ReadyAt: r.ReadyAt, Subjects: r.Subjects, Job: r.Job,
 	}
 }
 
@@ -75,6 +76,7 @@ var fields = []input.Field[Request]{
 	{Name: "roles", Read: func(r *Request, f string, v strictjson.Value) error { return input.Texts(&r.Roles, f, v) }},
 	{Name: "requestId", Read: func(r *Request, f string, v strictjson.Value) error { return input.ID(&r.RequestID, f, v) }},
 	{Name: "at", Read: func(r *Request, f string, v strictjson.Value) error { return input.Whole(&r.At, f, v) }},
+	{Name: "clear", Read: func(r *Request, f string, v strictjson.Value) error { return input.Bool(&r.Clear, f, v) }},
 	{Name: "readyAt", Read: func(r *Request, f string, v strictjson.Value) error { return input.Whole(&r.ReadyAt, f, v) }},
 	{Name: "subjects", Read: func(r *Request, f string, v strictjson.Value) error {
 		return input.TextsByName(&r.Subjects, f, v, `an object whose values are texts, such as {"room": "r42"}`)
@@ -119,7 +121,7 @@ func (r *Request) resolve(g limits.Guard) (limits.Activity, error) {
 		err = input.CheckRequestID(r.RequestID)
 	}
 	if err == nil {
-		err = cmp.Or(r.validOp(), r.validSubjects(activity))
+		err = cmp.Or(r.validOp(activity), r.validSubjects(activity))
 	}
 	return activity, err
 }
@@ -153,7 +155,7 @@ func (r *Request) validSubjects(a limits.Activity) error {
 }
 
 // validOp checks the fields that go only with some ops.
-func (r *Request) validOp() error {
+func (r *Request) validOp(a limits.Activity) error {
 	receipt := r.Op == Release || r.Op == Renew
 	switch {
 	case receipt && r.At == 0:
@@ -166,6 +168,10 @@ func (r *Request) validOp() error {
 		return input.Invalid("at", strconv.FormatInt(r.At, 10), "the one in the check's answer, in Unix milliseconds")
 	case !receipt && r.At != 0:
 		return &input.ValidationError{Field: "at", Problem: "goes only with op release or renew"}
+	case r.Clear && r.Op != Release:
+		return &input.ValidationError{Field: "clear", Problem: "goes only with op release"}
+	case r.Clear && !a.Limit.HasLockout():
+		return &input.ValidationError{Field: "clear", Problem: "goes only with activities whose limit is a lockout"}
 	case r.Partial && r.Op == Check && r.RequestID != "":
 		return &input.ValidationError{Field: "partial", Problem: "does not go with requestId on a check, because the answer to a repeat could not show how many were granted"}
 	}
