@@ -26,6 +26,8 @@ func (s *settings) ChangeBlocks(_ context.Context, _ int64, after live.Stored, _
 	return nil
 }
 
+func (s *settings) Note(context.Context, liveedit.Change) error { return nil }
+
 func (s *settings) SettingsHistory(context.Context) ([]liveedit.Change, error) { return nil, nil }
 
 // tried are the activities whose limits are tried. Each has 10/1m.

@@ -27,7 +27,10 @@ type Table interface {
 	// ChangeBlocks does the same with the document of blocks.
 	ChangeBlocks(ctx context.Context, before int64, after live.Stored, c Change) error
 
-	// SettingsHistory returns all changes of both documents, the newest first.
+	// Note adds c to the history, without a change of a document.
+	Note(ctx context.Context, c Change) error
+
+	// SettingsHistory returns all changes, the newest first.
 	SettingsHistory(ctx context.Context) ([]Change, error)
 }
 
@@ -36,21 +39,21 @@ var ErrConflict = errors.New("somebody else changed the live limits at the same 
 
 // A Change records who changed what, when and why. It never names a user.
 type Change struct {
-	Version int64     `json:"version"` // of the settings; block, unblock: of the blocks
+	Version int64     `json:"version"` // of the settings; block, unblock: of the blocks; reset: 0
 	At      time.Time `json:"at"`
 	By      string    `json:"by"`
 	What    string    `json:"what"` // in words, of a change that has no Op, because older code made it
 	Why     string    `json:"why,omitzero"`
 
-	Op       string    `json:"op,omitzero"`       // set, unset, grant, revoke, forget, block, unblock, repair or import
-	Activity string    `json:"activity,omitzero"` // set, unset: also write/room or content.writes; grant, revoke: the name of a subject, such as tenant; block, unblock: empty means all
+	Op       string    `json:"op,omitzero"`       // set, unset, grant, revoke, forget, block, unblock, reset, repair or import
+	Activity string    `json:"activity,omitzero"` // set, unset: also write/room or content.writes; grant, revoke: the name of a subject, such as tenant; block, unblock: empty means all; reset
 	Tier     string    `json:"tier,omitzero"`     // set, unset: the only tier that is changed; grant: the tier that a user gets
 	Limit    string    `json:"limit,omitzero"`    // set
 	Mode     string    `json:"mode,omitzero"`     // set
 	Role     string    `json:"role,omitzero"`     // grant
 	Until    time.Time `json:"until,omitzero"`    // grant, block, set
 	Guard    string    `json:"guard,omitzero"`    // set: each activity of this guard; all means each of all guards
-	Subject  string    `json:"subject,omitzero"`  // block, unblock: the name of a subject; empty: a user
+	Subject  string    `json:"subject,omitzero"`  // block, unblock, reset: the name of a subject; empty: a user
 	Dropped  int       `json:"dropped,omitzero"`  // repair: entries that could not be read
 	Kept     int       `json:"kept,omitzero"`     // repair, import: entries
 }
@@ -106,13 +109,21 @@ func Edit(ctx context.Context, t Table, guards limits.Guards, c Change, edit fun
 // stamp checks who makes the change and why, and returns the stamp for what it changes.
 // Without a time, the stamp is zero.
 func (c *Change) stamp() (by live.Stamp, err error) {
-	if len(c.By) > maxBy || len(c.Why) > maxWhy {
-		return by, fmt.Errorf("who makes the change has %d bytes, and why %d, want at most %d and %d", len(c.By), len(c.Why), maxBy, maxWhy)
+	if err := c.Validate(); err != nil {
+		return by, err
 	}
 	if c.At = c.At.UTC().Truncate(time.Millisecond); !c.At.IsZero() {
 		by = live.Stamp{Since: c.At, By: c.By, Why: c.Why}
 	}
 	return by, nil
+}
+
+// Validate returns an error if who makes the change, or why, is too long.
+func (c *Change) Validate() error {
+	if len(c.By) > maxBy || len(c.Why) > maxWhy {
+		return fmt.Errorf("who makes the change has %d bytes, and why %d, want at most %d and %d", len(c.By), len(c.Why), maxBy, maxWhy)
+	}
+	return nil
 }
 
 // errNothing stops an edit that would change nothing.
@@ -129,6 +140,16 @@ func untilStored(edit func() error) (err error) {
 		return nil
 	}
 	return err
+}
+
+// Reset notes in the history that somebody has reset a user or a subject. C has the time of
+// the change, and the activity.
+func Reset(ctx context.Context, t Table, c Change, key string) error {
+	c.Op, c.Subject = "reset", limits.SubjectName(key)
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	return t.Note(ctx, c)
 }
 
 // Forget drops all grants of a user from the table, and returns how many there

@@ -30,6 +30,11 @@ func (t *table) ChangeBlocks(_ context.Context, before int64, after live.Stored,
 	return t.change(&t.blocks, before, after, c)
 }
 
+func (t *table) Note(_ context.Context, c Change) error {
+	t.history = append([]Change{c}, t.history...)
+	return nil
+}
+
 func (t *table) change(now *live.Stored, before int64, after live.Stored, c Change) error {
 	if race := t.race; race != nil {
 		t.race = nil

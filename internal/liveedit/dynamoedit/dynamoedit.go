@@ -3,11 +3,12 @@
 // Each change has an item beside the document, under the partition key " config", such
 // as "history#001700000000000#000000000007". Its name has the time in Unix milliseconds
 // and the version. The version alone is not unique: versions start again at 1 after an
-// operator deletes the document.
+// operator deletes the document. A reset changes no document, so its item has a random name.
 package dynamoedit
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"strings"
@@ -92,20 +93,13 @@ func content(u *types.Update, after live.Stored) {
 
 // record performs an update of an item of the settings, and adds c to the history.
 func (t *Table) record(ctx context.Context, item string, current types.Update, c liveedit.Change) error {
-	changed, err := strictjson.Marshal(c)
-	if err != nil {
-		return err
-	}
-	// The numbers are padded, so that keys sort. Both documents can have the same version.
-	name := fmt.Sprintf("%s%015d#%012d", historyPrefix, c.At.UnixMilli(), c.Version)
-	if item != dynamolive.Item {
+	name := fmt.Sprintf("%012d", c.Version)
+	if item != dynamolive.Item { // both documents can have the same version
 		name += "#" + item
 	}
-	history := types.Update{
-		TableName:                 &t.table,
-		Key:                       dynamolive.Key(name),
-		UpdateExpression:          aws.String("SET " + change + " = :change"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":change": dynamostore.Text(string(changed))},
+	history, err := t.entry(name, c)
+	if err != nil {
+		return err
 	}
 	_, err = t.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{
 		TransactItems: []types.TransactWriteItem{{Update: &current}, {Update: &history}},
@@ -118,6 +112,32 @@ func (t *Table) record(ctx context.Context, item string, current types.Update, c
 		}
 	}
 	return dynamostore.Classify(err)
+}
+
+// Note implements [liveedit.Table]. The name of the entry has a random part, because it has
+// no version.
+func (t *Table) Note(ctx context.Context, c liveedit.Change) error {
+	history, err := t.entry(c.Op+"#"+rand.Text(), c)
+	if err != nil {
+		return err
+	}
+	_, err = t.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName: history.TableName, Key: history.Key,
+		UpdateExpression: history.UpdateExpression, ExpressionAttributeValues: history.ExpressionAttributeValues,
+	})
+	return dynamostore.Classify(err)
+}
+
+// entry returns the update that adds c to the history. Its name begins with the time, which
+// is padded so that keys sort.
+func (t *Table) entry(name string, c liveedit.Change) (types.Update, error) {
+	changed, err := strictjson.Marshal(c)
+	return types.Update{
+		TableName:                 &t.table,
+		Key:                       dynamolive.Key(fmt.Sprintf("%s%015d#%s", historyPrefix, c.At.UnixMilli(), name)),
+		UpdateExpression:          aws.String("SET " + change + " = :change"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{":change": dynamostore.Text(string(changed))},
+	}, err
 }
 
 // SettingsHistory implements [liveedit.Table].

@@ -127,6 +127,9 @@ func (*settings) ChangeBlocks(context.Context, int64, live.Stored, liveedit.Chan
 	return errors.ErrUnsupported
 }
 
+// Note implements [liveedit.Table].
+func (*settings) Note(context.Context, liveedit.Change) error { return nil }
+
 // ChangeSettings implements [liveedit.Table].
 func (t *settings) ChangeSettings(_ context.Context, before int64, after live.Stored, _ liveedit.Change) error {
 	if before != t.inForce(t.sim.now).Version {

@@ -113,7 +113,7 @@ func (c *historyCommand) Run(ctx context.Context, env session) error {
 	for i, h := range changes {
 		changes[i].What = sentence(h)
 		version := fmt.Sprint(h.Version)
-		if h.Op == "block" || h.Op == "unblock" { // another document, with versions of its own
+		if h.Op == "block" || h.Op == "unblock" || h.Op == "reset" { // another document, with versions of its own, or none
 			version = ""
 		}
 		t.row(version, h.At.UTC().Format(time.RFC3339), h.By, changes[i].What, h.Why)

@@ -9,15 +9,15 @@ import (
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/liveedit"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
 type resetCommand struct {
 	Activity string `arg:"" help:"The activity to clear: see guards limits."`
 	ownerFlags
-	JSON bool `name:"json" help:"Print the answer as JSON."`
 	yesFlag
-	tableFlags
+	changeFlags
 
 	clears string // what is cleared, for people; Run sets it
 	whose  string // the key of the user or the subject; Run sets it
@@ -26,9 +26,9 @@ type resetCommand struct {
 func (resetCommand) Help() string {
 	return `A reset of an activity in a group clears the whole group of this user. A reset of a
 user leaves the counts of subjects, such as those of a room, and one of a subject those
-of users.
+of users. A reset ends a lock, too, and the history tells who made it, but not whose it is.
 Examples:
-  guards reset --user u1 {activity}
+  guards reset --user u1 {activity} --why "he called, and is who he says"
   guards reset --user u1 {activity} --yes --json
   guards reset --subject {subject}={subject}1 {counted}`
 }
@@ -48,6 +48,10 @@ func (c *resetCommand) Run(ctx context.Context, env session) error {
 			errors.New(c.Activity + " can't be reset, because its places are given away: jobs wait for them"),
 			"guards erase " + option(c.whose) + " deletes everything about the user",
 		}
+	}
+	by := liveedit.Change{By: c.by(), Activity: c.Activity, Why: c.Why}
+	if err := by.Validate(); err != nil {
+		return err
 	}
 	store, err := c.open(ctx)
 	if err != nil {
@@ -79,7 +83,18 @@ func (c *resetCommand) Run(ctx context.Context, env session) error {
 	if err != nil {
 		return err
 	}
+	c.note(ctx, env, store, by)
 	return c.print(env, &answer)
+}
+
+// note adds the reset to the history. Whoever may not do that may still reset.
+func (c *resetCommand) note(ctx context.Context, env session, s store, by liveedit.Change) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	by.At = env.now()
+	if err := liveedit.Reset(ctx, s.live, by, c.whose); err != nil {
+		env.note("the reset is done, but the history has no entry about it: " + err.Error())
+	}
 }
 
 // reset clears the item as the guard does. A guard clears users only, so the item of a

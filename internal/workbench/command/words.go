@@ -74,6 +74,8 @@ func sentence(c liveedit.Change) string {
 		return fmt.Sprintf("repair: %d kept, %d dropped", c.Kept, c.Dropped)
 	case "import":
 		return fmt.Sprintf("import %d live limits and grants", c.Kept)
+	case "reset":
+		return fmt.Sprintf("reset %s of a %s", c.Activity, cmp.Or(c.Subject, "user"))
 	case "unblock":
 		return strings.TrimSpace("unblock a " + cmp.Or(c.Subject, "user") + " " + fromOne(c.Activity))
 	}
