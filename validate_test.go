@@ -150,6 +150,29 @@ func TestSubjectsOfSeveralActivities(t *testing.T) {
 	}
 }
 
+// A lock of one activity of a group is a lock of all, so each tier has the same lockout.
+func TestLockoutsOfAGroup(t *testing.T) {
+	try := func(limit string, tiers Tiers) Activity {
+		return Activity{Name: "change_mail", Group: "account", Limit: Limit(limit), Tiers: tiers}
+	}
+	const other = `activities "sign_in" and "change_mail" of the group "account": limit "try" of "try: lockout 9/15m for 30m" is lockout 9/15m for 30m, ` +
+		`want lockout 5/15m for 30m as in "try: lockout 5/15m for 30m", because a lock of one is a lock of both`
+	for _, tt := range []struct {
+		a    Activity
+		want string
+	}{
+		{try("try: lockout 5/15m for 30m, day: 20/1d", nil), "<nil>"},
+		{try("try: lockout 9/15m for 30m", nil), other},
+		{try("try: lockout 5/15m for 30m", Tiers{"staff": "try: lockout 9/15m for 30m"}), other},
+	} {
+		signIn := Activity{Name: "sign_in", Group: "account", Limit: "try: lockout 5/15m for 30m"}
+		got := fmt.Sprint(Validate([]Guard{{Name: "account-guard", Message: "m", Activities: []Activity{signIn, tt.a}}}))
+		if got != tt.want {
+			t.Errorf("got  %s\nwant %s", got, tt.want)
+		}
+	}
+}
+
 // content returns a guard with activities of the group content, by name and limit.
 func content(name string, activities ...[2]string) Guard {
 	g := Guard{Name: name, Message: "m"}

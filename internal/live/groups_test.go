@@ -2,6 +2,7 @@ package live_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -90,6 +91,28 @@ func TestALiveLimitOfAGroup(t *testing.T) {
 	_, alone, _ := guards.Activity("alone") // it has a limit of the same name, and no group
 	if a, _ := f.Limits().Activity(alone); a.Limit.String() != "minute: 10/1m, writes: 100/1h" {
 		t.Errorf("an activity without a group has %s", a.Limit)
+	}
+}
+
+// A lockout of a group changes for all of its activities, or for none.
+func TestALiveLockoutOfAGroup(t *testing.T) {
+	guards := grouped(t, "posts: 10/1m, try: lockout 5/15m for 30m", "try: lockout 5/15m for 30m")
+	for overrides, want := range map[string]string{
+		`{"create_post": {"limit": "posts: 20/1m, try: lockout 5/15m for 30m"}}`: "[]",
+		`{"create_post": {"limit": "posts: 20/1m, try: lockout 9/15m for 30m"}}`: `[create_post: limit "try" is lockout 9/15m for 30m, want lockout 5/15m for 30m; change it for the whole group, as content.try]`,
+		`{"create_post": {"tiers": {"premium": "posts: 20/1m, try: lockout 5/15m for 1m"}}}`: `[create_post: tier "premium": limit "try" is lockout 5/15m for 1m, ` +
+			`want lockout 5/15m for 30m; change it for the whole group, as content.try]`,
+		`{"content.try": {"limit": "lockout 9/15m for 1m"}}`:                                                                      "[]",
+		`{"content.try": {"limit": "lockout 9/15m for 1m"}, "create_post": {"limit": "posts: 20/1m, try: lockout 9/15m for 1m"}}`: "[]",
+		`{"content.try": {"limit": "lockout 9/1h for 1m"}}`:                                                                       `[content.try: create_post: a live limit keeps`,
+	} {
+		var s Settings
+		if err := json.Unmarshal([]byte(`{"activities": `+overrides+`}`), &s); err != nil {
+			t.Fatal(err)
+		}
+		if _, problems := s.Limits(guards, nil); !strings.HasPrefix(fmt.Sprint(problems), want) {
+			t.Errorf("%s: %v, want %s", overrides, problems, want)
+		}
 	}
 }
 

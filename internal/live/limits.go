@@ -331,7 +331,7 @@ func (c *change) keepsLockouts(code limits.Activity, part limits.Subject, tier s
 		ofGroup := Target{Group: code.Group, Subject: part.Name, Limit: r.Name}.String()
 		want, err := policy.Parse(cmp.Or(c.Activities[ofGroup].Text(tier), part.For(tier).Part(r.Name)))
 		if err == nil && p.Part(r.Name) != want.String() {
-			return fmt.Errorf("%s: limit %q is %s, want %s; change it for the whole group, as %s", code.Name, r.Name, p.Part(r.Name), want, ofGroup)
+			return fmt.Errorf("limit %q is %s, want %s; change it for the whole group, as %s", r.Name, p.Part(r.Name), want, ofGroup)
 		}
 	}
 	return nil

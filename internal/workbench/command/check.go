@@ -145,7 +145,7 @@ func (c *checkCommand) line(env session, n int, a *guard.Answer) string {
 	if len(c.Subject) > 0 && d.LimitedBy != "" {
 		b.WriteString(" of " + d.LimitedBy)
 	}
-	b.WriteString(words.Crossed(d.Crossed))
+	b.WriteString(words.Reached(d.Crossed, d.Locked))
 	if d.ReadyAt != 0 {
 		fmt.Fprintf(&b, "  ready at %s UTC (wait %s), place %d", time.UnixMilli(d.ReadyAt).UTC().Format(time.TimeOnly), wait(d.Wait), d.Waiting)
 	} else if a.Message != "" {

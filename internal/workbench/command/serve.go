@@ -351,7 +351,7 @@ func (c session) words(s served) string {
 		if a.LimitedBy != "" { // such as room; it has no id
 			text += " of " + visible(a.LimitedBy)
 		}
-		text += words.Crossed(a.Crossed)
+		text += words.Reached(a.Crossed, a.Locked)
 	}
 	if a.WaitTime > 0 {
 		text += ", wait " + waitMs(a.WaitTime)

@@ -152,7 +152,7 @@ func (c *Console) detail(made call) string {
 	case !made.counts():
 		text = string(d.Reason)
 	default:
-		text = usedOf(d.ActivityCount, d.Limit, d.Remaining) + words.Crossed(d.Crossed)
+		text = usedOf(d.ActivityCount, d.Limit, d.Remaining) + words.Reached(d.Crossed, d.Locked)
 		if by := made.by(); by != "" {
 			text = by + ": " + text
 		}
@@ -180,7 +180,7 @@ func usedOf(used, limit, left int64) string {
 func barsOf(all []guards.Figures) []barView {
 	bars := make([]barView, len(all))
 	for i, f := range all {
-		bars[i] = barView{Name: f.Name, Used: f.ActivityCount, Limit: f.Limit, Text: usedOf(f.ActivityCount, f.Limit, f.Remaining)}
+		bars[i] = barView{Name: f.Name, Used: f.ActivityCount, Limit: f.Limit, Text: usedOf(f.ActivityCount, f.Limit, f.Remaining) + words.Reached(0, f.Locked)}
 		if f.ActivityCount > 0 {
 			bars[i].ResetAt, bars[i].Resets = f.ResetAt, stamp(f.ResetAt)
 		}

@@ -23,10 +23,13 @@ func Several(n int64, noun string) string {
 	return Grouped(n) + " " + noun
 }
 
-// Crossed returns what a line about an answer adds if its check crossed this share
-// of the limit: ", crossed 80 %", or nothing for 0.
-func Crossed(percent int64) string {
-	if percent == 0 {
+// Reached returns what a line about an answer adds: ", locked" if a lockout is, or
+// ", crossed 80 %" if its check crossed this share of the limit. It is nothing for 0.
+func Reached(percent int64, locked bool) string {
+	switch {
+	case locked:
+		return ", locked"
+	case percent == 0:
 		return ""
 	}
 	return fmt.Sprintf(", crossed %d %%", percent)

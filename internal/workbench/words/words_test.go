@@ -13,3 +13,11 @@ func TestGrouped(t *testing.T) {
 		}
 	}
 }
+
+func TestReached(t *testing.T) {
+	for got, want := range map[string]string{Reached(0, false): "", Reached(80, false): ", crossed 80 %", Reached(100, true): ", locked"} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
