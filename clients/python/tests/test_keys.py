@@ -6,13 +6,21 @@ vectors of schema/keys.json and on random input.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 from typing import Any
 
+import fastapi
+import flask
+import httpx
 import pytest
+from werkzeug.middleware.proxy_fix import ProxyFix
 
 from guards import ValidationError, account_key, ip_key
+from guards import fastapi as guards_fastapi
+from guards import flask as guards_flask
+from guards.testing import FakeGuards
 
 KEY = "correct horse battery staple"
 SPACES = " " * 100_000
@@ -115,3 +123,42 @@ def test_a_key_has_at_least_16_bytes() -> None:
     other: Any = "no"
     with pytest.raises(ValidationError, match=r"^fold is of the type str, want True or False$"):
         account_key("ann", key=KEY, fold=other)
+
+
+def test_in_flask_proxy_fix_gives_the_address_that_the_proxy_has_seen() -> None:
+    limits = FakeGuards()
+    app = flask.Flask(__name__)
+
+    @app.post("/")
+    @guards_flask.limit(
+        limits.client({"sign_up": ("users-guard", 60)}), "sign_up", user_id=lambda: ip_key(flask.request.remote_addr)
+    )
+    def sign_up() -> str:
+        return ""
+
+    headers = {"X-Forwarded-For": "198.51.100.7, 2001:db8:1:2::3"}
+    assert app.test_client().post("/", headers=headers).status_code == 200
+    app.wsgi_app = ProxyFix(app.wsgi_app, x_for=1)  # type: ignore[method-assign]
+    assert app.test_client().post("/", headers=headers).status_code == 200
+    assert [call.user_id for call in limits.calls] == ["127.0.0.1", "2001:db8:1:2::/64"]
+
+
+def test_in_fastapi_the_address_is_the_scopes() -> None:
+    limits = FakeGuards()
+    app = fastapi.FastAPI()
+    guards_fastapi.install(app)
+    guards = limits.async_client({"sign_up": ("users-guard", 60)})
+
+    def address(request: fastapi.Request) -> str:
+        return ip_key(request.client.host if request.client else None)
+
+    @app.post("/", dependencies=[fastapi.Depends(guards_fastapi.limit(guards, "sign_up", user_id=address))])
+    async def sign_up() -> None: ...
+
+    async def post(client: tuple[str, int]) -> int:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app, client=client), base_url="http://app") as http:
+            return (await http.post("/")).status_code
+
+    for client in [("::ffff:192.0.2.1", 443), ("2001:db8:1:2::3", 443)]:
+        assert asyncio.run(post(client)) == 200
+    assert [call.user_id for call in limits.calls] == ["192.0.2.1", "2001:db8:1:2::/64"]

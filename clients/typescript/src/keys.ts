@@ -3,7 +3,7 @@ import { isUnicode, readKeyOptions } from "./args.js";
 import { ValidationError } from "./errors.js";
 
 /** A secret of at least 16 bytes. A string means its UTF-8. */
-export type Key = string | Uint8Array;
+export type HmacKey = string | Uint8Array;
 
 /** The options of `ipKey`. */
 export interface IPKeyOptions {
@@ -13,7 +13,7 @@ export interface IPKeyOptions {
    */
   prefix?: number | undefined;
   /** With a key, the result is 32 hex digits that do not show the address. Default: none. */
-  key?: Key | null | undefined;
+  key?: HmacKey | null | undefined;
 }
 
 /** The options of `accountKey`. */
@@ -22,7 +22,7 @@ export interface AccountKeyOptions {
    * The same key in each backend that asks. Without one, whoever reads a table can try all likely names; null says that
    * plain SHA-256 is meant. An undefined key is a ValidationError.
    */
-  key: Key | null;
+  key: HmacKey | null;
   /** False takes the text as it is. Use it if your database tells Ann from ann. Default: true. */
   fold?: boolean | undefined;
 }
@@ -97,6 +97,6 @@ function isAround(character: string): boolean {
 }
 
 /** Returns the first half of the HMAC-SHA-256, so that a user id has room for two. */
-function keyed(key: Key, text: string): string {
+function keyed(key: HmacKey, text: string): string {
   return createHmac("sha256", key).update(text).digest("hex").slice(0, 32);
 }

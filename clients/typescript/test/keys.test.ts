@@ -2,9 +2,16 @@
 // schema/keys.json and on random input.
 import assert from "node:assert/strict";
 import { createHash, createHmac } from "node:crypto";
-import { test } from "node:test";
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import { test, type TestContext } from "node:test";
 import vm from "node:vm";
-import { accountKey, ipKey, ValidationError } from "@cric-talk/guards";
+import { accountKey, Guards, ipKey, ValidationError } from "@cric-talk/guards";
+import { limit as expressLimit } from "@cric-talk/guards/express";
+import { limit as fastifyLimit } from "@cric-talk/guards/fastify";
+import express from "express";
+import fastify from "fastify";
+import { Lambda, ok } from "./lambda.js";
 
 const key = "correct horse battery staple";
 const hmac = (text: string, secret: string | Uint8Array = key) => createHmac("sha256", secret).update(text).digest("hex").slice(0, 32);
@@ -92,4 +99,36 @@ test("other options are ValidationErrors", () => {
   assert.throws(() => ipKey("::1", 48 as unknown as object), ValidationError);
   assert.throws(() => accountKey("ann", { key, fold: "no" as unknown as boolean }), new ValidationError("fold is a string, want true or false"));
   assert.throws(() => accountKey("ann", undefined as unknown as { key: null }), ValidationError);
+});
+
+/** Returns whom a guard was asked about by an app, which gets a forged entry in X-Forwarded-For and one of its proxy. */
+async function asked(t: TestContext, app: (guards: Guards<{ sign_up: { guard: string } }>) => Promise<string>): Promise<unknown> {
+  const lambda = await Lambda.start(t, { answer: ok });
+  const url = await app(new Guards({ activities: { sign_up: { guard: "users-guard" } }, client: lambda.client() }));
+  const { status } = await fetch(url, { method: "POST", headers: { "X-Forwarded-For": "198.51.100.7, 2001:db8:1:2::3" } });
+  assert.equal(status, 200);
+  return lambda.requests[0]!.event["userId"];
+}
+
+test("in middleware, a framework that knows its proxies gives the address that they have seen", async (t) => {
+  const inExpress = (trust: number | boolean) => async (guards: Guards<{ sign_up: { guard: string } }>) => {
+    const app = express().set("trust proxy", trust);
+    app.post("/", expressLimit(guards, "sign_up", { userId: (request) => ipKey(request.ip) }), (_, response) => void response.send());
+    const server = app.listen(0, "127.0.0.1");
+    t.after(() => server.close());
+    await once(server, "listening");
+    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  };
+  assert.equal(await asked(t, inExpress(1)), "2001:db8:1:2::/64");
+  assert.equal(await asked(t, inExpress(false)), "127.0.0.1");
+  assert.equal(await asked(t, inExpress(true)), "198.51.100.7"); // as the document warns
+  const inFastify = (trustProxy: string | boolean) => async (guards: Guards<{ sign_up: { guard: string } }>) => {
+    const app = fastify({ trustProxy });
+    app.post("/", { preHandler: fastifyLimit(guards, "sign_up", { userId: (request) => ipKey(request.ip) }) }, async () => "");
+    t.after(() => app.close());
+    return app.listen({ port: 0, host: "127.0.0.1" });
+  };
+  assert.equal(await asked(t, inFastify("127.0.0.0/8")), "2001:db8:1:2::/64");
+  assert.equal(await asked(t, inFastify(false)), "127.0.0.1");
+  assert.equal(await asked(t, inFastify(true)), "198.51.100.7");
 });

@@ -179,9 +179,9 @@ func TestTheClientsMakeTheKeysOfTheVectors(t *testing.T) {
 func TestTheClientsMakeTheSameKeysOfRandomInput(t *testing.T) {
 	t.Parallel()
 	g := keyGenerator{rand.New(rand.NewPCG(53, 3))}
-	questions := make([]keyQuestion, 40_000)
-	for i := range questions {
-		questions[i] = g.question()
+	var questions []keyQuestion
+	for range 40_000 {
+		questions = append(questions, g.question())
 	}
 	for _, text := range []string{ // long ones
 		strings.Repeat("9", 1<<20), strings.Repeat(":", 1<<17), "::" + strings.Repeat("0", 1<<17), strings.Repeat("1.", 1<<17),
