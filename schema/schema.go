@@ -6,6 +6,9 @@
 //   - openapi.json describes a guard's HTTP form. It is generated from these
 //     schemas.
 //   - golden holds events with their answers.
+//   - keys.json holds addresses and names of accounts, each with the user id that the clients
+//     make of it. A row without want is a ValidationError. Its figures were made with
+//     Python's ipaddress, hmac and hashlib.
 //
 // A golden file has these members:
 //

@@ -32,6 +32,9 @@ const accepted: Readonly<Record<string, Accepted>> = {
   orThrow: flag,
   onOutage: { want: '"allow" or "deny"', fits: (value) => value === "allow" || value === "deny" },
   maxWait: { want: "milliseconds of at least 0", fits: (value) => typeof value === "number" && value >= 0, shown: true },
+  prefix: { want: "a whole number from 1 to 128", fits: (value) => Number.isInteger(value) && (value as number) >= 1 && (value as number) <= 128, shown: true },
+  key: { want: "16 bytes or more, or a string with 16 or more in UTF-8", fits: (value) => value === null || isKey(value) },
+  fold: flag,
 };
 
 /** The arguments that an op must have. The guard's others have defaults. */
@@ -43,7 +46,7 @@ const required: Readonly<Record<string, readonly string[]>> = {
 /** The arguments that not every op has. */
 const special: Readonly<Record<string, readonly string[]>> = { check: ["onOutage"], slot: ["onOutage", "orThrow"] };
 
-const ofOps = Object.keys(accepted).filter((name) => !["orThrow", "onOutage", "maxWait"].includes(name));
+const ofOps = Object.keys(accepted).filter((name) => !["orThrow", "onOutage", "maxWait", "prefix", "key", "fold"].includes(name));
 
 /**
  * Returns a copy of an op's arguments. A mistake is a ValidationError before anything is sent: JSON would leave out a
@@ -61,6 +64,11 @@ export function readOptions(given: unknown): CallOptions {
 /** Returns a copy of the options of `wait`. A mistake is a ValidationError. */
 export function readWaitOptions(given: unknown): WaitOptions {
   return read(given, ["maxWait", "signal"], []);
+}
+
+/** Returns a copy of the options of `ipKey` and `accountKey`. A mistake is a ValidationError. */
+export function readKeyOptions(given: unknown, names: readonly string[], needed: readonly string[] = []): Record<string, unknown> {
+  return read(given, names, needed);
 }
 
 function read(given: unknown, names: readonly string[], needed: readonly string[], guard?: string): Record<string, unknown> {
@@ -88,6 +96,17 @@ function read(given: unknown, names: readonly string[], needed: readonly string[
 /** Reports whether JSON has a form for a value. What is inside of it is not looked at. */
 function isJSON(value: unknown): boolean {
   return typeof value === "number" ? Number.isFinite(value) : !["symbol", "bigint"].includes(typeof value);
+}
+
+/** Reports whether a value is a secret for an HMAC. Bytes can come from another realm. */
+function isKey(value: unknown): boolean {
+  if (typeof value === "string") return isUnicode(value) && Buffer.byteLength(value) >= 16;
+  return Object.prototype.toString.call(value) === "[object Uint8Array]" && (value as Uint8Array).byteLength >= 16;
+}
+
+/** Reports whether a text has a form in UTF-8. Half of a surrogate pair has none. */
+export function isUnicode(text: string): boolean {
+  return !/\p{Surrogate}/u.test(text);
 }
 
 /** Reports whether a value has what this package calls of an AbortSignal. It can come from another realm or a library. */

@@ -25,6 +25,7 @@ export {
   tooMany,
   tooManyForLambda,
 } from "./http.js";
+export { accountKey, type AccountKeyOptions, type HmacKey, ipKey, type IPKeyOptions } from "./keys.js";
 export type { Observed, Options } from "./options.js";
 export type { AwsCredentials } from "./sign.js";
 export type { Slot } from "./slot.js";

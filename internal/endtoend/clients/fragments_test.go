@@ -26,7 +26,7 @@ var (
 // (TestSamplesInCallingDoWhatTheDocumentPromises).
 func TestFragmentsInDocumentsAreRight(t *testing.T) {
 	checked := map[string]int{}
-	for _, name := range []string{"calling.md", "recipes.md", "testing.md"} {
+	for _, name := range []string{"calling.md", "recipes.md", "strangers.md", "testing.md"} {
 		document, err := os.ReadFile(filepath.Join(root, "docs", name))
 		if err != nil {
 			t.Fatal(err)

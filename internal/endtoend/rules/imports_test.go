@@ -33,7 +33,6 @@ var order = []string{
 	"activities", // this app's list, which the client must not know
 	"client/httpguard",
 	"guardstest",
-	"client",
 	"internal/testkit/cricket",
 	"limits", // this app's page, which the product must not know
 	"limiter",
@@ -42,6 +41,7 @@ var order = []string{
 	"function",
 	"command",
 	"internal/workbench/...",
+	"client", // the command makes the same keys of addresses and accounts
 	"internal/testkit/...",
 	"internal/testkit",
 	"internal/policy/policytest",

@@ -19,13 +19,14 @@ var targets = []struct {
 	folder, name, what, holds string
 	parts                     int
 }{
-	{"internal/input", "FuzzDecode", "any bytes as an event", "refused, or read as encoding/json reads it", 34},
+	{"internal/input", "FuzzDecode", "any bytes as an event", "refused, or read as encoding/json reads it", 31},
 	{"internal/ratelimit/dynamostore", "FuzzKey", "two users, activities and times", "different requests have different keys", 25},
 	{"internal/live", "FuzzDocument", "any settings document", "limits that share a count with the code's; no user id in the log", 12},
 	{"internal/proofs/fuzz", "FuzzEvent", "any event about a user, to a whole guard", "no request to the table if it is invalid; no user id in logs, metrics and errors", 6},
 	{"internal/proofs/fuzz", "FuzzSubject", "any event about a room, to a whole guard, also over HTTP and in an outage", "no request to the table if it is invalid; no id of the room in logs, metrics, errors and answers", 4},
 	{"internal/proofs/fuzz", "FuzzHTTP", "any body over HTTP, to a whole guard", "answered like the body alone", 5},
 	{"internal/proofs/fuzz", "FuzzEnvelope", "any HTTP event, to a whole guard", "an answer in JSON, or invalid and no request to the table", 6},
+	{"internal/proofs/fuzz", "FuzzKeys", "any two addresses or names, to IPKey and AccountKey of the client", "a valid user id, the same for the same network or name alone; or an ErrValidation", 3},
 	{"internal/workbench/invokeapi", "FuzzServer", "any HTTP request, to the Invoke API", "a function gets each byte of the body, or valid JSON, or nothing", 2},
 	{"internal/agentd", "FuzzHandler", "any HTTP request, to the agent", "what reaches a guard is a POST of JSON with the token, and of no browser", 2},
 	{"internal/ratelimit/dynamostore", "FuzzStoredItem", "any stored item, to a whole decision", "at most two requests, three for a release; figures in their ranges", 4},

@@ -54,6 +54,9 @@ func (c *blockCommand) Run(ctx context.Context, env session) error {
 	if err != nil {
 		return err
 	}
+	for name, id := range c.Subject {
+		env.noteAddress(name, id)
+	}
 	return c.change(ctx, env, func(ctx context.Context, s store, by liveedit.Change) (blockReport, []string, error) {
 		one := blockOf(b)
 		return blockReport{owner: one.owner, Blocked: &one}, []string{one.String()}, liveedit.Block(ctx, s.live, by, b)

@@ -43,6 +43,7 @@ type commands struct {
 	Revoke  revokeCommand  `cmd:"" help:"Take back everything that was granted to a user."`
 	Block   blockCommand   `cmd:"" help:"Refuse a user or a subject everything, or one activity, until a date."`
 	Unblock unblockCommand `cmd:"" help:"Lift the blocks of a user or a subject."`
+	Key     keyCommand     `cmd:"" help:"Print the user id that the clients send for an IP address or the name of an account."`
 
 	Init       initCommand       `cmd:"" help:"Make a project of your own, with your limits."`
 	New        newCommand        `cmd:"" help:"Add a guard or an activity to a project."`

@@ -35,6 +35,8 @@ var trials = []trial{
 	{begins: "git clone ", notRun: "it needs the network"},
 	{begins: "guards status --user ", notRun: "it needs a table; release_test.go runs these commands"},
 	{begins: "guards top --near 90", notRun: "it needs a table; testdata/script/block.txtar runs similar commands"},
+	{begins: "guards block --subject ip=", notRun: "it needs a table; testdata/script/block.txtar runs similar commands"},
+	{begins: "guards key ip 2001:db8::1 ", notRun: "it needs the file of a key; testdata/key.txtar runs these commands"},
 	{begins: "guards limits ", notRun: "it needs a table; testdata/script/live.txtar runs similar commands"},
 	{begins: "go run ./cmd/guards check create_post --user u1 --count 5 --times 3", status: refused},
 	{begins: "go run ./cmd/guards check "},

@@ -44,7 +44,8 @@ var usual = map[string]string{
 	"limits unset": "create_post", "limits diff": "", "limits history": "", "revoke": "--user u1", "completion": "tcsh",
 	"new": "photos-guard upload_photo 5/1m --dir no-such-folder", "version": "", "generate": "--dir no-such-folder",
 	"limits repair": "", "limits export": "", "limits import": "no-such-file", "block": "--user u1 --until 7d --reason spam", "unblock": "--user u1",
-	"init":  "photos --guard photo --activity upload_photo --limit 5/1m",
+	"init":   "photos --guard photo --activity upload_photo --limit 5/1m",
+	"key ip": "2001:db8::1", "key account": "--key-file no-such-file",
 	"grant": "--user u1 --tier gold --until 2099-12-31 --reason r", "replay": "no-such-file --activity create_post",
 }
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from guards._client import Guards
 from guards._decision import Decision, LimitState
 from guards._errors import AnswerError, ConfigurationError, GuardsError, LimitedError, OutageError, ValidationError
+from guards._keys import account_key, ip_key
 from guards._request import AnyActivity, CheckOptions, GuardActivity, StatusOptions, Subjects
 from guards._sigv4 import Credentials
 from guards._slot import Slot
@@ -39,6 +40,8 @@ __all__ = [
     "StatusOptions",
     "Subjects",
     "ValidationError",
+    "account_key",
+    "ip_key",
 ]
 
 
