@@ -4,9 +4,11 @@ import json
 import socket
 import ssl
 import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -402,6 +404,23 @@ def test_a_trusted_certificate(
         else:
             monkeypatch.setenv(name, str(cert))
     secure(server, certificate, monkeypatch)
+    assert new().check("create_post", user_id="u1").reason == "ok"
+
+
+@pytest.mark.parametrize("package", ["certifi", "botocore"])
+def test_on_a_machine_without_certificates_those_of_a_package_count(
+    server: Server, new: Callable[..., Client], certificate: Path, monkeypatch: pytest.MonkeyPatch, package: str
+) -> None:
+    secure(server, certificate, monkeypatch)
+    (certificate / "none").mkdir()
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate / "none.pem"))
+    monkeypatch.setenv("SSL_CERT_DIR", str(certificate / "none"))
+    cert = str(certificate / "cert.pem")
+    if package == "certifi":
+        monkeypatch.setitem(sys.modules, "certifi", SimpleNamespace(where=lambda: cert))
+    else:
+        monkeypatch.setitem(sys.modules, "certifi", None)
+        monkeypatch.setattr("botocore.httpsession.DEFAULT_CA_BUNDLE", cert)
     assert new().check("create_post", user_id="u1").reason == "ok"
 
 
