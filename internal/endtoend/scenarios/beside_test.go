@@ -104,12 +104,7 @@ func (s scenario) timed() bool {
 // has nothing of AWS.
 func besideApp(t *testing.T) *cloud {
 	t.Helper()
-	c := &cloud{table: dynamotest.Table(t), functions: map[string]*lambdatest.Instance{}, agents: map[way]map[string]string{}, env: map[string]string{}}
-	for name := range environment(t, "") {
-		if strings.HasPrefix(name, "AWS_") {
-			c.env[name] = ""
-		}
-	}
+	c := &cloud{table: dynamotest.Table(t), functions: map[string]*lambdatest.Instance{}, agents: map[way]map[string]string{}, env: withoutAWS(t)}
 	away := tableAway(t)
 	here := "AWS_ENDPOINT_URL_DYNAMODB=" + dynamotest.Endpoint(t)
 	c.functions["posts-guard"] = lambdatest.Start(t, lambdatest.Build(t, "./functions/posts-guard"), here, "DECISION_TIMEOUT=5s", "TABLE_NAME="+c.table)
@@ -125,6 +120,18 @@ func besideApp(t *testing.T) *cloud {
 		}
 	}
 	return c
+}
+
+// withoutAWS returns changes to the environment of an app that leave nothing of AWS in it.
+func withoutAWS(t *testing.T) map[string]string {
+	t.Helper()
+	changes := map[string]string{}
+	for name := range environment(t, "") {
+		if strings.HasPrefix(name, "AWS_") {
+			changes[name] = ""
+		}
+	}
+	return changes
 }
 
 // missing returns an address where nobody listens.
