@@ -20,13 +20,17 @@ func (g *Guards) observe(c *call, d Decision, err error, began time.Time) {
 		return
 	}
 	took := time.Since(began)
-	defer func() {
-		if p := recover(); p != nil {
-			slog.Error("guards: Observe panicked", slog.Any("panic", p))
-		}
-	}()
+	defer logPanic("Observe")
 	d.UserID, d.RequestID, d.Subjects = "", "", nil
 	g.options.Observe(d, took, g.way(c))
+}
+
+// logPanic logs a panic of one of the app's functions, and ends it. Some are called in a
+// goroutine of the client's own, where a panic would end the app.
+func logPanic(option string) {
+	if p := recover(); p != nil {
+		slog.Error("guards: a function of the options panicked", slog.String("option", option), slog.Any("panic", p))
+	}
 }
 
 // way returns how a call is made.

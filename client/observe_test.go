@@ -121,6 +121,44 @@ func TestAnOutageThatWasDecidedIsObservedAndAnErrorIsNot(t *testing.T) {
 	}
 }
 
+// A renewal runs in a goroutine of the client's own, where a panic would end the app.
+func TestAPanicOfWarnChangesNothing(t *testing.T) {
+	var logged strings.Builder
+	defer slog.SetDefault(slog.Default())
+	slog.SetDefault(slog.New(slog.NewTextHandler(&logged, nil)))
+	synctest.Test(t, func(t *testing.T) {
+		held := fmt.Sprintf(`%s,"heldUntil":%d}`, strings.TrimSuffix(okBody, "}"), int64(1700000000000+60_000))
+		away := functionError("Unavailable", "m")
+		warned := 0
+		g, _ := with(t, client.Options{Warn: func(error) {
+			warned++
+			panic("no log")
+		}}, away, body(held), away, body(held), away)
+		func() {
+			defer func() {
+				if p := recover(); p != nil {
+					t.Fatalf("the panic %q reaches the app", p)
+				}
+			}()
+			if d, err := g.Check(t.Context(), "create_post", user); err != nil || !d.Allowed || d.Outage == nil {
+				t.Errorf("%+v, %v, want the decision of an outage", d, err)
+			}
+		}()
+		slot, err := g.Slot(t.Context(), "create_post", user)
+		if err != nil || !slot.Allowed {
+			t.Fatalf("%+v, %v", slot, err)
+		}
+		time.Sleep(22 * time.Second) // a renewal that fails, and its repeat
+		if slot.Lost() {
+			t.Error("the slot is lost")
+		}
+		slot.Release(t.Context()) // fails twice
+		if n := strings.Count(logged.String(), "no log"); n != 3 || warned != 3 {
+			t.Errorf("%d warnings, and %d panics in the log, want those of the check, the renewal and the release: %s", warned, n, &logged)
+		}
+	})
+}
+
 func TestAPanicOfObserveChangesNothing(t *testing.T) {
 	var logged strings.Builder
 	defer slog.SetDefault(slog.Default())

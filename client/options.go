@@ -56,8 +56,8 @@ type Options struct {
 	// Warn gets the error of a check that OnOutage decided, and of a renewal that
 	// failed in a Slot, at most one a second. It also gets the error of a release
 	// that failed in Guarded, or twice at the end of a Slot. The
-	// errors contain no user id and no request id. The default logs a warning
-	// with log/slog.
+	// errors contain no user id and no request id. If it panics, the panic is logged with
+	// log/slog and changes no decision. The default logs a warning with log/slog.
 	Warn func(error)
 
 	// Observe gets each decision for traces and metrics, but no error: how long it took
@@ -114,6 +114,11 @@ func (o *Options) complete() error {
 	}
 	if o.Warn == nil {
 		o.Warn = func(err error) { slog.Warn("guards", slog.Any("error", err)) }
+	}
+	warn := o.Warn
+	o.Warn = func(err error) {
+		defer logPanic("Warn")
+		warn(err)
 	}
 	switch {
 	case o.OnOutage != Allow && o.OnOutage != Deny:

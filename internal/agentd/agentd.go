@@ -146,7 +146,8 @@ func (a *agent) open(page []guards.Guard, output io.Writer) error {
 func (a *agent) server() *http.Server {
 	return &http.Server{
 		Handler: a.traffic.counting(a.handler), ReadHeaderTimeout: arrival, MaxHeaderBytes: 16 << 10,
-		ErrorLog: slog.NewLogLogger(a.service().Handler(), slog.LevelWarn),
+		DisableGeneralOptionsHandler: true, // it answers OPTIONS * without the mark
+		ErrorLog:                     slog.NewLogLogger(a.service().Handler(), slog.LevelWarn),
 	}
 }
 

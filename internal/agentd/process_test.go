@@ -1,11 +1,15 @@
 package agentd_test
 
 import (
+	"bufio"
 	"errors"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -50,6 +54,49 @@ func TestTheProgram(t *testing.T) {
 	}
 	if status, wrote := health(t, "GUARDS_AGENT_ADDR="+address); status != 1 || !strings.HasPrefix(wrote, "guards-agent: no agent answers on "+address) {
 		t.Errorf("health of nothing: %d %s", status, wrote)
+	}
+}
+
+// What is no request that a handler could get, net/http answers itself. None of its answers has
+// the mark, and none is a success, so a client lets nobody through.
+func TestWhatTheServerItselfAnswers(t *testing.T) {
+	t.Parallel()
+	address := freePort(t)
+	start(t, append(nowhere, "GUARDS_AGENT_ADDR="+address)...)
+	newCaller(address, "").listening(t)
+	post := func(header string) string {
+		return "POST / HTTP/1.1\r\n" + header + "\r\nContent-Type: application/json\r\nGuards-Token: local\r\nContent-Length: " + strconv.Itoa(len(check)) + "\r\n\r\n" + check
+	}
+	for name, tt := range map[string]struct {
+		request string
+		status  int
+		mark    string
+	}{
+		"no HTTP":             {"HELO\r\n\r\n", 400, ""},
+		"no Host":             {post("Connection: close"), 400, ""},
+		"two lengths":         {post("Host: localhost\r\nContent-Length: 1"), 400, ""},
+		"a long header":       {post("Host: localhost\r\nX: " + strings.Repeat("x", 64<<10)), 431, ""},
+		"an unknown Expect":   {post("Host: localhost\r\nExpect: luck"), 417, ""},
+		"an unknown encoding": {post("Host: localhost\r\nTransfer-Encoding: luck"), 501, ""},
+		"HTTP/3.0":            {"GET /health HTTP/3.0\r\nHost: localhost\r\n\r\n", 505, ""},
+		"OPTIONS *":           {"OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n", 404, "1"},
+		"an event":            {post("Host: localhost"), 200, "1"},
+	} {
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+		_, _ = io.WriteString(conn, tt.request) // the server may close the connection before its end
+		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if got := response.Header.Get("Guards-Agent"); response.StatusCode != tt.status || got != tt.mark {
+			t.Errorf("%s: %d with the mark %q, want %d with %q", name, response.StatusCode, got, tt.status, tt.mark)
+		}
+		_ = response.Body.Close()
+		_ = conn.Close()
 	}
 }
 

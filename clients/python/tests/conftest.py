@@ -30,7 +30,7 @@ PATIENT = LISTED | {"timeout": 20, "decision_timeout": 5}  # on a busy machine, 
 def environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let tests see no AWS settings of this machine."""
     for name in list(os.environ):
-        if name.startswith(("AWS_", "GUARDS_")) or name.lower().endswith("_proxy"):
+        if name.startswith(("AWS_", "GUARDS_")) or name.lower().endswith("_proxy") or name == "REQUESTS_CA_BUNDLE":
             monkeypatch.delenv(name)
     monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
     monkeypatch.setenv("AWS_CONFIG_FILE", os.devnull)

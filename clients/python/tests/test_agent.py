@@ -125,9 +125,11 @@ def test_without_a_list_the_agent_finds_the_guard(agent: Server, new: Callable[.
             client.check(wrong, **USER)
 
 
-def test_an_activity_that_is_missing_in_the_list_is_asked_too(agent: Server, new: Callable[..., Client]) -> None:
-    new(agent=agent.url).check("new_activity", **USER)
-    assert agent.received[0].path == "/"
+def test_with_a_list_an_unknown_activity_is_not_sent(agent: Server, new: Callable[..., Client]) -> None:
+    client = new(agent=agent.url)
+    with pytest.raises(ValidationError, match=r'^no guard is known for the activity "create_pots": did you mean "create_post"'):
+        client.check("create_pots", **USER)
+    assert agent.received == []
 
 
 @pytest.mark.parametrize("by_variable", [False, True])

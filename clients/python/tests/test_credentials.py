@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import threading
 import time
 from collections.abc import Callable
@@ -18,7 +17,7 @@ from botocore.credentials import DeferredRefreshableCredentials
 
 from guards import AsyncGuards, ConfigurationError, OutageError
 from tests.conftest import SHORT, Client, until
-from tests.server import Handler, Server, answer, raw
+from tests.server import Server, answer, raw
 
 NEVER = "posts-guard could not be invoked: there are no AWS credentials ({}). Check the app's role, its profile and the network."
 NO_MORE = "posts-guard did not answer: the AWS credentials could not be renewed ({})"
@@ -234,65 +233,3 @@ def test_a_call_does_not_wait_for_credentials_while_the_old_ones_are_good(
     asyncio.run(until(lambda: client.guards._way._source._last.access_key == "K60"))
     client.check("create_post", user_id="u1")
     assert "Credential=K60/" in server.received[-1].headers["Authorization"]
-
-
-def container(handler: Handler) -> None:
-    """Answer as the source of credentials in a container does."""
-    ends = (datetime.now(timezone.utc) + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    body = {"AccessKeyId": "CONTAINER", "SecretAccessKey": "s", "Token": "t", "Expiration": ends}
-    handler.reply(200, json.dumps(body).encode(), {"Content-Type": "application/json"})
-
-
-@pytest.mark.parametrize("is_pod", [False, True])
-def test_credentials_of_a_container(
-    server: Server, new: Callable[..., Client], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_pod: bool
-) -> None:
-    """With EKS Pod Identity, the pod has a token in a file."""
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.delenv(name)
-    monkeypatch.setattr(Handler, "do_GET", container, raising=False)
-    monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"{server.url}/credentials")
-    if is_pod:
-        (tmp_path / "token").write_text("pod")
-        monkeypatch.setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", str(tmp_path / "token"))
-    client = new()
-    for _ in range(2):
-        assert client.check("create_post", user_id="u1").reason == "ok"
-    for received in server.received:
-        assert "Credential=CONTAINER/" in received.headers["Authorization"]
-        assert received.headers["X-Amz-Security-Token"] == "t"
-
-
-def test_credentials_of_the_machine(server: Server, new: Callable[..., Client], monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.delenv(name)
-
-    def metadata(handler: Handler) -> None:
-        if handler.path.endswith("/security-credentials/"):
-            handler.reply(200, b"role", {})
-            return
-        ends = (datetime.now(timezone.utc) + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
-        body = {"AccessKeyId": "MACHINE", "SecretAccessKey": "s", "Token": "t", "Expiration": ends, "Code": "Success"}
-        handler.reply(200, json.dumps(body).encode(), {"Content-Type": "application/json"})
-
-    monkeypatch.setattr(Handler, "do_GET", metadata, raising=False)
-    monkeypatch.setattr(Handler, "do_PUT", lambda handler: handler.reply(200, b"token", {}), raising=False)
-    monkeypatch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", server.url)
-    monkeypatch.delenv("AWS_EC2_METADATA_DISABLED")
-    assert new().check("create_post", user_id="u1").reason == "ok"
-    assert "Credential=MACHINE/" in server.received[0].headers["Authorization"]
-
-
-def test_credentials_of_a_web_identity(
-    server: Server, new: Callable[..., Client], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.delenv(name)
-    (tmp_path / "token").write_text("identity")
-    monkeypatch.setenv("AWS_WEB_IDENTITY_TOKEN_FILE", str(tmp_path / "token"))
-    monkeypatch.setenv("AWS_ROLE_ARN", "arn:aws:iam::123456789012:role/app")
-    monkeypatch.setenv("AWS_ENDPOINT_URL_STS", server.url)
-    body = role("WEB").replace("AssumeRole", "AssumeRoleWithWebIdentity")
-    server.does(raw(body, content_type="text/xml"), answer())
-    assert new().check("create_post", user_id="u1").reason == "ok"
-    assert "Credential=WEB/" in server.received[-1].headers["Authorization"]

@@ -4,9 +4,11 @@ import json
 import socket
 import ssl
 import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -340,6 +342,12 @@ def test_a_urls_429_with_a_guards_answer(server: Server, new: Callable[..., Clie
 @pytest.fixture
 def certificate(tmp_path: Path) -> Path:
     """A certificate for 127.0.0.1 that nobody trusts."""
+    make_certificate(tmp_path)
+    return tmp_path
+
+
+def make_certificate(folder: Path) -> Path:
+    """Make a certificate and its key, and return the certificate's file."""
     command = [
         "openssl",
         "req",
@@ -352,8 +360,8 @@ def certificate(tmp_path: Path) -> Path:
         "-addext",
         "subjectAltName=IP:127.0.0.1",
     ]
-    subprocess.run([*command, "-keyout", tmp_path / "key.pem", "-out", tmp_path / "cert.pem"], check=True, capture_output=True)
-    return tmp_path
+    subprocess.run([*command, "-keyout", folder / "key.pem", "-out", folder / "cert.pem"], check=True, capture_output=True)
+    return folder / "cert.pem"
 
 
 def secure(server: Server, certificate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -373,11 +381,46 @@ def test_a_wrong_certificate_is_a_mistake(
     assert server.received == []
 
 
+@pytest.mark.parametrize(
+    ("first", "second"), [("AWS_CA_BUNDLE", "ca_bundle"), ("ca_bundle", "REQUESTS_CA_BUNDLE"), ("REQUESTS_CA_BUNDLE", None)]
+)
 def test_a_trusted_certificate(
-    server: Server, new: Callable[..., Client], certificate: Path, monkeypatch: pytest.MonkeyPatch
+    server: Server,
+    new: Callable[..., Client],
+    certificate: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    first: str,
+    second: str | None,
+) -> None:
+    """The first setting wins over the second one, which has another certificate."""
+    (certificate / "other").mkdir()
+    settings = {first: certificate / "cert.pem"}
+    if second:
+        settings[second] = make_certificate(certificate / "other")
+    for name, cert in settings.items():
+        if name == "ca_bundle":
+            (certificate / "config").write_text(f"[default]\nca_bundle = {cert}\n")
+            monkeypatch.setenv("AWS_CONFIG_FILE", str(certificate / "config"))
+        else:
+            monkeypatch.setenv(name, str(cert))
+    secure(server, certificate, monkeypatch)
+    assert new().check("create_post", user_id="u1").reason == "ok"
+
+
+@pytest.mark.parametrize("package", ["certifi", "botocore"])
+def test_on_a_machine_without_certificates_those_of_a_package_count(
+    server: Server, new: Callable[..., Client], certificate: Path, monkeypatch: pytest.MonkeyPatch, package: str
 ) -> None:
     secure(server, certificate, monkeypatch)
-    monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate / "cert.pem"))
+    (certificate / "none").mkdir()
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate / "none.pem"))
+    monkeypatch.setenv("SSL_CERT_DIR", str(certificate / "none"))
+    cert = str(certificate / "cert.pem")
+    if package == "certifi":
+        monkeypatch.setitem(sys.modules, "certifi", SimpleNamespace(where=lambda: cert))
+    else:
+        monkeypatch.setitem(sys.modules, "certifi", None)
+        monkeypatch.setattr("botocore.httpsession.DEFAULT_CA_BUNDLE", cert)
     assert new().check("create_post", user_id="u1").reason == "ok"
 
 

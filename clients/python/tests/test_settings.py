@@ -363,6 +363,28 @@ def test_the_id_of_the_app_is_sent(
     assert server.received[0].headers["User-Agent"] == "cric-talk-guards-python" + shown
 
 
+# What has no effect
+
+
+def test_a_profiles_id_of_the_app_is_not_sent(server: Server, new: Callable[..., Client], profile: Callable[[str], None]) -> None:
+    profile("[default]\nsdk_ua_app_id = profile\n")
+    new().check("create_post", user_id="u1")
+    assert server.received[0].headers["User-Agent"] == "cric-talk-guards-python"
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_the_attempts_of_the_sdk_do_not_count(
+    server: Server, new: Callable[..., Client], monkeypatch: pytest.MonkeyPatch, profile: Callable[[str], None], given: bool
+) -> None:
+    profile("[default]\nmax_attempts = 7\nretry_mode = adaptive\n")
+    for name, value in {"AWS_MAX_ATTEMPTS": "7", "AWS_RETRY_MODE": "adaptive", "AWS_DEFAULTS_MODE": "mobile"}.items():
+        monkeypatch.setenv(name, value)
+    own = {"client": boto3.client("lambda")} if given else {}
+    server.does(lambda_error(503, "ServiceUnavailableException"))
+    assert new(**own).check("create_post", user_id="u1").outage is not None
+    assert len(server.received) == 3
+
+
 # The clock
 
 

@@ -64,10 +64,11 @@ export class ByAgent implements Way {
 
   async send(call: Call, ending: Ending): Promise<Answer> {
     const { origin, base } = this.#agent;
-    const path = `${base}/${encodeURIComponent(call.guard)}`;
+    const health = call.event.op === "health";
+    const path = `${base}/${health ? "health" : encodeURIComponent(call.guard)}`;
     for (let n = 0; ; n++) {
       try {
-        const response = await this.#connections.post(call, this.#agent, path, { ...this.#headers, ...this.#trace() }, call.body, ending);
+        const response = await this.#connections.send(call, this.#agent, path, { ...this.#headers, ...this.#trace() }, health ? "" : call.body, ending);
         if (response.headers["guards-agent"] !== undefined) answered.add(origin);
         return { fields: readAgent(response, call, origin), date: response.headers.date };
       } catch (error) {

@@ -76,6 +76,11 @@ export class Asker {
     }
   }
 
+  /** Asks an agent whether its limits and settings are right. Throws what is wrong. */
+  async health(): Promise<void> {
+    await this.ask({ guard: "", activity: "", window: undefined, subjects: undefined }, "health", { userId: "" });
+  }
+
   /** Returns the outage of a guard whose table did not answer, so that its memory decided. */
   fromMemory({ guard }: Place): OutageError {
     const name = this.nameOf(guard);

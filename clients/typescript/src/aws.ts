@@ -87,7 +87,7 @@ export class Aws implements Way {
     const now = new Date(Date.now() + this.#offset);
     const sent = sign({ method: "POST", path, query, headers, body }, this.#signers.get(call)!, region, "lambda", now);
     sent["user-agent"] = this.#agent;
-    return this.#connections.post(call, address, path + search, Object.assign(sent, this.#trace()), body, ending);
+    return this.#connections.send(call, address, path + search, Object.assign(sent, this.#trace()), body, ending);
   }
 
   async #findRegion(call: Call): Promise<string> {

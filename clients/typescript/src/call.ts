@@ -8,7 +8,8 @@ import type { Stopwatch } from "./stopwatch.js";
 export interface Event {
   userId: string;
   activity: string;
-  op: Decision["op"];
+  /** "health" asks an agent whether it can decide. */
+  op: Decision["op"] | "health";
   requestId?: string | undefined;
   subjects?: Readonly<Record<string, string>> | undefined;
 }

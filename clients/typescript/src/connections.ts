@@ -75,13 +75,13 @@ export class Connections {
     return places;
   }
 
-  /** Sends one POST and reads the response. */
-  post(call: Call, address: Address, path: string, headers: Record<string, string>, body: string, ending: Ending): Promise<Response> {
+  /** Sends one request and reads the response. Without a body, it is a GET. */
+  send(call: Call, address: Address, path: string, headers: Record<string, string>, body: string, ending: Ending): Promise<Response> {
     ending.check();
     const tls = address.protocol === "https:";
     const { hostname, port, socketPath } = address;
     headers["content-length"] = String(Buffer.byteLength(body));
-    const options = { method: "POST", path, headers, agent: tls ? this.#tls : this.#plain, hostname, port, socketPath };
+    const options = { method: body ? "POST" : "GET", path, headers, agent: tls ? this.#tls : this.#plain, hostname, port, socketPath };
     const heard = () => {
       call.caller.heard();
       spoken.add(address.origin);

@@ -199,11 +199,13 @@ export class Guards<out A extends Activities = {}> {
   /**
    * Asks each guard once, to find mistakes when the app starts: all guards of the option `activities`, or only the
    * named activities' guards. It counts nothing: the user is "ready", and so is each subject that the list has. It
-   * throws the first guard's error, even an OutageError. With neither a list nor names, it throws a ConfigurationError.
+   * throws the first guard's error, even an OutageError. With neither a list nor names, it asks an agent for its health; by
+   * Invoke and URL, it throws a ConfigurationError.
    */
   async ready(...only: Activity<A>[]): Promise<void> {
     const { known } = this.#settings;
     const asked: readonly Activity[] = only.length > 0 ? only : [...known.keys()];
+    if (asked.length === 0 && this.#byAgent) return this.#asker.health();
     if (asked.length === 0) throw new ConfigurationError(`no guard is known: ${passList}, or name each guard: ready({ guard, activity })`);
     const guards = new Map<string, Place>();
     for (const activity of asked) {

@@ -18,6 +18,7 @@ const user = { userId: "u1" };
 const quick = { decisionTimeout: 300, timeout: 1500 };
 
 interface Got {
+  method: string;
   path: string;
   headers: IncomingMessage["headers"];
   event: Record<string, unknown>;
@@ -45,7 +46,7 @@ class Agent {
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     let text = "";
     for await (const chunk of request) text += chunk;
-    this.got.push({ path: request.url ?? "", headers: request.headers, event: JSON.parse(text) });
+    this.got.push({ method: request.method ?? "", path: request.url ?? "", headers: request.headers, event: JSON.parse(text || "{}") });
     if (!this.hang) response.writeHead(this.status, this.headers).end(JSON.stringify(this.body));
   }
 }
@@ -110,6 +111,19 @@ test("what follows a check goes the same way", async (t) => {
     ["/", "status", "create_post"],
     ["/", "status", "create_room"],
   ]);
+});
+
+test("without a list, ready asks for the agent's health", async (t) => {
+  const { agent, address } = await start(t);
+  const guards = guardsAt(address);
+  agent.body = { status: "ok" };
+  await guards.ready();
+  assert.deepEqual(agent.got.map(({ path, method }) => `${method} ${path}`), ["GET /health"]);
+  Object.assign(agent, { status: 503, body: { detail: "GUARDS_MODE is wrong" } });
+  await assert.rejects(guards.ready(), { name: "ConfigurationError", message: /GUARDS_MODE is wrong/ });
+  agent.headers = {};
+  await assert.rejects(guards.ready(), { name: "ConfigurationError", message: /^Another program/ });
+  await assert.rejects(guardsAt(await nowhere(), quick).ready(), { name: "ConfigurationError", message: /^No agent has answered/ });
 });
 
 test("the variable names an agent, the option wins, and an agent wins over Lambda", async (t) => {

@@ -75,3 +75,13 @@ test("what observe throws changes nothing, and neither does a promise that it re
     assert.equal((await lambda.guards({ observe }).check("create_post", args)).reason, "ok");
   }
 });
+
+test("what warn throws changes nothing, and neither does a promise that it returns", async (t) => {
+  const lambda = await Lambda.start(t, { status: 500 });
+  const fails = (): never => {
+    throw new Error("no log");
+  };
+  for (const warn of [fails, async () => fails()]) {
+    assert.equal((await lambda.guards({ warn, maxTries: 1 }).check("create_post", args)).reason, "unavailable");
+  }
+});

@@ -188,7 +188,7 @@ test("proxies: none is used, as in the SDK for JavaScript", async (t) => {
   assert.equal(lambda.requests.length, 1);
 });
 
-test("certificates: NODE_EXTRA_CA_CERTS counts; AWS_CA_BUNDLE does not, as in the SDK for JavaScript", async (t) => {
+test("certificates: NODE_EXTRA_CA_CERTS counts; AWS_CA_BUNDLE, REQUESTS_CA_BUNDLE and ca_bundle do not, as in the SDK for JavaScript", async (t) => {
   const dir = folder(t);
   const [key, cert] = [join(dir, "key.pem"), join(dir, "cert.pem")];
   const request = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", cert, "-days", "1"];
@@ -210,9 +210,14 @@ test("certificates: NODE_EXTRA_CA_CERTS counts; AWS_CA_BUNDLE does not, as in th
       console.log(decision.reason ?? decision.name);
       process.exit();
     });`;
-  for (const [name, printed] of [["NODE_EXTRA_CA_CERTS", "ok"], ["AWS_CA_BUNDLE", "ConfigurationError"]] as const) {
-    const { stdout } = await run(process.execPath, ["--input-type=module", "--eval", program], { env: { PATH: process.env["PATH"], [name]: cert } });
-    assert.equal(stdout, `${printed}\n`, name);
+  const config = join(dir, "config");
+  writeFileSync(config, `[default]\nca_bundle = ${cert}\n`);
+  for (const [variables, printed] of [
+    [{ NODE_EXTRA_CA_CERTS: cert }, "ok"],
+    [{ AWS_CA_BUNDLE: cert, REQUESTS_CA_BUNDLE: cert, AWS_CONFIG_FILE: config }, "ConfigurationError"],
+  ] as const) {
+    const { stdout } = await run(process.execPath, ["--input-type=module", "--eval", program], { env: { PATH: process.env["PATH"], ...variables } });
+    assert.equal(stdout, `${printed}\n`, JSON.stringify(variables));
   }
 });
 
@@ -283,12 +288,25 @@ test("connections: at most so many requests are under way, and 50 by default", a
   }
 });
 
-test("AWS_SDK_UA_APP_ID is in the header User-Agent", async (t) => {
+test("AWS_SDK_UA_APP_ID is in the header User-Agent, and sdk_ua_app_id of a profile is not", async (t) => {
   const lambda = await Lambda.start(t, { answer: ok });
-  noAWS(t);
+  environment(t, {}, "[default]\nsdk_ua_app_id = profile\n");
+  await lambda.guards().check("create_post", user);
   process.env["AWS_SDK_UA_APP_ID"] = "my app";
   await lambda.guards().check("create_post", user);
-  assert.equal(lambda.requests[0]?.headers["user-agent"], "guards-typescript app/my-app");
+  const sent = lambda.requests.map(({ headers }) => headers["user-agent"]);
+  assert.deepEqual(sent, ["guards-typescript", "guards-typescript app/my-app"]);
+});
+
+test("AWS_MAX_ATTEMPTS, AWS_RETRY_MODE and AWS_DEFAULTS_MODE have no effect", async (t) => {
+  const modes = { AWS_RETRY_MODE: "adaptive", AWS_DEFAULTS_MODE: "mobile" };
+  for (const client of [false, true]) {
+    const lambda = await Lambda.start(t, { status: 503 });
+    environment(t, { ...modes, AWS_MAX_ATTEMPTS: "7" }, "[default]\nmax_attempts = 7\nretry_mode = adaptive\n");
+    const guards = lambda.guards(client ? { client: lambda.client() } : {});
+    assert.ok((await guards.check("create_post", user)).outage);
+    assert.equal(lambda.requests.length, 3);
+  }
 });
 
 test("without the AWS SDK, variables are enough, and for anything else an error says what to install", async (t) => {

@@ -8,7 +8,7 @@ import (
 )
 
 // scenarios is the table.
-var scenarios = slices.Concat(answers, releases, inRooms, outages, mistakes, lasting, passing, sources)
+var scenarios = slices.Concat(answers, releases, inRooms, outages, mistakes, lasting, passing, sources, beside)
 
 const (
 	check   = `{"call":"check","activity":"create_post"}`
@@ -40,7 +40,7 @@ var answers = []scenario{
 		{call: saves, requests: 1, class: "LimitedError", message: tooMany},
 		{call: status, requests: 1, answer: `{"allowed":false,"reason":"limited"}`},
 	}},
-	{name: "refused by an error", invoke: true, options: map[string]any{"prefix": "strict-"}, counted: 10, steps: []step{
+	{name: "refused by an error", invoke: true, noAgent: "an agent has no ON_LIMIT", options: map[string]any{"prefix": "strict-"}, counted: 10, steps: []step{
 		{before: `"count":10`, call: check, requests: 1, answer: `{"allowed":false,"reason":"limited","granted":0,
 			"activity":"create_post","op":"check","message":"` + tooMany + `","limit":null,"outage":null}`},
 		{call: saves, requests: 1, class: "LimitedError", message: tooMany},

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -28,6 +27,8 @@ type cloud struct {
 	url       string
 	table     string
 	functions map[string]*lambdatest.Instance // by name; nil: a function that is no guard
+	agents    map[way]map[string]string       // the addresses of agents, by prefix; see besideApp
+	env       map[string]string               // changes to the environment of an app that asks this cloud
 
 	mu       sync.Mutex
 	faults   []fault
@@ -56,10 +57,7 @@ type request struct {
 func deploy(t *testing.T) *cloud {
 	t.Helper()
 	c := &cloud{table: dynamotest.Table(t), functions: map[string]*lambdatest.Instance{"hello-posts-guard": nil}}
-	away := dynamotest.NewProxy(t)
-	away.Fail(math.MaxInt, dynamotest.Refuse)
-	here := "AWS_ENDPOINT_URL_DYNAMODB=" + dynamotest.Endpoint(t)
-	gone := "AWS_ENDPOINT_URL_DYNAMODB=" + away.URL()
+	here, gone := "AWS_ENDPOINT_URL_DYNAMODB="+dynamotest.Endpoint(t), tableAway(t)
 	binary := lambdatest.Build(t, "./functions/posts-guard")
 	for prefix, env := range map[string][]string{
 		"":        {here, "DECISION_TIMEOUT=5s"}, // so that a busy machine does not look like an outage
@@ -79,20 +77,21 @@ func deploy(t *testing.T) *cloud {
 
 func (c *cloud) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /2015-03-31/functions/{name}/invocations", c.withFaults(c.invoke))
-	mux.HandleFunc("POST /{name}", c.withFaults(c.form))
+	mux.HandleFunc("POST /2015-03-31/functions/{name}/invocations", c.withFaults(checkSignature, c.invoke))
+	mux.HandleFunc("POST /{name}", c.withFaults(checkSignature, c.form))
 	mux.HandleFunc("GET /credentials/{name}", c.source)
 	return mux
 }
 
-// withFaults lets the next fault have a request. serve answers it otherwise.
-func (c *cloud) withFaults(serve func(http.ResponseWriter, *http.Request, []byte)) http.HandlerFunc {
+// withFaults lets the next fault have a request, if check returns no problem with it. serve
+// answers it otherwise.
+func (c *cloud) withFaults(check func(*http.Request, []byte) string, serve func(http.ResponseWriter, *http.Request, []byte)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			return // the client gave up
 		}
-		if problem := checkSignature(r, body); problem != "" {
+		if problem := check(r, body); problem != "" {
 			refuse(w, http.StatusForbidden, "InvalidSignatureException", problem)
 			return
 		}

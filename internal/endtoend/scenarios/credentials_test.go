@@ -10,9 +10,9 @@ import (
 // container. A source that never gave any is a mistake. One that fails later is an
 // outage.
 var sources = []scenario{
-	one(scenario{name: "slow credentials", invoke: true, url: true, env: from("slow"), options: map[string]any{"decisionTimeout": 200}, counted: 1}, step{requests: -1, answer: `{"allowed":true,"outage":null}`}),
-	one(scenario{name: "a source of credentials that fails", invoke: true, url: true, mistake: true, env: from("failing")}, step{requests: 0, class: "ConfigurationError", message: "*"}),
-	{name: "credentials that can't be renewed", invoke: true, env: from("short"), counted: 1, steps: []step{
+	one(scenario{name: "slow credentials", invoke: true, url: true, noAgent: noAWS, env: from("slow"), options: map[string]any{"decisionTimeout": 200}, counted: 1}, step{requests: -1, answer: `{"allowed":true,"outage":null}`}),
+	one(scenario{name: "a source of credentials that fails", invoke: true, url: true, noAgent: noAWS, mistake: true, env: from("failing")}, step{requests: 0, class: "ConfigurationError", message: "*"}),
+	{name: "credentials that can't be renewed", invoke: true, noAgent: noAWS, env: from("short"), counted: 1, steps: []step{
 		{call: check, requests: 1, answer: fine},
 		{pause: shortLife + time.Second, sourceFails: true, call: check, requests: 0, answer: lost},
 	}},

@@ -6,6 +6,8 @@ import (
 	"net"
 	"net/http"
 	"strings"
+
+	"github.com/cric-talk/guards/internal/agentd"
 )
 
 // A fault answers a request instead of the function. forward lets the function
@@ -44,6 +46,7 @@ func reset(w http.ResponseWriter, _ *http.Request, _ func()) {
 
 // cut sends only the beginning of an answer.
 func cut(w http.ResponseWriter, _ *http.Request, _ func()) {
+	w.Header().Set(agentd.Mark, "1")
 	w.Header().Set("Content-Length", "400")
 	_, _ = io.WriteString(w, `{"allowed":true,"reason":"ok"`)
 	_ = http.NewResponseController(w).Flush()
@@ -68,6 +71,16 @@ var (
 	badContentType = byLambda(http.StatusUnsupportedMediaType, "UnsupportedMediaTypeException", "Unsupported media type")
 )
 
+// absence is what an overloaded guard looks like: Lambda throttles, and an agent resets the
+// connection.
+func absence(w http.ResponseWriter, r *http.Request, forward func()) {
+	if r.Header.Get(agentd.TokenHeader) != "" {
+		reset(w, r, forward)
+		return
+	}
+	throttle(w, r, forward)
+}
+
 // timedOut is a function that Lambda stopped at its timeout.
 func timedOut(w http.ResponseWriter, _ *http.Request, _ func()) {
 	w.Header().Set("X-Amz-Function-Error", "Unhandled")
@@ -78,11 +91,12 @@ func timedOut(w http.ResponseWriter, _ *http.Request, _ func()) {
 // answer, or throttles one key.
 func withoutTable(w http.ResponseWriter, r *http.Request, _ func()) {
 	const why = "the table did not answer in time"
-	if byInvoke := r.PathValue("name") != strings.TrimPrefix(r.URL.Path, "/"); byInvoke {
+	if byInvoke := strings.HasSuffix(r.URL.Path, "/invocations"); byInvoke {
 		w.Header().Set("X-Amz-Function-Error", "Unhandled")
 		_, _ = fmt.Fprintf(w, `{"errorType":"Unavailable","errorMessage":%q}`, why)
 		return
 	}
+	w.Header().Set(agentd.Mark, "1")
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(http.StatusServiceUnavailable)
 	_, _ = fmt.Fprintf(w, `{"title":"Service Unavailable","status":503,"errorType":"Unavailable","detail":%q}`, why)

@@ -24,27 +24,27 @@ const (
 // repeated with guarded, and must not let the save happen, although onOutage is
 // "allow".
 var mistakes = []scenario{
-	mistake(scenario{name: "no region", invoke: true, url: true, env: map[string]string{"AWS_REGION": "", "AWS_DEFAULT_REGION": ""}}, step{message: noRegion}),
-	mistake(scenario{name: "no credentials", invoke: true, url: true, env: map[string]string{"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}}, step{message: noCredentials}),
-	mistake(scenario{name: "access denied", invoke: true}, step{faults: times(1, denied), requests: 1, message: notAllowed}),
-	mistake(scenario{name: "access to the URL denied", url: true}, step{faults: times(1, denied), requests: 1, message: urlNotAllowed}),
-	mistake(scenario{name: "no such function", invoke: true, url: true, options: map[string]any{"prefix": "absent-"}}, step{requests: 1, message: noFunction}),
-	{name: "not ready", invoke: true, mistake: true, steps: []step{
+	mistake(scenario{name: "no region", invoke: true, url: true, noAgent: noAWS, env: map[string]string{"AWS_REGION": "", "AWS_DEFAULT_REGION": ""}}, step{message: noRegion}),
+	mistake(scenario{name: "no credentials", invoke: true, url: true, noAgent: noAWS, env: map[string]string{"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}}, step{message: noCredentials}),
+	mistake(scenario{name: "access denied", invoke: true, noAgent: ofLambda}, step{faults: times(1, denied), requests: 1, message: notAllowed}),
+	mistake(scenario{name: "access to the URL denied", url: true, noAgent: ofLambda}, step{faults: times(1, denied), requests: 1, message: urlNotAllowed}),
+	mistake(scenario{name: "no such function", invoke: true, url: true, noAgent: ofLambda, options: map[string]any{"prefix": "absent-"}}, step{requests: 1, message: noFunction}),
+	{name: "not ready", invoke: true, noAgent: ofLambda, mistake: true, steps: []step{
 		{call: `{"call":"ready"}`, requests: len(cricket.All), class: "ConfigurationError", message: "*There is no function * in {R}.*"},
 		{faults: times(1, absent), call: check, requests: 1, class: "ConfigurationError", message: noFunction},
 	}},
-	mistake(scenario{name: "expired credentials", invoke: true, url: true}, step{faults: times(1, expired), requests: 1, message: fmt.Sprintf(refusedKeys, "ExpiredToken")}),
-	mistake(scenario{name: "an unknown key", invoke: true, url: true}, step{faults: times(1, unknownKey), requests: 1, message: fmt.Sprintf(refusedKeys, "UnrecognizedClient")}),
-	mistake(scenario{name: "a wrong key", invoke: true, url: true, env: map[string]string{"AWS_SECRET_ACCESS_KEY": "wrong"}}, step{message: fmt.Sprintf(refusedKeys, "InvalidSignature")}),
-	mistake(scenario{name: "another error of Lambda", invoke: true, url: true}, step{faults: times(1, badContentType), requests: 1, message: "{F} could not be invoked: *"}),
-	mistake(scenario{name: "garbage", invoke: true, url: true}, step{faults: times(1, garbage), requests: 1, class: "AnswerError", message: noGuard}),
-	mistake(scenario{name: "no guard", invoke: true, url: true, options: map[string]any{"prefix": "hello-"}}, step{requests: 1, class: "AnswerError", message: noGuard}),
-	mistake(scenario{name: "a crash", invoke: true, options: map[string]any{"prefix": "broken-"}}, step{requests: 1, class: "AnswerError", message: "{F} failed: Runtime.ExitError. Its log says why."}),
-	mistake(scenario{name: "a crash behind a URL", url: true, options: map[string]any{"prefix": "broken-"}}, step{requests: 1, class: "AnswerError", message: "{F} failed*"}),
-	mistake(scenario{name: "a URL of an unknown guard", invoke: true, options: map[string]any{"urls": map[string]string{"post-guard": "https://x.lambda-url.us-east-1.on.aws/"}}}, step{message: "*post-guard*posts-guard*"}),
-	mistake(scenario{name: "an unknown certificate", invoke: true, env: map[string]string{"AWS_ENDPOINT_URL_LAMBDA": untrusted}}, step{message: "{F} could not be invoked: *"}),
-	mistake(scenario{name: "no such host", invoke: true, resolver: true, env: map[string]string{"AWS_ENDPOINT_URL_LAMBDA": "http://" + absentHost}}, step{message: noHost}),
-	mistake(scenario{name: "no such host of the URL", invoke: true, resolver: true, options: map[string]any{"urls": map[string]string{"posts-guard": "http://" + absentHost + "/"}}}, step{message: noHostOfURL}),
+	mistake(scenario{name: "expired credentials", invoke: true, url: true, noAgent: noAWS}, step{faults: times(1, expired), requests: 1, message: fmt.Sprintf(refusedKeys, "ExpiredToken")}),
+	mistake(scenario{name: "an unknown key", invoke: true, url: true, noAgent: noAWS}, step{faults: times(1, unknownKey), requests: 1, message: fmt.Sprintf(refusedKeys, "UnrecognizedClient")}),
+	mistake(scenario{name: "a wrong key", invoke: true, url: true, noAgent: noAWS, env: map[string]string{"AWS_SECRET_ACCESS_KEY": "wrong"}}, step{message: fmt.Sprintf(refusedKeys, "InvalidSignature")}),
+	mistake(scenario{name: "another error of Lambda", invoke: true, url: true, noAgent: ofLambda}, step{faults: times(1, badContentType), requests: 1, message: "{F} could not be invoked: *"}),
+	mistake(scenario{name: "garbage", invoke: true, url: true, noAgent: another}, step{faults: times(1, garbage), requests: 1, class: "AnswerError", message: noGuard}),
+	mistake(scenario{name: "no guard", invoke: true, url: true, noAgent: another, options: map[string]any{"prefix": "hello-"}}, step{requests: 1, class: "AnswerError", message: noGuard}),
+	mistake(scenario{name: "a crash", invoke: true, noAgent: ofLambda, options: map[string]any{"prefix": "broken-"}}, step{requests: 1, class: "AnswerError", message: "{F} failed: Runtime.ExitError. Its log says why."}),
+	mistake(scenario{name: "a crash behind a URL", url: true, noAgent: ofLambda, options: map[string]any{"prefix": "broken-"}}, step{requests: 1, class: "AnswerError", message: "{F} failed*"}),
+	mistake(scenario{name: "a URL of an unknown guard", invoke: true, noAgent: "urls does not go with agent", options: map[string]any{"urls": map[string]string{"post-guard": "https://x.lambda-url.us-east-1.on.aws/"}}}, step{message: "*post-guard*posts-guard*"}),
+	mistake(scenario{name: "an unknown certificate", invoke: true, noAgent: "the address is Lambda's", env: map[string]string{"AWS_ENDPOINT_URL_LAMBDA": untrusted}}, step{message: "{F} could not be invoked: *"}),
+	mistake(scenario{name: "no such host", invoke: true, noAgent: "the address is Lambda's", resolver: true, env: map[string]string{"AWS_ENDPOINT_URL_LAMBDA": "http://" + absentHost}}, step{message: noHost}),
+	mistake(scenario{name: "no such host of the URL", invoke: true, noAgent: "the address is Lambda's", resolver: true, options: map[string]any{"urls": map[string]string{"posts-guard": "http://" + absentHost + "/"}}}, step{message: noHostOfURL}),
 	mistake(scenario{name: "a timeout that is too short", invoke: true, url: true, options: map[string]any{"timeout": 5_000}}, step{class: "any"}),
 }
 
@@ -57,12 +57,12 @@ func mistake(s scenario, only step) scenario {
 
 // In these scenarios Lambda can't run the guard until somebody corrects it,
 // although the status is 502.
-var lasting = everyCode(scenario{invoke: true, url: true, mistake: true}, step{requests: 1, class: "ConfigurationError"},
+var lasting = everyCode(scenario{invoke: true, url: true, noAgent: ofLambda, mistake: true}, step{requests: 1, class: "ConfigurationError"},
 	"EC2AccessDeniedException", "InvalidRuntimeException", "InvalidSecurityGroupIDException", "InvalidSubnetIDException",
 	"InvalidZipFileException", "KMSAccessDeniedException", "KMSDisabledException", "KMSInvalidStateException", "KMSNotFoundException")
 
 // In these it will soon.
-var passing = everyCode(scenario{invoke: true}, step{requests: 3, answer: lost},
+var passing = everyCode(scenario{invoke: true, noAgent: ofLambda}, step{requests: 3, answer: lost},
 	"EC2ThrottledException", "EC2UnexpectedException", "ENILimitReachedException", "ResourceNotReadyException", "SubnetIPAddressLimitReachedException")
 
 // everyCode returns a scenario for each of Lambda's codes with status 502.

@@ -7,6 +7,8 @@
 //
 //	{"new": {"onOutage": "deny", "timeout": 3000, "maxTries": 3, "decisionTimeout": 1000, "prefix": "", "urls": {}}}
 //	    {"ok": true}
+//	{"new": {"agent": "http://127.0.0.1:2774", "token": "secret", "noList": true}}
+//	    {"ok": true}
 //	{"new": {"activities": {"write": {"guard": "forum-guard", "subjects": ["room", "tenant?"]}}}}
 //	    {"ok": true}
 //	{"call": "check", "activity": "create_post", "args": {"userId": "u1", "count": 2}}
@@ -21,9 +23,10 @@
 //	    {"results": [{"answer": ...}, {"error": ...}]}
 //
 // The client asks the binaries of the guards, behind a server that speaks
-// Lambda's Invoke API and serves Function URLs. The server can lose an answer,
-// hang, refuse and so on. Each scenario states the caller's result, the number of
-// requests that arrive, and the count in the table afterwards.
+// Lambda's Invoke API and serves Function URLs, or an agent, behind a server that
+// passes requests on. The server can lose an answer, hang, refuse and so on. Each
+// scenario states the caller's result, the number of requests that arrive, and the
+// count in the table afterwards.
 package scenarios_test
 
 import (
@@ -46,6 +49,7 @@ type scenario struct {
 	name     string
 	invoke   bool              // whether it runs with Lambda's Invoke API
 	url      bool              // whether it runs with Function URLs
+	noAgent  string            // why it makes no sense through an agent; empty: it runs there
 	mistake  bool              // whether the app can't reach the guard because of a mistake: nothing may be let through
 	resolver bool              // whether the machine's resolver must know that a host does not exist
 	guard    string            // that is asked; empty: posts-guard
@@ -78,16 +82,26 @@ func TestScenarios(t *testing.T) {
 	for _, c := range clients {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			cloud := deploy(t)
-			shared := c.start(t, cloud.url, nil) // starting a driver takes longer than most scenarios
-			for _, s := range scenarios {
-				for by, runs := range map[string]bool{"invoke": s.invoke, "URL": s.url} {
-					if runs {
-						t.Run(s.name+" by "+by, func(t *testing.T) { s.run(t, c, shared, cloud, by == "URL") })
-					}
-				}
-			}
+			c.runScenarios(t, deploy(t), byInvoke, byURL)
 		})
+		t.Run(c.name+" beside an agent", func(t *testing.T) {
+			t.Parallel()
+			c.runScenarios(t, besideApp(t), byAgent, bySocket)
+		})
+	}
+}
+
+// runScenarios runs the scenarios with each of these ways for which they are meant.
+func (c client) runScenarios(t *testing.T, cloud *cloud, ways ...way) {
+	t.Helper()
+	shared := c.start(t, cloud.url, cloud.env) // starting a driver takes longer than most scenarios
+	for _, by := range ways {
+		cloud.wake(t, shared, by)
+		for _, s := range scenarios {
+			if s.runs(by) {
+				t.Run(s.name+" by "+string(by), func(t *testing.T) { s.run(t, c, shared, cloud, by) })
+			}
+		}
 	}
 }
 
@@ -98,7 +112,7 @@ type trial struct {
 	client client
 	driver *driver
 	cloud  *cloud
-	byURL  bool
+	by     way
 	user   string
 	last   map[string]any // the last answer
 }
@@ -106,22 +120,21 @@ type trial struct {
 // run runs the scenario within one minute of the clock, because posts-guard
 // counts in minutes. On a busy machine, it tries again if the result depends on
 // the time that an answer takes.
-func (s scenario) run(t *testing.T, c client, d *driver, cloud *cloud, byURL bool) {
+func (s scenario) run(t *testing.T, c client, d *driver, cloud *cloud, by way) {
 	if s.resolver && !testkit.KnowsAbsent(t.Context(), absentHost) {
 		t.Skipf("the resolver does not know that %s does not exist", absentHost)
 	}
 	if s.env != nil {
 		d = c.start(t, cloud.url, s.env)
 	}
-	timed := slices.ContainsFunc(s.steps, func(s step) bool { return s.most != 0 || s.pause != 0 })
 	for tries := 1; ; tries++ {
 		began := time.Now().Truncate(time.Minute)
-		tr := &trial{T: t, scenario: s, client: c, driver: d, cloud: cloud, byURL: byURL, user: "user-" + rand.Text()}
+		tr := &trial{T: t, scenario: s, client: c, driver: d, cloud: cloud, by: by, user: "user-" + rand.Text()}
 		problems := tr.play()
 		if counted := cloud.counted(t, tr.user); counted != s.counted {
 			problems = append(problems, fmt.Sprintf("%d counted, want %d", counted, s.counted))
 		}
-		if len(problems) > 0 && (timed && tries < testkit.Tries || !time.Now().Truncate(time.Minute).Equal(began)) {
+		if len(problems) > 0 && (s.timed() && tries < testkit.Tries || !time.Now().Truncate(time.Minute).Equal(began)) {
 			t.Logf("try %d: %q", tries, problems)
 			continue
 		}
@@ -156,14 +169,26 @@ func (tr *trial) play() (problems []string) {
 func (tr *trial) newOptions() map[string]any {
 	options := maps.Clone(patient)
 	maps.Copy(options, tr.options)
-	if tr.byURL {
+	switch {
+	case tr.by.isAgent():
+		prefix, _ := options["prefix"].(string)
+		options["agent"] = tr.cloud.agents[tr.by][prefix]
+		if _, ok := options["token"]; !ok && tr.by == byAgent {
+			options["token"] = token
+		}
+		delete(options, "prefix")
+	case tr.by == byURL:
 		options["urls"] = map[string]string{cmp.Or(tr.guard, "posts-guard"): tr.cloud.url + "/" + tr.function()}
 	}
 	return options
 }
 
-// function returns the name of the function that the scenario asks.
+// function returns the name of the function that the scenario asks. Messages about an
+// agent have its address, or the name of the guard.
 func (tr *trial) function() string {
+	if tr.by.isAgent() {
+		return "*"
+	}
 	prefix, _ := tr.options["prefix"].(string)
 	return prefix + cmp.Or(tr.guard, "posts-guard")
 }

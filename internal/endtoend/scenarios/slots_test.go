@@ -2,8 +2,10 @@ package scenarios_test
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/cric-talk/guards/internal/guard"
@@ -14,6 +16,7 @@ import (
 // client happen at the same time, each with a guard of its own.
 type place struct {
 	post   post
+	outage bool   // whether a call gets no answer at all; not through an agent, where it would be an outage of all places
 	before int    // slots of the user that others hold
 	call   string // as of a step; without a guard
 	least  int64  // wanted: how long the work takes, in milliseconds; a second more is right, too
@@ -35,16 +38,16 @@ var places = map[string]place{
 	"refused at the limit":        {before: 3, call: shortWork, answer: `{"allowed":false,"reason":"limited","lost":false}`, ops: "check", left: noRelease},
 	"renewed past one window":     {call: longWork, answer: `{"allowed":true,"reason":"ok","lost":false}`, least: 8500, ops: "check( renew){3,4} release"},
 	"renewed in a room":           {call: `{"call":"slot","activity":"record","args":{"subjects":{"room":"r1"}},"work":8500}`, answer: `{"allowed":true,"lost":false}`, least: 8500, ops: "check( renew){3,4} release"},
-	"lost when the guard is gone": {post: post{fault: gone}, call: longWork, answer: `{"allowed":true,"lost":true}`, least: 3500, ops: "check( renew){2,}( release)*", left: noRelease},
+	"lost when the guard is gone": {outage: true, post: post{fault: gone}, call: longWork, answer: `{"allowed":true,"lost":true}`, least: 3500, ops: "check( renew){2,}( release)*", left: noRelease},
 	"lost when it has expired":    {post: post{fault: first("renew", 1, slots)}, call: longWork, answer: `{"allowed":true,"lost":true}`, least: 1800, ops: "check renew", left: noRelease},
 	"released after an exception": {call: `{"call":"slot","activity":"export","work":100,"save":"fail"}`, class: "SaveError", ops: "check release"},
 
 	"a lost answer to a renewal": {post: post{fault: first("renew", 1, reply)}, call: longWork, answer: `{"lost":false}`, least: 8500, ops: "check( renew){4,5} release"},
-	"a lost release":             {post: post{fault: first("release", 3, all)}, call: shortWork, answer: `{"lost":false}`, ops: "check( release){4}"},
-	"a lost answer to a release": {post: post{fault: first("release", 3, reply)}, call: shortWork, answer: `{"lost":false}`, ops: "check( release){4}"},
+	"a lost release":             {outage: true, post: post{fault: first("release", 3, all)}, call: shortWork, answer: `{"lost":false}`, ops: "check( release){4}"},
+	"a lost answer to a release": {outage: true, post: post{fault: first("release", 3, reply)}, call: shortWork, answer: `{"lost":false}`, ops: "check( release){4}"},
 
 	"no receipt, duplicate": {post: post{fault: first("check", 1, reply)}, call: middleWork, answer: `{"allowed":true,"reason":"duplicate","lost":false}`, least: 5000, ops: "check( check)", left: noRelease},
-	"no receipt, outage":    {post: post{fault: first("check", 3, all)}, call: middleWork, answer: `{"allowed":true,"reason":"unavailable","lost":false}`, least: 5000, ops: "check( check){2}", left: noRelease},
+	"no receipt, outage":    {outage: true, post: post{fault: first("check", 3, all)}, call: middleWork, answer: `{"allowed":true,"reason":"unavailable","lost":false}`, least: 5000, ops: "check( check){2}", left: noRelease},
 	"no receipt, bypassed":  {call: `{"call":"slot","activity":"export","args":{"roles":["admin"]}}`, answer: `{"allowed":true,"reason":"bypassed","lost":false}`, ops: "check", left: noRelease},
 	"no receipt, shadow":    {post: post{mode: guard.Shadow}, before: 3, call: shortWork, answer: `{"allowed":true,"reason":"shadow","lost":false}`, ops: "check", left: noRelease},
 	"no receipt, unlimited": {call: `{"call":"slot","activity":"view"}`, answer: `{"allowed":true,"reason":"unlimited","lost":false}`, ops: "check", left: noRelease},
@@ -75,38 +78,69 @@ func first(op string, n int, lost loss) func(string, int) loss {
 	}
 }
 
+// Each client does all this by Invoke and through an agent, at the same time.
 func TestSlots(t *testing.T) {
 	everyClient(t, func(t *testing.T, c client) {
 		y := openYard(t)
-		d := c.start(t, y.url, nil)
+		drivers := map[way]*driver{byInvoke: c.start(t, y.url, nil), byAgent: c.start(t, y.url, withoutAWS(t))}
 		tries := 0
 		testkit.Retry(t, func(tb testing.TB) { // a busy machine loses slots, too
 			tb.Helper()
 			tries++
-			d.do(t, map[string]any{"new": patient})
-			var names []string
-			var calls []map[string]any
-			for name, p := range places {
-				post := p.post
-				guard := fmt.Sprintf("%s-%d", strings.NewReplacer(" ", "-", ",", "").Replace(name), tries)
-				own := y.post(guard, &post)
-				for range p.before {
-					if _, err := own.handler.Invoke(t.Context(), []byte(`{"userId":"u1","activity":"export"}`)); err != nil {
-						t.Fatal(err)
+			var wg sync.WaitGroup
+			for by, d := range drivers {
+				wg.Go(func() {
+					if err := useSlots(tb, y, d, by, tries); err != nil {
+						tb.Error(err)
 					}
-				}
-				call := commandBy(tb, "u1", p.call)
-				call["activity"] = map[string]any{"guard": guard, "activity": call["activity"]}
-				names, calls = append(names, name), append(calls, call)
+				})
 			}
-			for i, got := range d.do(t, map[string]any{"together": calls}).Results {
-				p, guard := places[names[i]], calls[i]["activity"].(map[string]any)["guard"].(string)
-				for _, problem := range p.problems(tb, y, guard, got) {
-					tb.Errorf("%s: %s", names[i], problem)
-				}
-			}
+			wg.Wait()
 		})
 	})
+}
+
+// useSlots plays all places at once by one way, and reports what is wrong.
+func useSlots(t testing.TB, y *yard, d *driver, by way, try int) error {
+	t.Helper()
+	options := maps.Clone(patient)
+	if by == byAgent {
+		options["agent"] = y.url
+	}
+	if r, err := d.ask(map[string]any{"new": options}); err != nil || !r.OK {
+		return fmt.Errorf("a new client: %+v, %w", r, err)
+	}
+	// Until an agent has answered a process, silence is no outage.
+	y.post("first-guard", new(post))
+	if _, err := d.ask(commandBy(t, "u1", `{"call":"status","activity":{"guard":"first-guard","activity":"view"}}`)); err != nil {
+		return err
+	}
+	var names []string
+	var calls []map[string]any
+	for name, p := range places {
+		if by == byAgent && p.outage {
+			continue
+		}
+		post := p.post
+		guard := fmt.Sprintf("%s-by-%s-%d", strings.NewReplacer(" ", "-", ",", "").Replace(name), by, try)
+		own := y.post(guard, &post)
+		for range p.before {
+			if _, err := own.handler.Invoke(t.Context(), []byte(`{"userId":"u1","activity":"export"}`)); err != nil {
+				return err
+			}
+		}
+		call := commandBy(t, "u1", p.call)
+		call["activity"] = map[string]any{"guard": guard, "activity": call["activity"]}
+		names, calls = append(names, name), append(calls, call)
+	}
+	together, err := d.ask(map[string]any{"together": calls})
+	for i, got := range together.Results {
+		p, guard := places[names[i]], calls[i]["activity"].(map[string]any)["guard"].(string)
+		for _, problem := range p.problems(t, y, guard, got) {
+			t.Errorf("%s by %s: %s", names[i], by, problem)
+		}
+	}
+	return err
 }
 
 // problems returns what is wrong with a result.

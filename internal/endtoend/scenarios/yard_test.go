@@ -1,8 +1,8 @@
 package scenarios_test
 
 import (
+	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/cric-talk/guards/internal/agentd"
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
@@ -18,9 +19,9 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 )
 
-// A yard is Lambda with guards that this repository's limits don't have: each has
-// slots, something to settle, and something without a limit. A test calls each by the
-// name of its own choice, and each has its own table.
+// A yard is Lambda, and an agent at the same address, with guards that this repository's
+// limits don't have: each has slots, something to settle, and something without a limit. A
+// test calls each by the name of its own choice, and each has its own table.
 type yard struct {
 	url string
 
@@ -34,6 +35,7 @@ type post struct {
 	mode    guard.Mode
 	fault   func(op string, n int) loss // of the nth request with this op, from 1; nil: none
 	handler *guard.Handler
+	agent   agentd.Handler
 	ops     []string // that arrived
 	left    int64    // what counted after the last release; -1 before
 }
@@ -53,6 +55,12 @@ func openYard(t testing.TB) *yard {
 	y := &yard{posts: map[string]*post{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /2015-03-31/functions/{name}/invocations", y.serve)
+	mux.HandleFunc("POST /{name}", func(w http.ResponseWriter, r *http.Request) {
+		y.mu.Lock()
+		p := y.posts[r.PathValue("name")]
+		y.mu.Unlock()
+		p.agent.ServeHTTP(w, r)
+	})
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	y.url = server.URL
@@ -65,8 +73,24 @@ func (y *yard) post(name string, p *post) *post {
 	defer y.mu.Unlock()
 	p.store, p.left = new(memstore.Store), -1
 	p.restart()
+	p.agent.Add(limits.Guard{Name: name}, sentry{y, name})
 	y.posts[name] = p
 	return p
+}
+
+// A sentry is the guard of a name as an agent asks it.
+type sentry struct {
+	yard *yard
+	name string
+}
+
+// Respond implements agentd.Guard.
+func (s sentry) Respond(ctx context.Context, body []byte) (r guard.Response) {
+	s.yard.decide(ctx, s.name, body, func(h *guard.Handler) []byte {
+		r = h.Respond(ctx, body)
+		return r.Body
+	})
+	return r
 }
 
 // restart makes a new instance of the guard, which knows nothing but its table.
@@ -82,14 +106,30 @@ func (p *post) restart() {
 	}
 }
 
+// serve serves Lambda's Invoke API.
 func (y *yard) serve(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
-	var q request
-	if err != nil || json.Unmarshal(body, &q) != nil {
-		return
+	if err != nil {
+		return // the client gave up
 	}
+	answer := y.decide(r.Context(), r.PathValue("name"), body, func(h *guard.Handler) (answer []byte) {
+		answer, err = h.Invoke(r.Context(), body)
+		return answer
+	})
+	if err != nil {
+		w.Header().Set("X-Amz-Function-Error", "Unhandled")
+		answer, _ = json.Marshal(map[string]string{"errorType": "ValidationError", "errorMessage": err.Error()})
+	}
+	_, _ = w.Write(answer)
+}
+
+// decide notes a request to the guard of a name and lets it decide by ask, which returns the
+// decision as JSON. It closes the connection if something gets lost.
+func (y *yard) decide(ctx context.Context, name string, body []byte, ask func(*guard.Handler) []byte) []byte {
+	var q request
+	_ = json.Unmarshal(body, &q) // the guard says what is wrong
 	y.mu.Lock()
-	p := y.posts[r.PathValue("name")]
+	p := y.posts[name]
 	p.ops = append(p.ops, q.Op)
 	handler, lost := p.handler, nothing
 	if p.fault != nil {
@@ -101,9 +141,11 @@ func (y *yard) serve(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	}
 	if lost == slots {
-		_, err = handler.Invoke(r.Context(), []byte(`{"userId":"u1","activity":"export","op":"reset"}`))
+		if _, err := handler.Invoke(ctx, []byte(`{"userId":"u1","activity":"export","op":"reset"}`)); err != nil {
+			panic(err)
+		}
 	}
-	answer, failed := handler.Invoke(r.Context(), body)
+	answer := ask(handler)
 	var a struct{ ActivityCount int64 }
 	if q.Op == "release" && json.Unmarshal(answer, &a) == nil {
 		y.mu.Lock()
@@ -113,11 +155,7 @@ func (y *yard) serve(w http.ResponseWriter, r *http.Request) {
 	if lost == reply {
 		panic(http.ErrAbortHandler)
 	}
-	if err = errors.Join(err, failed); err != nil {
-		w.Header().Set("X-Amz-Function-Error", "Unhandled")
-		answer, _ = json.Marshal(map[string]string{"errorType": "ValidationError", "errorMessage": err.Error()})
-	}
-	_, _ = w.Write(answer)
+	return answer
 }
 
 // asked returns the requests that arrived at a guard, and what counted after the last

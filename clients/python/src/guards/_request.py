@@ -246,7 +246,7 @@ def _find(settings: Settings, activity: AnyActivity) -> tuple[str, str, Entry | 
         return entry.guard, activity, entry
     if not isinstance(activity, str):
         raise ValidationError(f"the activity is {described(activity)}, want its name or a GuardActivity")
-    if settings.agent is not None and activity:
+    if settings.agent is not None and activity and not listed:
         return "", activity, None  # the agent knows its activities
     name = activity[:64]
     advice = f"write the list again with guards generate, {_NAME_THE_GUARD}" if listed else _PASS_THE_LIST

@@ -19,7 +19,8 @@ async function perform(step) {
   const ms = () => Math.round(performance.now() - start);
   try {
     if (step.new) {
-      guards = new Guards({ activities, ...step.new, warn: () => {} });
+      const { noList, ...options } = step.new;
+      guards = new Guards({ ...(!noList && { activities }), ...options, warn: () => {} });
       return { ok: true };
     }
     return { answer: plain(await call(step)), ms: ms() };

@@ -43,7 +43,8 @@ def snake(name):
 
 def new(options):
     known = {OPTIONS.get(k, k): v / 1000 if k in SECONDS else v for k, v in options.items() if v is not None}
-    known.setdefault("activities", ACTIVITIES)
+    if not known.pop("noList", False):
+        known.setdefault("activities", ACTIVITIES)
     return guards.AsyncGuards(**known) if "--async" in sys.argv else Sync(**known)
 
 

@@ -29,6 +29,9 @@ type command struct {
 		MaxTries        int               `json:"maxTries"`
 		Prefix          string            `json:"prefix"`
 		URLs            map[string]string `json:"urls"`
+		Agent           string            `json:"agent"`
+		Token           string            `json:"token"`
+		NoList          bool              `json:"noList"`
 		Activities      map[string]listed `json:"activities"`
 	} `json:"new"`
 
@@ -120,7 +123,7 @@ func (c *command) perform(g *client.Guards) (r result) {
 
 func (c *command) open() (*client.Guards, error) {
 	list := activities.All
-	if c.New.Activities != nil {
+	if c.New.Activities != nil || c.New.NoList {
 		list = nil
 		for name, a := range c.New.Activities {
 			list = append(list, client.Activity{Name: name, Guard: a.Guard, Window: time.Duration(a.Window) * time.Second, Subjects: a.Subjects})
@@ -128,6 +131,7 @@ func (c *command) open() (*client.Guards, error) {
 	}
 	return client.New(context.Background(), client.Options{
 		Activities: list, OnOutage: client.OnOutage(c.New.OnOutage), MaxTries: c.New.MaxTries, Prefix: c.New.Prefix, URLs: c.New.URLs,
+		Agent: c.New.Agent, Token: c.New.Token,
 		Timeout:         time.Duration(c.New.Timeout) * time.Millisecond,
 		DecisionTimeout: time.Duration(c.New.DecisionTimeout) * time.Millisecond,
 	})
