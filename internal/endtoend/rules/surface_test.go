@@ -34,14 +34,14 @@ var surface = []string{
 	"const guards.Unavailable guards.Reason",
 	"const guards.Unlimited guards.Reason",
 	"guards.Activity: Group Hold Label Limit Name Subjects Tiers Unlimited",
-	"guards.Decision: Activity ActivityCount Allowed At Crossed Display Enqueued Granted HeldTime HeldUntil Limit LimitedBy Limits MarshalJSON " +
+	"guards.Decision: Activity ActivityCount Allowed At Crossed Display Enqueued Granted HeldTime HeldUntil Limit LimitedBy Limits Locked MarshalJSON " +
 		"Message Op ReadyAt ReadyTime Reason Remaining RequestID ResetAt ResetTime RetryAfter UserID WaitTime WindowKey",
-	"guards.Figures: ActivityCount Crossed Limit Name Remaining ResetAt WaitTime",
+	"guards.Figures: ActivityCount Crossed Limit Locked Name Remaining ResetAt WaitTime",
 	"guards.Guard: Activities BlockedMessage DelayedQueue Description MemorySize Message Name",
 	"guards.Limit: String",
 	"guards.Op:",
 	"guards.Reason:",
-	"guards.Request: Activity At Count Job Op Partial ReadyAt RequestID Roles Subjects Tier UserID",
+	"guards.Request: Activity At Clear Count Job Op Partial ReadyAt RequestID Roles Subjects Tier UserID",
 	"guards.Subject: Limit Name Optional Tiers",
 	"guards.Tiers:",
 	"guards.Validate(all []guards.Guard) error",
