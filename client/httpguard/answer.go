@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -106,30 +107,52 @@ func answered(w http.ResponseWriter, answer func(http.ResponseWriter)) bool {
 // watched remembers whether something was written.
 type watched struct {
 	http.ResponseWriter
-	wrote bool
+	wrote  bool
+	before func(status int) // is called before the headers are sent, if it is set
+}
+
+// sending is called before the headers are sent. Only the first call has an effect.
+func (w *watched) sending(status int) {
+	if w.wrote {
+		return
+	}
+	w.wrote = true
+	if w.before != nil {
+		w.before(status)
+	}
 }
 
 func (w *watched) Write(b []byte) (int, error) {
-	w.wrote = true
+	w.sending(http.StatusOK)
 	return w.ResponseWriter.Write(b)
 }
 
 func (w *watched) WriteHeader(status int) {
-	w.wrote = w.wrote || status >= 200 // others only announce an answer
+	if status >= 200 && status <= 999 || status == http.StatusSwitchingProtocols { // others only announce an answer, or are none
+		w.sending(status)
+	}
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// FlushError is for [http.ResponseController]. It sends 200 if nothing was written.
+// FlushError is for [http.ResponseController]. It sends 200 if nothing was written, unless
+// the server can't flush: then the handler can still answer something else.
 func (w *watched) FlushError() error {
-	w.wrote = true
-	return http.NewResponseController(w.ResponseWriter).Flush()
+	err := http.NewResponseController(w.ResponseWriter).Flush()
+	if !errors.Is(err, http.ErrNotSupported) {
+		w.sending(http.StatusOK)
+	}
+	return err
 }
+
+// Flush implements [http.Flusher].
+func (w *watched) Flush() { _ = w.FlushError() }
 
 // Unwrap is for [http.ResponseController].
 func (w *watched) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // Hijack is for [http.ResponseController].
 func (w *watched) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	w.wrote = true
-	return http.NewResponseController(w.ResponseWriter).Hijack()
+	c, rw, err := http.NewResponseController(w.ResponseWriter).Hijack()
+	w.wrote = w.wrote || err == nil
+	return c, rw, err
 }
