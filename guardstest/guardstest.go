@@ -1,6 +1,6 @@
 // Package guardstest stands in for the guards in the unit tests of an app. It needs no process,
-// no table and no AWS. Its client is a *client.Guards, so middleware, slots and Guarded run
-// through it as in the app:
+// no table and no AWS. Its client is a *client.Guards, so middleware, slots, Guarded and Attempt
+// run through it as in the app:
 //
 //	limits := guardstest.New()
 //	limits.Refuse("create_post", guards.Decision{WaitTime: 42_000})
@@ -47,7 +47,7 @@ func (g *Guards) Client(tb testing.TB, list []client.Activity) *client.Guards {
 
 // Refuse refuses an activity from now on. The decision has the fields of d. Those that are zero
 // become what a guard could say: the reason limited, a wait of a second, and a limit of one
-// that is used up.
+// that is used up. Locked plays a lockout.
 func (g *Guards) Refuse(activity string, d guards.Decision) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
