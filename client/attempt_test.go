@@ -158,6 +158,19 @@ func TestOnLockedIsCalledForAnyPart(t *testing.T) {
 	})
 }
 
+// A decision is about the limit that restricts the user most. Another one can lock.
+func TestOnLockedIsCalledForALimitThatTheDecisionIsNotAbout(t *testing.T) {
+	for figures, want := range map[string]int{`"crossed":100`: 1, `"crossed":80`: 0, `"remaining":0`: 0} {
+		answer := strings.Replace(okBody, `"granted":2`, `"granted":1,"limits":[{"name":"day","limit":9},{"name":"lock","limit":5,`+figures+`}]`, 1)
+		g, _ := with(t, client.Options{}, body(answer))
+		calls := 0
+		r := client.Request{UserID: "u1", OnLocked: func(client.Decision) { calls++ }}
+		if _, err := g.Attempt(t.Context(), "create_post", r, says(false, nil)); err != nil || calls != want {
+			t.Errorf("%s: %v, and %d calls, want %d", figures, err, calls, want)
+		}
+	}
+}
+
 // What OnLocked does wrong is a warning without ids.
 func TestAPanicOfOnLockedIsAWarning(t *testing.T) {
 	eachWay(t, false, func(t *testing.T, d *door) {
