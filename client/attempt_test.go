@@ -102,7 +102,7 @@ func TestALockedUserIsNotVerified(t *testing.T) {
 		if ok || !is || !errors.Is(err, client.ErrLimited) || failure.Decision == nil || !failure.Decision.Locked || failure.Decision.WaitTime != 60_000 || err.Error() != "Too many attempts." {
 			t.Errorf("%v, %+v", ok, failure)
 		}
-		if d.ops() != "check check check check" {
+		if strings.Contains(d.ops(), "release") || len(d.asked) != 4 {
 			t.Error(d.ops())
 		}
 	})
@@ -188,15 +188,15 @@ func TestAPanicOfOnLockedIsAWarning(t *testing.T) {
 
 // With Clear, a success forgets the user's failures. Without it, they stay.
 func TestClearForgetsTheFailures(t *testing.T) {
-	for clear, want := range map[bool]int64{true: 0, false: 2} {
+	for forgets, want := range map[bool]int64{true: 0, false: 2} {
 		eachWay(t, false, func(t *testing.T, d *door) {
 			d.fail(t)
 			d.fail(t)
-			ok, err := d.Attempt(t.Context(), "sign_in", client.Request{UserID: "u1", Clear: clear}, says(true, nil))
+			ok, err := d.Attempt(t.Context(), "sign_in", client.Request{UserID: "u1", Clear: forgets}, says(true, nil))
 			if got := d.counted(t, "sign_in", nil); !ok || err != nil || got.ActivityCount != want || got.Locked {
-				t.Errorf("clear %v: %v, %v, and %+v; want %d failures", clear, ok, err, got, want)
+				t.Errorf("clear %v: %v, %v, and %+v; want %d failures", forgets, ok, err, got, want)
 			}
-			if last := d.asked[len(d.asked)-1]; last.Op != guards.Release || last.Clear != clear {
+			if last := d.asked[len(d.asked)-1]; last.Op != guards.Release || last.Clear != forgets {
 				t.Errorf("%+v", last)
 			}
 		})
