@@ -107,18 +107,28 @@ func answered(w http.ResponseWriter, answer func(http.ResponseWriter)) bool {
 // watched remembers whether something was written.
 type watched struct {
 	http.ResponseWriter
-	wrote  bool
-	before func(status int) // is called before the headers are sent, if it is set
+	wrote bool
+
+	// gone reports whether nobody waits for the answer any more, and sent is called once with
+	// the answer's status and what gone said before the headers were sent. Both are nil if
+	// nobody wants to know.
+	gone func() bool
+	sent func(status int, gone bool)
 }
 
-// sending is called before the headers are sent. Only the first call has an effect.
-func (w *watched) sending(status int) {
+// sending is called before the headers are sent.
+func (w *watched) sending(status int) { w.headers(status, w.isGone()) }
+
+func (w *watched) isGone() bool { return w.gone != nil && w.gone() }
+
+// headers remembers the headers. Only the first call has an effect.
+func (w *watched) headers(status int, gone bool) {
 	if w.wrote {
 		return
 	}
 	w.wrote = true
-	if w.before != nil {
-		w.before(status)
+	if w.sent != nil {
+		w.sent(status, gone)
 	}
 }
 
@@ -137,9 +147,10 @@ func (w *watched) WriteHeader(status int) {
 // FlushError is for [http.ResponseController]. It sends 200 if nothing was written, unless
 // the server can't flush: then the handler can still answer something else.
 func (w *watched) FlushError() error {
+	gone := w.isGone() // afterwards, a client that has its answer may go
 	err := http.NewResponseController(w.ResponseWriter).Flush()
 	if !errors.Is(err, http.ErrNotSupported) {
-		w.sending(http.StatusOK)
+		w.headers(http.StatusOK, gone)
 	}
 	return err
 }

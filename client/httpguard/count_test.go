@@ -100,6 +100,7 @@ func TestCountIfDecidesWhenTheHeadersAreSent(t *testing.T) {
 				_ = response.Body.Close()
 				got = response.StatusCode
 			}
+			server.Close() // waits for the handler
 			if counts := failures(t, g); got != tt.status || counts != tt.counts || asked > 1 {
 				t.Errorf("%d, %d attempts count, and CountIf was asked %d times; want %d, and %d count", got, counts, asked, tt.status, tt.counts)
 			}

@@ -50,7 +50,7 @@ type Middleware struct {
 	OnOutage client.OnOutage
 
 	// CountIf reports whether a response with this status counts. If it is nil, each
-	// request that was allowed counts. It is asked once, right before the headers are sent:
+	// request that was allowed counts. It is asked once, when the headers are sent:
 	//
 	//	CountIf: func(status int) bool { return status == http.StatusUnauthorized }
 	//
@@ -166,14 +166,17 @@ func (m Middleware) check(ctx context.Context, request client.Request) (d client
 // serve lets next answer, and gives the attempt back unless the response counts.
 func (m Middleware) serve(w http.ResponseWriter, r *http.Request, next http.Handler, attempt *client.Attempt) {
 	defer attempt.Failed() // if nothing else has ended it
-	own := &watched{ResponseWriter: w, before: func(status int) {
-		gone := r.Context().Err() != nil // then next may answer as if all were well, because nobody reads it
-		if gone || m.counts(r.Context(), status) {
-			attempt.Failed()
-			return
-		}
-		attempt.Succeeded(r.Context())
-	}}
+	own := &watched{
+		ResponseWriter: w,
+		gone:           func() bool { return r.Context().Err() != nil },
+		sent: func(status int, gone bool) {
+			if gone || m.counts(r.Context(), status) { // for nobody, next may answer as if all were well
+				attempt.Failed()
+				return
+			}
+			attempt.Succeeded(r.Context())
+		},
+	}
 	next.ServeHTTP(own, r)
 	own.sending(http.StatusOK) // net/http sends it if next wrote nothing
 }
