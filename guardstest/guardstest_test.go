@@ -106,6 +106,21 @@ func TestAttempts(t *testing.T) {
 	if ok || !errors.Is(err, client.ErrLimited) || !refused.Decision.Locked || refused.Decision.RetryAfter() != 42*time.Second {
 		t.Errorf("%v, %v, want a lock", ok, err)
 	}
+	g.AllowWith("create_post", guards.Decision{Crossed: 100, Locked: true})
+	var mails []client.Decision
+	r := client.Request{UserID: "u1", OnLocked: func(d client.Decision) { mails = append(mails, d) }}
+	if ok, err := c.Attempt(t.Context(), "create_post", r, func(context.Context, client.Decision) (bool, error) { return false, nil }); ok || err != nil || len(mails) != 1 || mails[0].Remaining != 0 || !mails[0].Locked {
+		t.Errorf("%v, %v, and the mails %+v, want one", ok, err, mails)
+	}
+	g.AllowWith("create_post", guards.Decision{Reason: guards.Bypassed})
+	before := len(g.Calls())
+	if ok, err := signIn(true); !ok || err != nil || len(g.Calls()) != before+1 {
+		t.Errorf("%v, %v after %+v, want no release of a bypassed attempt", ok, err, g.Calls()[before:])
+	}
+	g.Allow("create_post")
+	if d, err := c.Check(t.Context(), "create_post", client.Request{UserID: "u1"}); err != nil || d.Locked || d.Crossed != 0 || d.Remaining == 0 {
+		t.Errorf("%+v, %v, want the lock to be over", d, err)
+	}
 	g.Outage(true)
 	if _, err := signIn(true); !errors.Is(err, client.ErrLimited) || !errors.Is(err, client.ErrOutage) {
 		t.Errorf("%v, want a refusal in an outage", err)

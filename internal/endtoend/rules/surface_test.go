@@ -53,7 +53,7 @@ var surface = []string{
 	"function.StartCleanup(all []guards.Guard)",
 	"jobs.Start(all []guards.Guard, name string)",
 	"jobs.StartDelayedJobs(all []guards.Guard)",
-	"guardstest.Guards: Allow Calls Client Outage Refuse",
+	"guardstest.Guards: Allow AllowWith Calls Client Outage Refuse",
 	"guardstest.New() *guardstest.Guards",
 	"limiter.InMemory(page []guards.Guard, now func() time.Time) (*limiter.Limiter, error)",
 	"limiter.Limiter: Close Decide Guards Window",
