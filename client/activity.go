@@ -17,6 +17,9 @@ type Activity struct {
 	// room. A check names all of them, but may leave out one that ends with a question
 	// mark, such as tenant?.
 	Subjects []string
+
+	// Hold tells that the receipts of its checks work for 15 minutes, and not only for 20 s.
+	Hold bool
 }
 
 // Find returns an activity: one of Options.Activities, or one whose name has its

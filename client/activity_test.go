@@ -102,13 +102,13 @@ func TestReadyWithoutNamesNeedsAList(t *testing.T) {
 
 func TestAWrongListIsAnError(t *testing.T) {
 	for want, list := range map[string][]client.Activity{
-		`Activities[0] is {Name:create_post Guard: Window:1m0s Subjects:[]}, want`:    {{Name: "create_post", Window: time.Minute}},
-		`Activities[1] is {Name: Guard:posts-guard Window:0s Subjects:[]}, want`:      {{Name: "like", Guard: "posts-guard"}, {Guard: "posts-guard"}},
-		`Activities[0] is {Name:posts-guard/like Guard:posts-guard Window:0s Subje`:   {{Name: "posts-guard/like", Guard: "posts-guard"}},
-		`Activities[0] is {Name:like Guard:posts/guard Window:0s Subjects:[]}, want`:  {{Name: "like", Guard: "posts/guard"}},
-		`Activities[0] is {Name:like Guard:posts-guard Window:-1s Subjects:[]}, want`: {{Name: "like", Guard: "posts-guard", Window: -time.Second}},
-		`Activities has a subject of "view" without a name`:                           {{Name: "view", Guard: "posts-guard", Subjects: []string{"room", "?"}}},
-		`Activities has "like" twice, for posts-guard and for photos-guard`:           {{Name: "like", Guard: "posts-guard"}, {Name: "like", Guard: "photos-guard"}},
+		`Activities[0] is {Name:create_post Guard: Window:1m0s Subjects:[] Hold:false}, want`:    {{Name: "create_post", Window: time.Minute}},
+		`Activities[1] is {Name: Guard:posts-guard Window:0s Subjects:[] Hold:false}, want`:      {{Name: "like", Guard: "posts-guard"}, {Guard: "posts-guard"}},
+		`Activities[0] is {Name:posts-guard/like Guard:posts-guard Window:0s Subje`:              {{Name: "posts-guard/like", Guard: "posts-guard"}},
+		`Activities[0] is {Name:like Guard:posts/guard Window:0s Subjects:[] Hold:false}, want`:  {{Name: "like", Guard: "posts/guard"}},
+		`Activities[0] is {Name:like Guard:posts-guard Window:-1s Subjects:[] Hold:false}, want`: {{Name: "like", Guard: "posts-guard", Window: -time.Second}},
+		`Activities has a subject of "view" without a name`:                                      {{Name: "view", Guard: "posts-guard", Subjects: []string{"room", "?"}}},
+		`Activities has "like" twice, for posts-guard and for photos-guard`:                      {{Name: "like", Guard: "posts-guard"}, {Name: "like", Guard: "photos-guard"}},
 	} {
 		_, err := client.New(t.Context(), client.Options{Client: fake(nil), Activities: list})
 		if !errors.Is(err, client.ErrConfiguration) || !strings.HasPrefix(err.Error(), want) {

@@ -122,7 +122,7 @@ func (g *Guards) repeat(ctx context.Context, c *call) (d Decision, err error) {
 		if n < c.attempts && most >= 2*lasts+pause { // another attempt can follow
 			most = lasts
 		}
-		d, err := g.attempt(ctx, c, most, n > 1)
+		d, err := g.try(ctx, c, most, n > 1)
 		failed, ok := errors.AsType[*Error](err)
 		if ok && failed.missing && failed.refused { // an agent can start after the app
 			if pause = min(pause, network); g.room(ctx, c) > pause && sleep(ctx, pause) {
@@ -137,8 +137,8 @@ func (g *Guards) repeat(ctx context.Context, c *call) (d Decision, err error) {
 	}
 }
 
-// attempt asks the guard once and waits for at most the given time.
-func (g *Guards) attempt(ctx context.Context, c *call, most time.Duration, again bool) (d Decision, err error) {
+// try asks the guard once and waits for at most the given time.
+func (g *Guards) try(ctx context.Context, c *call, most time.Duration, again bool) (d Decision, err error) {
 	ctx, w := g.watch(ctx, c, most)
 	defer w.stop()
 	w.later = again || c.ticket.probe != 0

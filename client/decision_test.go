@@ -3,6 +3,9 @@ package client_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -100,4 +103,31 @@ func TestADelayedJobPresentsItsPlace(t *testing.T) {
 			t.Errorf("%+v, %v", d, err)
 		}
 	})
+}
+
+// The golden answers of a lockout are in the Decision, and the same as JSON.
+func TestTheGoldenAnswersOfALockout(t *testing.T) {
+	files, err := filepath.Glob("../schema/golden/lockout*.json")
+	if err != nil || len(files) < 3 {
+		t.Fatalf("%q, %v", files, err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		var golden struct{ Answer json.RawMessage }
+		var d, again client.Decision
+		if err = errors.Join(err, json.Unmarshal(text, &golden), json.Unmarshal(golden.Answer, &d)); err != nil {
+			t.Fatal(err)
+		}
+		stored, err := json.Marshal(d)
+		if err = errors.Join(err, json.Unmarshal(stored, &again)); err != nil {
+			t.Fatal(err)
+		}
+		var want, got map[string]any
+		if err := errors.Join(json.Unmarshal(golden.Answer, &want), json.Unmarshal(stored, &got)); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" || cmp.Diff(d, again) != "" || d.Locked != (want["locked"] == true) {
+			t.Errorf("%s (-golden +decision):\n%s", file, diff)
+		}
+	}
 }

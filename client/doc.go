@@ -30,7 +30,7 @@
 //	errors.Is(err, ErrValidation)     the request is wrong
 //	errors.Is(err, ErrAnswer)         the function is no guard, or it crashed (by URL: or it timed out)
 //	errors.Is(err, ErrOutage)         the guard did not answer: Status, Release, Renew, Settle, Reset and Ready
-//	errors.Is(err, ErrLimited)        the guard refused: Guarded
+//	errors.Is(err, ErrLimited)        the guard refused: Guarded and Attempt
 //
 // The time of a call begins when its request has a connection, or begins to make
 // one. Waiting for a connection of the app's own pool is not an outage; only the
@@ -41,6 +41,9 @@
 // caller cancels the context, the error is the context's own. The guard may have
 // counted the action even so. Call [Guards.Ready] when the app starts, to find mistakes
 // before the first user does.
+//
+// [Guards.Attempt] counts an attempt, such as a sign-in, and gives it back if it succeeds. So
+// only failures count, and guesses at the same moment are still not more than the limit.
 //
 // [Guards.Slot] lets only a few run at once, for an activity whose limit is a log.
 // [Guards.Settle] gives back what a check reserved and the app did not use.

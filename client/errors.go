@@ -15,7 +15,7 @@ var (
 	ErrLimited       = errors.New("the guard refused")
 )
 
-// An Error is why a guard gave no decision or, in Guarded, that it refused.
+// An Error is why a guard gave no decision or, in Guarded and Attempt, that it refused.
 type Error struct {
 	Kind     error     // ErrConfiguration, ErrValidation, ErrAnswer, ErrOutage or ErrLimited
 	Guard    string    // the name of the function, with its prefix; empty if the error concerns no single one

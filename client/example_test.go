@@ -163,6 +163,27 @@ func ExampleGuards_Guarded() {
 	// Too many photos. Please try again later. true
 }
 
+// Two wrong passwords lock the account. A right one does not count.
+func ExampleGuards_Attempt() {
+	g := newClient(guards.Activity{Name: "sign_in", Limit: "lockout 2/15m for 1m"})
+	for _, password := range []string{"right", "wrong", "right", "wrong", "right"} {
+		r := client.Request{UserID: "account-7", OnLocked: func(d client.Decision) {
+			fmt.Println("mail: locked until", d.ResetTime().UTC().Format(time.TimeOnly))
+		}}
+		ok, err := g.Attempt(ctx, "sign_in", r, func(context.Context, client.Decision) (bool, error) {
+			return password == "right", nil
+		})
+		fmt.Println(ok, errors.Is(err, client.ErrLimited))
+	}
+	// Output:
+	// true false
+	// false false
+	// true false
+	// mail: locked until 12:01:15
+	// false false
+	// false true
+}
+
 // A decision can be stored as JSON, and given back later.
 func ExampleGuards_ReleaseDecision() {
 	g := newClient(guards.Activity{Name: "upload_photo", Limit: "10/1m"})

@@ -41,7 +41,7 @@ func (g *Guards) decide(ctx context.Context, c *call) (Decision, error) {
 func activitiesOf(l Local) (list []Activity) {
 	for _, g := range l.Guards() {
 		for _, a := range g.Activities {
-			one := Activity{Name: a.Name, Guard: g.Name, Window: l.Window(a.Name)}
+			one := Activity{Name: a.Name, Guard: g.Name, Window: l.Window(a.Name), Hold: a.Hold}
 			for _, s := range a.Subjects {
 				name := s.Name
 				if s.Optional {

@@ -55,8 +55,9 @@ type Options struct {
 
 	// Warn gets the error of a check that OnOutage decided, and of a renewal that
 	// failed in a Slot, at most one a second. It also gets the error of a release
-	// that failed in Guarded, or twice at the end of a Slot. The
-	// errors contain no user id and no request id. If it panics, the panic is logged with
+	// that failed in Guarded or after an attempt, or twice at the end of a Slot, of an attempt
+	// that succeeded so late that it is perhaps not given back, and of a panic of OnLocked. The
+	// errors contain no user id and no request id. If Warn panics, the panic is logged with
 	// log/slog and changes no decision. The default logs a warning with log/slog.
 	Warn func(error)
 

@@ -33,6 +33,18 @@ type Request struct {
 	// as {"room": "r42"}: the names that the activity has, each with an id like UserID.
 	// The app must have checked that the user is in that room. Reset needs none.
 	Subjects map[string]string
+
+	// Clear is for a release, and for the one that a successful attempt sends: it ends the
+	// series of the user's lockout. Set it only if UserID is the account, alone or with the
+	// address. If it is an address alone, the owner of one account could clear it between
+	// guesses at others. An activity without a lockout refuses it with an ErrValidation.
+	Clear bool
+
+	// OnLocked is for an attempt. It is called once with the decision, after a failed attempt
+	// that used the last action of a limit (Crossed is 100, in the decision or in one of its
+	// Limits), for example to send a mail to the owner of the account. The attempt ends when it
+	// returns. If it panics, Options.Warn gets an error, and the attempt ends as before.
+	OnLocked func(Decision)
 }
 
 // wrong returns what is wrong with a request, or "". The guard would refuse it, too. But in
@@ -47,6 +59,10 @@ func (r *Request) wrong(op guards.Op) string {
 		return string(op) + " needs the at and the requestId of the check's answer"
 	case r.OnOutage != "" && r.OnOutage != Allow && r.OnOutage != Deny:
 		return "OnOutage has another value, want allow or deny"
+	case r.Clear && op != guards.Release:
+		return "clear goes with a release or an attempt, not with a " + string(op)
+	case r.OnLocked != nil:
+		return "OnLocked goes with an attempt, not with a " + string(op)
 	}
 	for _, id := range r.Subjects {
 		if id == "" { // left out, an optional subject would not limit
@@ -65,7 +81,7 @@ func (g *Guards) ask(op guards.Op, activity string, r Request) (*call, error) {
 	}
 	c := &call{target: g.target(a.Guard), attempts: g.options.MaxTries, event: guards.Request{
 		UserID: r.UserID, Activity: a.Name, Op: op, Count: r.Count, Partial: r.Partial, Tier: r.Tier, Roles: r.Roles,
-		Subjects: maps.Clone(r.Subjects), RequestID: r.RequestID, At: r.At, ReadyAt: r.ReadyAt,
+		Subjects: maps.Clone(r.Subjects), RequestID: r.RequestID, At: r.At, ReadyAt: r.ReadyAt, Clear: r.Clear,
 	}}
 	if problem := r.wrong(op); problem != "" {
 		return nil, c.validation(problem)

@@ -1,6 +1,6 @@
 // Package guardstest stands in for the guards in the unit tests of an app. It needs no process,
-// no table and no AWS. Its client is a *client.Guards, so middleware, slots and Guarded run
-// through it as in the app:
+// no table and no AWS. Its client is a *client.Guards, so middleware, slots, Guarded and Attempt
+// run through it as in the app:
 //
 //	limits := guardstest.New()
 //	limits.Refuse("create_post", guards.Decision{WaitTime: 42_000})
@@ -27,12 +27,15 @@ import (
 type Guards struct {
 	mu      sync.Mutex
 	refused map[string]guards.Decision // by activity
+	allowed map[string]guards.Decision // by activity; none: by default
 	outage  error
 	calls   []guards.Request
 }
 
 // New returns guards that allow everything.
-func New() *Guards { return &Guards{refused: map[string]guards.Decision{}} }
+func New() *Guards {
+	return &Guards{refused: map[string]guards.Decision{}, allowed: map[string]guards.Decision{}}
+}
 
 // Client returns a client that asks g. List is the app's list of activities, as for
 // [client.Options]. If the list is wrong, the test fails.
@@ -47,7 +50,7 @@ func (g *Guards) Client(tb testing.TB, list []client.Activity) *client.Guards {
 
 // Refuse refuses an activity from now on. The decision has the fields of d. Those that are zero
 // become what a guard could say: the reason limited, a wait of a second, and a limit of one
-// that is used up.
+// that is used up. Locked plays a lockout.
 func (g *Guards) Refuse(activity string, d guards.Decision) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -59,6 +62,19 @@ func (g *Guards) Allow(activity string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.refused, activity)
+	delete(g.allowed, activity)
+}
+
+// AllowWith allows an activity from now on, with the fields of d in each check. Those that are
+// zero become what a guard could say. For example, the next attempt is the one that locks if d
+// has Crossed 100 and Locked:
+//
+//	limits.AllowWith("sign_in", guards.Decision{Crossed: 100, Locked: true})
+func (g *Guards) AllowWith(activity string, d guards.Decision) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.refused, activity)
+	g.allowed[activity] = d
 }
 
 // Outage lets no guard answer from now on, if down is set. A check is then refused with a
@@ -98,8 +114,10 @@ func (l local) Decide(ctx context.Context, r guards.Request) (guards.Decision, e
 		return guards.Decision{}, g.outage
 	case refuses && (r.Op == guards.Check || r.Op == guards.Status):
 		return refusal(r, refused), nil
+	case r.Op == guards.Check:
+		return allowed(r, g.allowed[r.Activity]), nil
 	}
-	return allowed(r), nil
+	return allowed(r, guards.Decision{}), nil
 }
 
 // Guards implements [client.Local]. The client has a list of its own.
@@ -109,13 +127,19 @@ func (l local) Guards() []guards.Guard { return nil }
 func (l local) Window(string) time.Duration { return 0 }
 
 // allowed returns the decision that allows r.
-func allowed(r guards.Request) guards.Decision {
+func allowed(r guards.Request, d guards.Decision) guards.Decision {
 	now := time.Now()
-	d := answer(r, now)
-	d.Allowed, d.Reason, d.Granted, d.Limit = true, guards.OK, r.Count, million
-	d.ActivityCount, d.Remaining = r.Count, million-r.Count
-	d.ResetAt = now.Add(time.Minute).UnixMilli()
-	if r.Op == guards.Check || r.Op == guards.Renew {
+	d.UserID, d.Activity, d.Op = r.UserID, r.Activity, r.Op
+	d.Allowed, d.Reason, d.Granted = true, cmp.Or(d.Reason, guards.OK), cmp.Or(d.Granted, r.Count)
+	switch {
+	case d.Limit == 0 && d.Locked:
+		d.Limit, d.ActivityCount = r.Count, r.Count
+	case d.Limit == 0:
+		d.Limit, d.ActivityCount = million, r.Count
+	}
+	d.Remaining = cmp.Or(d.Remaining, d.Limit-d.ActivityCount)
+	d.ResetAt = cmp.Or(d.ResetAt, now.Add(time.Minute).UnixMilli())
+	if (r.Op == guards.Check || r.Op == guards.Renew) && d.Reason == guards.OK { // a bypassed check, for example, has no receipt
 		d.At, d.HeldUntil = now.UnixMilli(), d.ResetAt
 		d.RequestID = cmp.Or(r.RequestID, "guardstest")
 	}
@@ -128,8 +152,7 @@ const million = 1_000_000
 // refusal returns the decision that refuses r.
 func refusal(r guards.Request, d guards.Decision) guards.Decision {
 	now := time.Now()
-	own := answer(r, now)
-	d.Allowed, d.UserID, d.Activity, d.Op = false, own.UserID, own.Activity, own.Op
+	d.Allowed, d.UserID, d.Activity, d.Op = false, r.UserID, r.Activity, r.Op
 	d.Reason = cmp.Or(d.Reason, guards.Limited)
 	d.WaitTime = cmp.Or(d.WaitTime, time.Second.Milliseconds())
 	d.ResetAt = cmp.Or(d.ResetAt, now.UnixMilli()+d.WaitTime)
@@ -138,8 +161,4 @@ func refusal(r guards.Request, d guards.Decision) guards.Decision {
 		d.Limit, d.ActivityCount = 1, 1
 	}
 	return d
-}
-
-func answer(r guards.Request, now time.Time) guards.Decision {
-	return guards.Decision{UserID: r.UserID, Activity: r.Activity, Op: r.Op, ResetAt: now.UnixMilli()}
 }

@@ -1,6 +1,7 @@
 package guardstest_test
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -78,6 +79,51 @@ func TestAnOutage(t *testing.T) {
 	g.Outage(false)
 	if d, err := c.Check(t.Context(), "create_post", client.Request{UserID: "u1"}); err != nil || !d.Allowed {
 		t.Errorf("%+v, %v, want the guards to be back", d, err)
+	}
+}
+
+// A sign-in of the app runs through the stand-in, and a test can play a lock.
+func TestAttempts(t *testing.T) {
+	g := guardstest.New()
+	c := g.Client(t, activities.All)
+	signIn := func(right bool) (bool, error) {
+		return c.Attempt(t.Context(), "create_post", client.Request{UserID: "u1", Clear: true}, func(_ context.Context, d client.Decision) (bool, error) {
+			return right && d.Allowed, nil
+		})
+	}
+	for _, right := range []bool{true, false} {
+		if ok, err := signIn(right); ok != right || err != nil {
+			t.Errorf("%v, %v", ok, err)
+		}
+	}
+	calls := g.Calls()
+	if len(calls) != 3 || calls[1].Op != guards.Release || !calls[1].Clear || calls[1].RequestID == "" || calls[2].Op != guards.Check {
+		t.Errorf("%+v, want a release after the success alone", calls)
+	}
+	g.Refuse("create_post", guards.Decision{WaitTime: 42_000, Locked: true})
+	ok, err := signIn(true)
+	refused, _ := errors.AsType[*client.Error](err)
+	if ok || !errors.Is(err, client.ErrLimited) || !refused.Decision.Locked || refused.Decision.RetryAfter() != 42*time.Second {
+		t.Errorf("%v, %v, want a lock", ok, err)
+	}
+	g.AllowWith("create_post", guards.Decision{Crossed: 100, Locked: true})
+	var mails []client.Decision
+	r := client.Request{UserID: "u1", OnLocked: func(d client.Decision) { mails = append(mails, d) }}
+	if ok, err := c.Attempt(t.Context(), "create_post", r, func(context.Context, client.Decision) (bool, error) { return false, nil }); ok || err != nil || len(mails) != 1 || mails[0].Remaining != 0 || !mails[0].Locked {
+		t.Errorf("%v, %v, and the mails %+v, want one", ok, err, mails)
+	}
+	g.AllowWith("create_post", guards.Decision{Reason: guards.Bypassed})
+	before := len(g.Calls())
+	if ok, err := signIn(true); !ok || err != nil || len(g.Calls()) != before+1 {
+		t.Errorf("%v, %v after %+v, want no release of a bypassed attempt", ok, err, g.Calls()[before:])
+	}
+	g.Allow("create_post")
+	if d, err := c.Check(t.Context(), "create_post", client.Request{UserID: "u1"}); err != nil || d.Locked || d.Crossed != 0 || d.Remaining == 0 {
+		t.Errorf("%+v, %v, want the lock to be over", d, err)
+	}
+	g.Outage(true)
+	if _, err := signIn(true); !errors.Is(err, client.ErrLimited) || !errors.Is(err, client.ErrOutage) {
+		t.Errorf("%v, want a refusal in an outage", err)
 	}
 }
 

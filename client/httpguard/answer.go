@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -107,29 +108,62 @@ func answered(w http.ResponseWriter, answer func(http.ResponseWriter)) bool {
 type watched struct {
 	http.ResponseWriter
 	wrote bool
+
+	// gone reports whether nobody waits for the answer any more, and sent is called once with
+	// the answer's status and what gone said before the headers were sent. Both are nil if
+	// nobody wants to know.
+	gone func() bool
+	sent func(status int, gone bool)
+}
+
+// sending is called before the headers are sent.
+func (w *watched) sending(status int) { w.headers(status, w.isGone()) }
+
+func (w *watched) isGone() bool { return w.gone != nil && w.gone() }
+
+// headers remembers the headers. Only the first call has an effect.
+func (w *watched) headers(status int, gone bool) {
+	if w.wrote {
+		return
+	}
+	w.wrote = true
+	if w.sent != nil {
+		w.sent(status, gone)
+	}
 }
 
 func (w *watched) Write(b []byte) (int, error) {
-	w.wrote = true
+	w.sending(http.StatusOK)
 	return w.ResponseWriter.Write(b)
 }
 
 func (w *watched) WriteHeader(status int) {
-	w.wrote = w.wrote || status >= 200 // others only announce an answer
+	if status >= 200 && status <= 999 || status == http.StatusSwitchingProtocols { // others only announce an answer, or are none
+		w.sending(status)
+	}
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// FlushError is for [http.ResponseController]. It sends 200 if nothing was written.
+// FlushError is for [http.ResponseController]. It sends 200 if nothing was written, unless
+// the server can't flush: then the handler can still answer something else.
 func (w *watched) FlushError() error {
-	w.wrote = true
-	return http.NewResponseController(w.ResponseWriter).Flush()
+	gone := w.isGone() // afterwards, a client that has its answer may go
+	err := http.NewResponseController(w.ResponseWriter).Flush()
+	if !errors.Is(err, http.ErrNotSupported) {
+		w.headers(http.StatusOK, gone)
+	}
+	return err
 }
+
+// Flush implements [http.Flusher].
+func (w *watched) Flush() { _ = w.FlushError() }
 
 // Unwrap is for [http.ResponseController].
 func (w *watched) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // Hijack is for [http.ResponseController].
 func (w *watched) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	w.wrote = true
-	return http.NewResponseController(w.ResponseWriter).Hijack()
+	c, rw, err := http.NewResponseController(w.ResponseWriter).Hijack()
+	w.wrote = w.wrote || err == nil
+	return c, rw, err
 }

@@ -9,7 +9,7 @@
 //	mux.Handle("POST /posts", limit.Handler(createPost))
 //
 // If the handler fails, the action stays counted. To give it back, call
-// [client.Guards.Guarded] in the handler instead.
+// [client.Guards.Guarded] in the handler instead, or decide by the response with CountIf.
 package httpguard
 
 import (
@@ -49,6 +49,18 @@ type Middleware struct {
 	// If it is empty, Request's OnOutage is used, and then the client's option.
 	OnOutage client.OnOutage
 
+	// CountIf reports whether a response with this status counts. If it is nil, each
+	// request that was allowed counts. It is asked once, when the headers are sent:
+	//
+	//	CountIf: func(status int) bool { return status == http.StatusUnauthorized }
+	//
+	// gives each other action back, as [client.Guards.Attempt] does after a success. Without
+	// asking, the action stays counted if next panics before that, if it takes over the
+	// connection, or if the client has gone. It also stays counted if CountIf panics, which is
+	// logged with log/slog. The request may have Clear and OnLocked. With RequestID or Count,
+	// it fails with a [client.ErrConfiguration].
+	CountIf func(status int) bool
+
 	// Refused answers a refused request instead of 429, or 503 in an outage. The
 	// RateLimit headers are set already. If it writes nothing, the default answer
 	// is sent.
@@ -68,14 +80,24 @@ func (m Middleware) Handler(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		request, d, err := m.check(r)
+		request, err := m.request(r)
+		if err != nil {
+			m.fail(w, r, err)
+			return
+		}
+		d, attempt, err := m.check(r.Context(), request)
 		if err != nil {
 			m.fail(w, r, err)
 			return
 		}
 		m.setHeaders(w.Header(), request, d)
 		if d.Allowed {
-			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), key{}, d)))
+			r = r.WithContext(context.WithValue(r.Context(), key{}, d))
+			if attempt != nil {
+				m.serve(w, r, next, attempt)
+				return
+			}
+			next.ServeHTTP(w, r)
 			return
 		}
 		if m.Refused != nil && answered(w, func(w http.ResponseWriter) { m.Refused(w, r, d) }) {
@@ -104,12 +126,21 @@ var errNoUser = &client.Error{
 	Message: "httpguard: User returned no user id. Authenticate the user first, or let the request pass with Skip.",
 }
 
-func (m Middleware) check(r *http.Request) (request client.Request, d client.Decision, err error) {
+var errOwnID = &client.Error{
+	Kind:    client.ErrConfiguration,
+	Message: "httpguard: RequestID and Count don't go with CountIf, because an attempt is one action with an id of its own.",
+}
+
+// request returns what the guard is asked.
+func (m Middleware) request(r *http.Request) (request client.Request, err error) {
 	if m.Request != nil {
 		request = m.Request(r)
 	}
 	if request.UserID = m.User(r); request.UserID == "" {
-		return request, d, errNoUser
+		return request, errNoUser
+	}
+	if m.CountIf != nil && (request.RequestID != "" || request.Count != 0) {
+		return request, errOwnID
 	}
 	if m.Subjects != nil {
 		request.Subjects = m.Subjects(r)
@@ -117,8 +148,48 @@ func (m Middleware) check(r *http.Request) (request client.Request, d client.Dec
 	if m.OnOutage != "" {
 		request.OnOutage = m.OnOutage
 	}
-	d, err = m.Guards.Check(r.Context(), m.Activity, request)
-	return request, d, err
+	return request, nil
+}
+
+// check asks the guard. With CountIf, the action is an attempt; otherwise attempt is nil.
+func (m Middleware) check(ctx context.Context, request client.Request) (d client.Decision, attempt *client.Attempt, err error) {
+	if m.CountIf == nil {
+		d, err = m.Guards.Check(ctx, m.Activity, request)
+		return d, nil, err
+	}
+	if attempt, err = m.Guards.BeginAttempt(ctx, m.Activity, request); err != nil {
+		return d, nil, err
+	}
+	return attempt.Decision, attempt, nil
+}
+
+// serve lets next answer, and gives the attempt back unless the response counts.
+func (m Middleware) serve(w http.ResponseWriter, r *http.Request, next http.Handler, attempt *client.Attempt) {
+	defer attempt.Failed() // if nothing else has ended it
+	own := &watched{
+		ResponseWriter: w,
+		gone:           func() bool { return r.Context().Err() != nil },
+		sent: func(status int, gone bool) {
+			if gone || m.counts(r.Context(), status) { // for nobody, next may answer as if all were well
+				attempt.Failed()
+				return
+			}
+			attempt.Succeeded(r.Context())
+		},
+	}
+	next.ServeHTTP(own, r)
+	own.sending(http.StatusOK) // net/http sends it if next wrote nothing
+}
+
+// counts is CountIf, and true if that panics.
+func (m Middleware) counts(ctx context.Context, status int) (counts bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			slog.ErrorContext(ctx, "guards: CountIf panicked", slog.Any("panic", p))
+			counts = true
+		}
+	}()
+	return m.CountIf(status)
 }
 
 // fail answers a request about which the guard could not be asked.

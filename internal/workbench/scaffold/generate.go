@@ -20,7 +20,7 @@ import (
 //go:embed template.tmpl activities.tmpl
 var files embed.FS
 
-var texts = template.Must(template.New("").Funcs(template.FuncMap{"seconds": seconds, "listed": listed, "windows": windows, "subjects": subjects, "subjected": subjected, "queued": queued}).ParseFS(files, "*.tmpl"))
+var texts = template.Must(template.New("").Funcs(template.FuncMap{"seconds": seconds, "listed": listed, "windows": windows, "subjects": subjects, "subjected": subjected, "held": held, "tuples": tuples, "queued": queued}).ParseFS(files, "*.tmpl"))
 
 // A document is a file that follows from the guards. One with parts has other text
 // too: each part lies between two lines that name it, such as "# begin generated:
@@ -190,6 +190,30 @@ func subjects(a limits.Activity) string {
 // subjected reports whether an activity has subjects.
 func subjected(guards []described) bool {
 	return slices.ContainsFunc(listed(guards), func(a listing) bool { return len(a.Subjects) > 0 })
+}
+
+// held reports whether an activity has Hold.
+func held(guards []described) bool {
+	return slices.ContainsFunc(listed(guards), func(a listing) bool { return a.Hold })
+}
+
+// tuples returns the type of an activity in the list for Python: one form or more, but only
+// those that these guards need.
+func tuples(guards []described) string {
+	forms := []string{"tuple[str, int | None]"}
+	has := func(held, subjected bool) bool {
+		return slices.ContainsFunc(listed(guards), func(a listing) bool { return a.Hold == held && (len(a.Subjects) > 0) == subjected })
+	}
+	if has(true, false) {
+		forms = append(forms, "tuple[str, int | None, bool]")
+	}
+	if has(false, true) {
+		forms = append(forms, "tuple[str, None, tuple[str, ...]]")
+	}
+	if has(true, true) {
+		forms = append(forms, "tuple[str, None, tuple[str, ...], bool]")
+	}
+	return strings.Join(forms, " | ")
 }
 
 // A listing is an activity with the name of its guard.

@@ -28,6 +28,8 @@ var some = cricket.Link([]guards.Guard{
 		}},
 		{Name: "print_photo", Limit: "5/1m", Subjects: []guards.Subject{{Name: "room", Limit: "600/1m"}}},
 		{Name: "crop_photo", Limit: "5/1m", Subjects: []guards.Subject{{Name: "room", Limit: "600/1m"}}},
+		{Name: "keep_photo", Limit: "9/1d", Hold: true},
+		{Name: "hang_photo", Limit: "9/1d", Hold: true, Subjects: []guards.Subject{{Name: "room", Limit: "9/1d"}}},
 	}},
 	{Name: "maps-guard", Message: "m", DelayedQueue: true, Activities: []guards.Activity{
 		{Name: "move_map", Limit: "reservoir 5/2500ms ahead 1m"},
@@ -74,6 +76,8 @@ func TestMarkdown(t *testing.T) {
 		"| photos-guard | `show_photo` | `writes: 9/1d`, group `work`, hold |  |\n" +
 		"| photos-guard | `share_photo` | `5/1m`, room `600/1m`, optional tenant `minute: 50/1m, day: 99/day` | room, pro: `900/1m` |\n" +
 		"| photos-guard | `print_photo`, `crop_photo` | `5/1m`, room `600/1m` |  |\n" +
+		"| photos-guard | `keep_photo` | `9/1d`, hold |  |\n" +
+		"| photos-guard | `hang_photo` | `9/1d`, hold, room `9/1d` |  |\n" +
 		"| maps-guard | `move_map`, `zoom_map` | `reservoir 5/2500ms ahead 1m` |  |\n"
 	if diff := cmp.Diff(want, Markdown(some)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -81,27 +85,34 @@ func TestMarkdown(t *testing.T) {
 }
 
 // A window is in whole seconds, rounded up. An unlimited activity, one whose limits have
-// names and one with subjects have none. Each list has the subjects in their order.
+// names and one with subjects have none. Each list has the subjects in their order, and Hold.
 func TestListsOfActivities(t *testing.T) {
 	got := after(t, folder(), some)
 	for file, want := range map[string][]string{
 		"activities/activities.go": {
 			`	{Name: "upload_photo", Guard: "photos-guard", Window: 60 * time.Second},`, `	{Name: "view_photo", Guard: "photos-guard"},`,
 			`	{Name: "share_photo", Guard: "photos-guard", Subjects: []string{"room", "tenant?"}},`, `	{Name: "print_photo", Guard: "photos-guard", Subjects: []string{"room"}},`,
+			`	{Name: "show_photo", Guard: "photos-guard", Hold: true},`, `	{Name: "keep_photo", Guard: "photos-guard", Window: 86400 * time.Second, Hold: true},`,
+			`	{Name: "hang_photo", Guard: "photos-guard", Subjects: []string{"room"}, Hold: true},`,
 			`	{Name: "rate_photo", Guard: "photos-guard"},`, `	{Name: "move_map", Guard: "maps-guard", Window: 3 * time.Second},`,
 		},
 		"activities/activities.ts": {
 			`  upload_photo: { guard: "photos-guard", window: 60 },`, `  view_photo: { guard: "photos-guard" },`, `  move_map: { guard: "maps-guard", window: 3 },`,
 			`  share_photo: { guard: "photos-guard", subjects: ["room", "tenant?"] },`,
+			`  show_photo: { guard: "photos-guard", hold: true },`, `  keep_photo: { guard: "photos-guard", window: 86400, hold: true },`,
+			`  hang_photo: { guard: "photos-guard", subjects: ["room"], hold: true },`,
 		},
 		"activities/activities.py": {
 			`    "rate_photo",`, `    "upload_photo": ("photos-guard", 60),`, `    "rate_photo": ("photos-guard", None),`, `    "move_map": ("maps-guard", 3),`,
 			`    "share_photo": ("photos-guard", None, ("room", "tenant?")),`, `    "print_photo": ("photos-guard", None, ("room",)),`,
-			`ACTIVITIES: Final[dict[Activity, tuple[str, int | None] | tuple[str, None, tuple[str, ...]]]] = {`,
+			`    "show_photo": ("photos-guard", None, True),`, `    "keep_photo": ("photos-guard", 86400, True),`, `    "hang_photo": ("photos-guard", None, ("room",), True),`,
+			`ACTIVITIES: Final[dict[Activity, tuple[str, int | None] | tuple[str, int | None, bool] | tuple[str, None, tuple[str, ...]] | tuple[str, None, tuple[str, ...], bool]]] = {`,
 		},
 		"activities/activities.json": {
 			`  "upload_photo": {"guard": "photos-guard", "window": 60},`, `  "view_photo": {"guard": "photos-guard"},`, `  "zoom_map": {"guard": "maps-guard", "window": 3}`,
 			`  "share_photo": {"guard": "photos-guard", "subjects": ["room", "tenant?"]},`,
+			`  "show_photo": {"guard": "photos-guard", "hold": true},`, `  "keep_photo": {"guard": "photos-guard", "window": 86400, "hold": true},`,
+			`  "hang_photo": {"guard": "photos-guard", "subjects": ["room"], "hold": true},`,
 		},
 	} {
 		for _, line := range want {
@@ -115,6 +126,23 @@ func TestListsOfActivities(t *testing.T) {
 		if formatted, err := format.Source([]byte(list)); err != nil || string(formatted) != list {
 			t.Errorf("the list for Go is not in the form of gofmt: %v\n%s", err, list)
 		}
+	}
+}
+
+// A project without Hold has the lists that it had before.
+func TestListsNameHoldOnlyIfAnActivityHasIt(t *testing.T) {
+	plain := cricket.Link(guards.Guard{Name: "maps-guard", Message: "m", Activities: []guards.Activity{
+		{Name: "move_map", Limit: "5/1m"},
+		{Name: "zoom_map", Limit: "5/1m", Subjects: []guards.Subject{{Name: "room", Limit: "9/1d"}}},
+	}})
+	got := after(t, folder(), plain)
+	for _, file := range []string{"activities/activities.go", "activities/activities.ts", "activities/activities.py", "activities/activities.json"} {
+		if text := strings.ToLower(got[file]); strings.Contains(text, "hold,") || strings.Contains(text, "hold:") || strings.Contains(text, `"hold"`) || strings.Contains(text, "true") || strings.Contains(text, "bool") {
+			t.Errorf("%s names Hold:\n%s", file, got[file])
+		}
+	}
+	if want := "ACTIVITIES: Final[dict[Activity, tuple[str, int | None] | tuple[str, None, tuple[str, ...]]]] = {"; !strings.Contains(got["activities/activities.py"], want) {
+		t.Errorf("the list for Python lacks %s:\n%s", want, got["activities/activities.py"])
 	}
 }
 
