@@ -21,6 +21,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cric-talk/guards/internal/proofs/bench/cputime"
 	"github.com/cric-talk/guards/internal/proofs/findings"
 )
 
@@ -56,7 +57,7 @@ func Alternate(rounds, n int, cases []Case) [][]Cost {
 func measure(c Case, n int) Cost {
 	cpu := c.CPU
 	if cpu == nil {
-		cpu = ownCPU
+		cpu = cputime.Own
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -89,6 +90,16 @@ func Ratio(rounds, base []Cost, figure func(Cost) float64) findings.Spread {
 	values := make([]float64, len(rounds))
 	for i := range rounds {
 		values[i] = figure(rounds[i]) / figure(base[i])
+	}
+	return spread(values)
+}
+
+// Over returns the spread of what a figure is above the same figure of another case,
+// round by round.
+func Over(rounds, base []Cost, figure func(Cost) float64) findings.Spread {
+	values := make([]float64, len(rounds))
+	for i := range rounds {
+		values[i] = figure(rounds[i]) - figure(base[i])
 	}
 	return spread(values)
 }
