@@ -4,7 +4,10 @@ package bench_test
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,7 +33,7 @@ const (
 type app struct {
 	language, way string
 	command       []string
-	warm, users   int // calls before the first round, and in each; 0: it does not ask
+	users         int // calls in a round; 0: it does not ask
 
 	starts, firsts []Cost // of new processes: up to the first client, and up to the first answer
 	calls, waits   []Cost // the table answers at once, or in 4 ms
@@ -43,28 +46,43 @@ func (a *app) name() string { return a.language + ": " + a.way }
 // own reports whether the way is one of this project.
 func (a *app) own() bool { return a.way != byBareInvoke && a.way != byFlexible && a.way != byZae }
 
-// Rounds of the calls and of the starts, and calls in a round with a table that takes its time.
 const (
-	callRounds  = 11
-	startRounds = 15
-	waitedCalls = 40
+	startRounds  = 15
+	callRounds   = 40
+	waitedRounds = 20
+	waitedCalls  = 20 // in a round, with a table that takes its time
+	firstCalls   = 3  // of a process, times those in a round
 )
+
+var languages = []string{"Go", "TypeScript", "Python"}
+
+// warmRounds are the rounds before those that count. Node.js has compiled what it calls often after
+// some thousands of calls.
+var warmRounds = map[string]int{"Go": 6, "TypeScript": 60, "Python": 6}
 
 // What an app pays for asking: CPU, time and memory of its process, and the start of a new one.
 // The servers that answer have processes of their own.
 func TestApp(t *testing.T) {
 	rounds(t)
+	busy, err := os.ReadFile("/proc/loadavg") // Linux has it
+	if err != nil {
+		t.Skip(err)
+	}
+	load, _, _ := strings.Cut(string(busy), " ")
 	at := startServers(t)
 	apps := at.apps(t)
-	measureCalls(t, at, apps)
+	for _, language := range languages {
+		measureCalls(t, at, slices.DeleteFunc(slices.Clone(apps), func(a *app) bool { return a.language != language }), warmRounds[language])
+	}
 	measureStarts(t, apps)
 	Save(t, "app", findings.Result{
-		Goals:  appGoals(apps),
-		Tables: []findings.Table{startTable(apps), callTable(apps), memoryTable(apps)},
+		Figures: []findings.Figure{{What: "load of the machine by other work when this began (1 is a busy core)", Value: load}},
+		Goals:   appGoals(apps),
+		Tables:  []findings.Table{startTable(apps), callTable(apps), memoryTable(apps)},
 		Charts: []findings.Chart{
 			chart(apps, "app-cpu", "CPU of the app for a call, in ms", "%.2f ms", func(a *app) float64 { return Of(a.calls, cpuMs).Median }),
-			chart(apps, "app-start", "Loading and the first client in a new process, in ms", "%.1f ms", func(a *app) float64 {
-				return Over(a.starts, find(apps, a.language, nothing).starts, wallMs).Median
+			chart(apps, "app-start", "CPU of loading and the first client in a new process, in ms", "%.1f ms", func(a *app) float64 {
+				return Over(a.starts, find(apps, a.language, nothing).starts, cpuMs).Median
 			}),
 		},
 	})
@@ -83,8 +101,10 @@ func find(apps []*app, language, way string) *app {
 	return nil
 }
 
-// measureCalls measures the calls of all apps, in turns, and then the memory of their processes.
-func measureCalls(t *testing.T, at *servers, apps []*app) {
+// measureCalls measures the calls of the apps of one language, in turns after some rounds that do
+// not count, and then the memory of their processes. Rounds are short, and the other languages wait for their own turns, because
+// Node.js forgets compiled code while it has nothing to do.
+func measureCalls(t *testing.T, at *servers, apps []*app, warm int) {
 	t.Helper()
 	var asking []*app
 	var programs []running
@@ -93,18 +113,18 @@ func measureCalls(t *testing.T, at *servers, apps []*app) {
 		if a.users == 0 {
 			continue
 		}
-		p := launch(t, a.command...)
-		first := p.ask(job{"first", a.users, 1})
-		a.cold = Cost{CPU: first.CPU / float64(a.users), Wall: first.Wall / float64(a.users)}
-		p.ask(job{"warm", a.warm, 1})
+		p, n := launch(t, a.command...), firstCalls*a.users
+		first := p.ask(job{"first", n, 1})
+		a.cold = Cost{CPU: first.CPU / float64(n), Wall: first.Wall / float64(n)}
 		asking, programs, turns = append(asking, a), append(programs, p), append(turns, turn{a.name(), p.ask, a.users, 1})
 	}
+	inTurns(t, "warm", warm, turns)
 	called := inTurns(t, "call", callRounds, turns)
 	at.answerLate(t, 4*time.Millisecond)
 	for i := range turns {
 		turns[i].users = min(turns[i].users, waitedCalls)
 	}
-	waited := inTurns(t, "wait", callRounds, turns)
+	waited := inTurns(t, "wait", waitedRounds, turns)
 	at.answerLate(t, 0)
 	for i, a := range asking {
 		resident, err := lambdatest.MemoryOf(programs[i].pid)
@@ -153,9 +173,9 @@ func appGoals(apps []*app) (goals []findings.Goal) {
 		alone, bare := find(apps, most.language, nothing), find(apps, most.language, byBareInvoke)
 		for _, way := range []string{byInvoke, byPort} {
 			a := find(apps, most.language, way)
-			goals = append(goals, findings.Goal{
-				What: a.name() + ": ms of loading and the first client", Spread: Over(a.starts, alone.starts, wallMs), Most: most.start,
-			})
+			goals = append(goals,
+				findings.Goal{What: a.name() + ": ms of loading and the first client", Spread: Over(a.starts, alone.starts, wallMs), Most: most.start},
+				findings.Goal{What: a.name() + ": ms of CPU for loading and the first client", Spread: Over(a.starts, alone.starts, cpuMs), Most: most.start})
 		}
 		for _, way := range []string{byInvoke, byPort, bySocket} {
 			a, cpu := find(apps, most.language, way), most.agent
@@ -209,10 +229,10 @@ func callTable(apps []*app) findings.Table {
 }
 
 func memoryTable(apps []*app) findings.Table {
-	table := findings.Table{Title: "Resident memory of the app's process after these calls, in MB", Head: []string{"", "Go", "TypeScript", "Python"}}
+	table := findings.Table{Title: "Resident memory of the app's process after these calls, in MB", Head: append([]string{""}, languages...)}
 	for _, way := range []string{nothing, byInvoke, byURL, byPort, bySocket, byBareInvoke, byLimiter, byFlexible, byZae} {
 		row := []string{way}
-		for _, language := range table.Head[1:] {
+		for _, language := range languages {
 			cell := ""
 			if a := find(apps, language, way); a != nil && a.resident > 0 {
 				cell = fmt.Sprint(a.resident >> 20)

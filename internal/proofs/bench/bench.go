@@ -94,14 +94,10 @@ func Ratio(rounds, base []Cost, figure func(Cost) float64) findings.Spread {
 	return spread(values)
 }
 
-// Over returns the spread of what a figure is above the same figure of another case,
-// round by round.
+// Over returns the spread of what a figure is above the median of another case's.
 func Over(rounds, base []Cost, figure func(Cost) float64) findings.Spread {
-	values := make([]float64, len(rounds))
-	for i := range rounds {
-		values[i] = figure(rounds[i]) - figure(base[i])
-	}
-	return spread(values)
+	s, from := Of(rounds, figure), Of(base, figure).Median
+	return findings.Spread{Low: s.Low - from, Median: s.Median - from, High: s.High - from}
 }
 
 func spread(values []float64) findings.Spread {

@@ -75,9 +75,9 @@ func (at *servers) apps(t *testing.T) (all []*app) {
 		{byInvoke, "invoke", at.serve}, {byURL, "url", at.serve}, {byPort, "agent", at.agent}, {bySocket, "agent", at.socket},
 		{byBareInvoke, "sdk", at.serve},
 	}
-	add := func(language string, warm int, program ...string) {
+	add := func(language string, program ...string) {
 		for _, w := range ways {
-			all = append(all, &app{language: language, way: w.way, command: append(slices.Clone(program), w.argument, w.address), warm: warm, users: 300})
+			all = append(all, &app{language: language, way: w.way, command: append(slices.Clone(program), w.argument, w.address), users: 100})
 		}
 	}
 	alone := func(language string, users int, command ...string) {
@@ -86,20 +86,19 @@ func (at *servers) apps(t *testing.T) (all []*app) {
 	folder, peers := appFolder(t), peersFolder(t)
 	goApp, script := lambdatest.Build(t, "./internal/proofs/bench/app"), filepath.Join(folder, "app.mjs")
 	alone("Go", 0, lambdatest.Build(t, "./internal/proofs/bench/testdata/nothing"))
-	add("Go", 600, goApp)
-	all = append(all, &app{language: "Go", way: byLimiter, command: []string{goApp, "limiter", at.table, "rateLimit"}, warm: 600, users: 300})
-	const compiled = 6000 // calls until Node.js has compiled what it calls often
+	add("Go", goApp)
+	all = append(all, &app{language: "Go", way: byLimiter, command: []string{goApp, "limiter", at.table, "rateLimit"}, users: 100})
 	alone("TypeScript", 1, "node", script, "none", "")
-	add("TypeScript", compiled, "node", script)
+	add("TypeScript", "node", script)
 	all = append(all, &app{
-		language: "TypeScript", way: byFlexible, warm: compiled / 2, users: 150,
+		language: "TypeScript", way: byFlexible, users: 50,
 		command: []string{"node", filepath.Join(peers, "flexible.mjs"), at.dynamo.URL(), at.name + "-flexible"},
 	})
 	python, script := testkit.Package(t, "python", "venv/bin/python"), filepath.Join(folder, "app.py")
 	alone("Python", 1, python, script, "none", "")
-	add("Python", 600, python, script)
+	add("Python", python, script)
 	all = append(all, &app{
-		language: "Python", way: byZae, warm: 60, users: 30,
+		language: "Python", way: byZae, users: 10,
 		command: []string{filepath.Join(peers, "venv/bin/python"), filepath.Join(peers, "zae.py"), at.dynamo.URL(), at.name + "-zae"},
 	})
 	return all
