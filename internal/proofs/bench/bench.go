@@ -94,10 +94,11 @@ func Ratio(rounds, base []Cost, figure func(Cost) float64) findings.Spread {
 	return spread(values)
 }
 
-// Over returns the spread of what a figure is above the median of another case's.
+// Over returns how much a figure is above another case's: median above median, and
+// each quartile above the same one, because other work on the machine slows both.
 func Over(rounds, base []Cost, figure func(Cost) float64) findings.Spread {
-	s, from := Of(rounds, figure), Of(base, figure).Median
-	return findings.Spread{Low: s.Low - from, Median: s.Median - from, High: s.High - from}
+	s, from := Of(rounds, figure), Of(base, figure)
+	return findings.Spread{Low: s.Low - from.Low, Median: s.Median - from.Median, High: s.High - from.High}
 }
 
 func spread(values []float64) findings.Spread {
