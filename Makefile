@@ -75,8 +75,9 @@ explore: ## Try every order of events in small systems, with long bounds
 # One measurement of make bench, such as decision; empty: all.
 PART ?=
 
+# The part app measures the built clients, beside other projects.
 .PHONY: bench
-bench: ## Measure what a decision costs, each figure beside its goal, and write docs/performance.md; PART=NAME runs one part
+bench: $(if $(filter app,$(PART)),packages $(PEERS)/installed) ## Measure what a decision costs, each figure beside its goal, and write docs/performance.md; PART=NAME runs one part, such as app
 	go run ./internal/proofs/bench/run $(PART)
 
 .PHONY: bench-peers

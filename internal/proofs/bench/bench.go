@@ -21,6 +21,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cric-talk/guards/internal/proofs/bench/cputime"
 	"github.com/cric-talk/guards/internal/proofs/findings"
 )
 
@@ -56,7 +57,7 @@ func Alternate(rounds, n int, cases []Case) [][]Cost {
 func measure(c Case, n int) Cost {
 	cpu := c.CPU
 	if cpu == nil {
-		cpu = ownCPU
+		cpu = cputime.Own
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -91,6 +92,13 @@ func Ratio(rounds, base []Cost, figure func(Cost) float64) findings.Spread {
 		values[i] = figure(rounds[i]) / figure(base[i])
 	}
 	return spread(values)
+}
+
+// Over returns how much a figure is above another case's: median above median, and
+// each quartile above the same one, because other work on the machine slows both.
+func Over(rounds, base []Cost, figure func(Cost) float64) findings.Spread {
+	s, from := Of(rounds, figure), Of(base, figure)
+	return findings.Spread{Low: s.Low - from.Low, Median: s.Median - from.Median, High: s.High - from.High}
 }
 
 func spread(values []float64) findings.Spread {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/cric-talk/guards"
 	. "github.com/cric-talk/guards/internal/proofs/bench"
+	"github.com/cric-talk/guards/internal/proofs/bench/cputime"
 	"github.com/cric-talk/guards/internal/proofs/findings"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 	"github.com/cric-talk/guards/internal/testkit/lambdatest"
@@ -141,7 +142,7 @@ func TestFunction(t *testing.T) {
 				}
 			},
 			CPU: func() time.Duration {
-				used, err := CPUOf(i.PID())
+				used, err := cputime.Of(i.PID())
 				if err != nil {
 					t.Fatal(err)
 				}

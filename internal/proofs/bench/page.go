@@ -27,7 +27,11 @@ var text string
 var page = func() findings.Page {
 	p := findings.Page{File: "docs/performance.md", Figures: "internal/proofs/bench/figures", Text: text, Also: quoted}
 	for _, part := range Parts {
-		p.Parts = append(p.Parts, findings.Part{Name: part.Name, Command: part.command(), Sources: findings.Asks})
+		sources := part.Sources
+		if sources == nil {
+			sources = findings.Asks
+		}
+		p.Parts = append(p.Parts, findings.Part{Name: part.Name, Command: part.command(), Sources: sources})
 	}
 	return p
 }()

@@ -18,16 +18,21 @@ import (
 type Part struct {
 	Name  string
 	Test  string // its name
-	Peers bool   // other projects take part, and make bench-peers fetches them
+	Peers bool   // other projects take part, which are fetched first. It runs only if it is named
 
-	// Checked is set if make bench-check measures it. The others take long, or
-	// depend on the speed of DynamoDB Local.
+	// Sources are the folders with the measured code. Nil: [findings.Asks].
+	Sources []string
+
+	// Checked is set if make bench-check measures it. The others take long,
+	// depend on the speed of DynamoDB Local, or measure clients and other projects that
+	// make has to build and fetch first.
 	Checked bool
 }
 
 // Parts are all parts, in the order of docs/performance.md.
 var Parts = []Part{
 	{Name: "decision", Test: "TestDecision", Checked: true},
+	{Name: "app", Test: "TestApp", Peers: true, Sources: findings.Apps},
 	{Name: "function", Test: "TestFunction", Checked: true},
 	{Name: "start", Test: "TestStart", Checked: true},
 	{Name: "profile", Test: "TestProfile"},
@@ -43,7 +48,7 @@ var Parts = []Part{
 
 // command returns the command that measures the part.
 func (p Part) command() string {
-	if p.Peers {
+	if p.Name == "peers" {
 		return "make bench-peers"
 	}
 	return "make bench PART=" + p.Name

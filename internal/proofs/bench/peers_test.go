@@ -3,12 +3,7 @@
 package bench_test
 
 import (
-	"bufio"
-	"encoding/json"
 	"fmt"
-	"io"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,26 +15,12 @@ import (
 	"github.com/cric-talk/guards/internal/liveedit"
 	"github.com/cric-talk/guards/internal/liveedit/dynamoedit"
 	. "github.com/cric-talk/guards/internal/proofs/bench"
+	"github.com/cric-talk/guards/internal/proofs/bench/cputime"
 	"github.com/cric-talk/guards/internal/proofs/findings"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 	"github.com/cric-talk/guards/internal/testkit/lambdatest"
 )
-
-// A job is to ask once for each of some users, with several callers at the same
-// time. The limit of each user is 2 in a minute.
-type job struct {
-	Prefix  string `json:"prefix"` // of the users' ids
-	Users   int    `json:"users"`
-	Callers int    `json:"callers"`
-}
-
-// An outcome is what became of a job.
-type outcome struct {
-	Allowed int     `json:"allowed"`
-	Wall    float64 `json:"us"`  // microseconds in all
-	CPU     float64 `json:"cpu"` // microseconds in all
-}
 
 // A peer is a limiter in processes of its own. Start returns a func that asks it.
 type peer struct {
@@ -50,13 +31,7 @@ type peer struct {
 // Other limiters on DynamoDB, and this one as it is deployed and as a library.
 func TestPeers(t *testing.T) {
 	rounds(t)
-	modules, err := filepath.Abs("../../../.cache/peers")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(modules); err != nil {
-		t.Skip("make bench-peers fetches the other projects and measures this")
-	}
+	modules := peersFolder(t)
 	costs := findings.Table{
 		Title: "DynamoDB requests and write units of a decision",
 		Head:  []string{"", "a user's first", "second", "refused", "refused again at once", "refused in a new process"},
@@ -68,7 +43,7 @@ func TestPeers(t *testing.T) {
 	requests, cpu := findings.Chart{Name: "peers-requests", Title: "DynamoDB requests for a decision"}, findings.Chart{Name: "peers-cpu", Title: "CPU for a decision, in ms"}
 	peers := []peer{
 		{"Guards", startGuards},
-		{"Guards as a library", program(lambdatest.Build(t, "./internal/proofs/bench/app"))},
+		{"Guards as a library", program(lambdatest.Build(t, "./internal/proofs/bench/app"), "limiter")},
 		{"rate-limiter-flexible 11.4.0", program("node", filepath.Join(modules, "flexible.mjs"))},
 		{"zae-limiter 0.17.0", program(filepath.Join(modules, "venv", "bin", "python"), filepath.Join(modules, "zae.py"))},
 	}
@@ -132,66 +107,20 @@ func (p peer) cost(t *testing.T) (row []string, mean float64) {
 // each peer, and what a decision took in each round.
 func speeds(t *testing.T, peers []peer, callers int) [][]Cost {
 	t.Helper()
-	asks, costs := make([]func(job) outcome, len(peers)), make([][]Cost, len(peers))
+	const users = 400
+	turns := make([]turn, len(peers))
 	for i, p := range peers {
-		asks[i] = p.start(t, dynamotest.Endpoint(t), dynamotest.Table(t))
-		asks[i](job{"warm", 50 * callers, callers})
+		turns[i] = turn{p.name, p.start(t, dynamotest.Endpoint(t), dynamotest.Table(t)), users, callers}
+		turns[i].ask(job{"warm", 50 * callers, callers})
 	}
-	const rounds, users = 5, 400
-	for round := range rounds {
-		for i, p := range peers {
-			got := asks[i](job{fmt.Sprint("u", round), users, callers})
-			if got.Allowed != users {
-				t.Fatalf("%s: %d of %d allowed", p.name, got.Allowed, users)
-			}
-			costs[i] = append(costs[i], Cost{CPU: got.CPU / users, Wall: got.Wall / users})
-		}
-	}
-	return costs
+	return inTurns(t, "u", 5, turns)
 }
 
-// program returns the start of a program whose last arguments are the endpoint and
-// the table. It reads a job as JSON from each line, and prints the outcome as a line
-// of JSON.
+// program returns the start of a program whose last arguments are the endpoint and the table.
 func program(command ...string) func(*testing.T, string, string) func(job) outcome {
 	return func(t *testing.T, endpoint, table string) func(job) outcome {
 		t.Helper()
-		cmd := exec.Command(command[0], slices.Concat(command[1:], []string{endpoint, table})...)
-		in, err := cmd.StdinPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var problems strings.Builder
-		cmd.Stderr = &problems
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			_ = in.Close()
-			_ = cmd.Wait()
-		})
-		lines := bufio.NewReader(out)
-		return func(j job) (o outcome) {
-			line, err := json.Marshal(j)
-			if err == nil {
-				_, err = fmt.Fprintf(in, "%s\n", line)
-			}
-			if err == nil {
-				line, err = lines.ReadBytes('\n')
-			}
-			if err == nil {
-				err = json.Unmarshal(line, &o)
-			}
-			if err != nil {
-				_, _ = io.Copy(io.Discard, lines) // until the program ends
-				t.Fatalf("%s: %v: %s", cmd, err, problems.String())
-			}
-			return o
-		}
+		return launch(t, slices.Concat(command, []string{endpoint, table})...).ask
 	}
 }
 
@@ -213,7 +142,7 @@ func startGuards(t *testing.T, endpoint, name string) func(job) outcome {
 	}
 	used := func() (sum time.Duration) {
 		for _, i := range instances {
-			cpu, err := CPUOf(i.PID())
+			cpu, err := cputime.Of(i.PID())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -21,23 +21,26 @@ func TestFiguresOlderThanTheirCodeAreNamed(t *testing.T) {
 	}
 	write("p_test.go", "package p\n\nconst T = 1\n")
 	write("p.go", source)
+	write("p.ts", "const n = 1;\n")
 	hash, err := Hash(root, page.Parts[0].Sources)
 	if err != nil {
 		t.Fatal(err)
 	}
 	write("n.json", `{"command": "make n", "sources": "`+hash+`"}`)
 	for _, test := range []struct {
-		name, source string
-		older        bool
+		name, file, source string
+		older              bool
 	}{
-		{"the same code", source, false},
-		{"another comment", "package p\n\n// N counts.\nconst N = 1 // one\n", false},
-		{"other spaces", "package p\nconst\tN = 1", false},
-		{"another number", "package p\n\nconst N = 2\n", true},
-		{"another name", "package p\n\nconst M = 1\n", true},
-		{"one more line", source + "const M = 1\n", true},
+		{"the same code", "p.go", source, false},
+		{"another comment", "p.go", "package p\n\n// N counts.\nconst N = 1 // one\n", false},
+		{"other spaces", "p.go", "package p\nconst\tN = 1", false},
+		{"another number", "p.go", "package p\n\nconst N = 2\n", true},
+		{"another name", "p.go", "package p\n\nconst M = 1\n", true},
+		{"one more line", "p.go", source + "const M = 1\n", true},
+		{"the first code again", "p.go", source, false},
+		{"another number in TypeScript", "p.ts", "const n = 2;\n", true},
 	} {
-		write("p.go", test.source)
+		write(test.file, test.source)
 		stale, err := page.Stale(root)
 		if err != nil || slices.Contains(stale, "n") != test.older {
 			t.Errorf("%s: stale are %v, %v", test.name, stale, err)

@@ -20,32 +20,53 @@ var Decides = []string{"internal/policy", "internal/ratelimit", "internal/retry"
 // Asks are the folders with the code of a decision that asks DynamoDB.
 var Asks = append(slices.Clone(Decides), "internal/ratelimit/dynamostore", "internal/ratelimit/dynamostore/dynamohttp", "internal/strictjson")
 
-// Hash returns a hash of the Go code in the folders, which are in root. It leaves
-// out tests, comments and spaces, which change no figure.
+// Apps are the folders with the code that an app runs to ask a guard, in each language, and the
+// agent that answers.
+var Apps = append(slices.Clone(Asks), "client", "limiter", "internal/agentd", "clients/typescript/src", "clients/python/src/guards")
+
+// Hash returns a hash of the code in the folders, which are in root. Of Go it leaves
+// out tests, comments and spaces, which change no figure. Code in TypeScript and Python counts as
+// it is.
 func Hash(root string, folders []string) (string, error) {
 	sum := sha256.New()
 	for _, folder := range folders {
-		names, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(folder), "*.go"))
+		entries, err := os.ReadDir(filepath.Join(root, filepath.FromSlash(folder))) // sorted
 		if err != nil {
 			return "", err
 		}
-		if len(names) == 0 {
-			return "", fmt.Errorf("%s holds no Go file", folder)
-		}
-		for _, name := range names { // Glob sorts them
-			if strings.HasSuffix(name, "_test.go") {
+		found := false
+		for _, entry := range entries {
+			name := entry.Name()
+			if !slices.Contains([]string{".go", ".ts", ".py"}, filepath.Ext(name)) {
 				continue
 			}
-			source, err := os.ReadFile(name)
-			if err != nil {
+			found = true
+			if err := hashFile(sum, filepath.Join(root, filepath.FromSlash(folder), name)); err != nil {
 				return "", err
 			}
-			if err := tokens(sum, source); err != nil {
-				return "", fmt.Errorf("%s: %w", name, err)
-			}
+		}
+		if !found {
+			return "", fmt.Errorf("%s holds no code", folder)
 		}
 	}
 	return hex.EncodeToString(sum.Sum(nil))[:16], nil
+}
+
+// hashFile writes what counts of a file.
+func hashFile(w io.Writer, name string) error {
+	if strings.HasSuffix(name, "_test.go") {
+		return nil
+	}
+	source, err := os.ReadFile(name)
+	if err == nil && filepath.Ext(name) == ".go" {
+		err = tokens(w, source)
+	} else if err == nil {
+		_, err = w.Write(source)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
 }
 
 // tokens writes each token of a Go source on a line of its own. The scanner

@@ -139,8 +139,12 @@ func (i *Instance) Logs() string {
 
 // Memory returns how many bytes of memory the running function has now. It
 // works only on Linux.
-func (i *Instance) Memory() (bytes int64, err error) {
-	statm, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", i.cmd.Process.Pid))
+func (i *Instance) Memory() (bytes int64, err error) { return MemoryOf(i.PID()) }
+
+// MemoryOf returns how many bytes of memory a process has now. It works only on
+// Linux.
+func MemoryOf(pid int) (bytes int64, err error) {
+	statm, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	if err != nil {
 		return 0, err
 	}

@@ -2,7 +2,8 @@
 // user. It stores nothing. The benchmarks of CPU use it instead of DynamoDB
 // Local, which takes the other core and makes each request wait.
 //
-// It prints its URL and then serves until it is killed.
+// It prints its URL and then serves until it is killed. A PUT with a duration,
+// such as 4ms, makes it answer so much later from then on.
 package main
 
 import (
@@ -14,6 +15,8 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
+	"time"
 )
 
 func main() {
@@ -32,11 +35,23 @@ const counted = `{"Attributes":{"userId":{"S":"0b5d8e5e-7b5b-4ac9-9f01-000000000
 	`"activity":{"S":"create_post"},"windowKey":{"N":"28333333"},"createdAt":{"N":"1700000000000"},"expiresAt":{"N":"1700000160"},` +
 	`"activityCount":{"N":"1"},"ids":{"BS":["%s"]}}}`
 
+// delay is how late each answer is.
+var delay atomic.Int64
+
 func answer(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return // the client has gone
 	}
+	if r.Method == http.MethodPut {
+		d, err := time.ParseDuration(string(body))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+		}
+		delay.Store(int64(d))
+		return
+	}
+	time.Sleep(time.Duration(delay.Load()))
 	text := "{}"
 	if _, after, found := strings.Cut(string(body), `{"BS":["`); found {
 		id, _, _ := strings.Cut(after, `"`)

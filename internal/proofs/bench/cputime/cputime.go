@@ -1,6 +1,8 @@
 //go:build unix
 
-package bench
+// Package cputime reads the CPU time of processes. Programs that are measured use it, too, so it
+// links nothing else.
+package cputime
 
 import (
 	"bytes"
@@ -11,11 +13,11 @@ import (
 	"time"
 )
 
-// ownCPU returns the CPU time that this process has used.
-func ownCPU() time.Duration {
+// Own returns the CPU time that this process has used.
+func Own() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		panic(err)
+		panic(err) // it fails only for a wrong argument
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
@@ -24,8 +26,8 @@ func ownCPU() time.Duration {
 // supports.
 const tick = 10 * time.Millisecond
 
-// CPUOf returns the CPU time that another process has used. It works on Linux.
-func CPUOf(pid int) (time.Duration, error) {
+// Of returns the CPU time that another process has used. It works on Linux.
+func Of(pid int) (time.Duration, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, err
