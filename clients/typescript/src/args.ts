@@ -1,4 +1,4 @@
-import type { CallOptions, CheckArgs, ReleaseArgs } from "./decision.js";
+import type { CheckArgs, ReleaseArgs, ReleaseOptions } from "./decision.js";
 import { ValidationError } from "./errors.js";
 import { nearest } from "./nearest.js";
 import type { WaitOptions } from "./wait.js";
@@ -30,6 +30,7 @@ const accepted: Readonly<Record<string, Accepted>> = {
   at: moment,
   signal: { want: "an AbortSignal, such as controller.signal", fits: isSignal },
   orThrow: flag,
+  clear: flag,
   onOutage: { want: '"allow" or "deny"', fits: (value) => value === "allow" || value === "deny" },
   maxWait: { want: "milliseconds of at least 0", fits: (value) => typeof value === "number" && value >= 0, shown: true },
 };
@@ -41,9 +42,9 @@ const required: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** The arguments that not every op has. */
-const special: Readonly<Record<string, readonly string[]>> = { check: ["onOutage"], slot: ["onOutage", "orThrow"] };
+const special: Readonly<Record<string, readonly string[]>> = { check: ["onOutage"], slot: ["onOutage", "orThrow"], release: ["clear"] };
 
-const ofOps = Object.keys(accepted).filter((name) => !["orThrow", "onOutage", "maxWait"].includes(name));
+const ofOps = Object.keys(accepted).filter((name) => !["orThrow", "clear", "onOutage", "maxWait"].includes(name));
 
 /**
  * Returns a copy of an op's arguments. A mistake is a ValidationError before anything is sent: JSON would leave out a
@@ -54,8 +55,8 @@ export function readArgs(op: string, given: unknown, guard?: string): CheckArgs 
 }
 
 /** Returns a copy of the options of a call that has a decision. A mistake is a ValidationError. */
-export function readOptions(given: unknown): CallOptions {
-  return read(given, ["signal"], []);
+export function readOptions(given: unknown, op = ""): ReleaseOptions {
+  return read(given, op === "release" ? ["clear", "signal"] : ["signal"], []);
 }
 
 /** Returns a copy of the options of `wait`. A mistake is a ValidationError. */

@@ -3,7 +3,7 @@ import { type Activities, type Activity, find, isActivity, passList, type Place 
 import { kindOf, readArgs, readOptions } from "./args.js";
 import { Asker } from "./ask.js";
 import type { Event, Way } from "./call.js";
-import type { CallOptions, CheckArgs, Decision, ReleaseArgs, SlotArgs, StatusArgs, UserArgs } from "./decision.js";
+import type { CallOptions, CheckArgs, Decision, ReleaseArgs, ReleaseOptions, SlotArgs, StatusArgs, UserArgs } from "./decision.js";
 import { ConfigurationError, GuardsError, LimitedError, OutageError, ValidationError } from "./errors.js";
 import { type Options, type Settings, settings } from "./options.js";
 import { Slot } from "./slot.js";
@@ -71,11 +71,12 @@ export class Guards<out A extends Activities = {}> {
   /**
    * Gives back what a check counted: all of a decision that has a receipt (`at` and `requestId`) and has granted
    * something, or as many actions as `args.count`. `args` needs the subjects of the check; a decision has them. A release
-   * that is too late or already done changes nothing. In an outage it throws an OutageError.
+   * that is too late or already done changes nothing. With `clear`, it also ends the series of the user's lockout. In an
+   * outage it throws an OutageError.
    */
-  release(decision: Decision, options?: CallOptions): Promise<Decision>;
-  release(activity: Activity<A>, args: ReleaseArgs): Promise<Decision>;
-  async release(what: Decision | Activity<A>, args: CallOptions = {}): Promise<Decision> {
+  release(decision: Decision, options?: ReleaseOptions): Promise<Decision>;
+  release(activity: Activity<A>, args: ReleaseArgs & ReleaseOptions): Promise<Decision>;
+  async release(what: Decision | Activity<A>, args: ReleaseOptions = {}): Promise<Decision> {
     return this.#withReceipt("release", what, args);
   }
 
@@ -236,10 +237,10 @@ export class Guards<out A extends Activities = {}> {
   }
 
   /** Releases or renews, given a decision or the fields of its receipt. */
-  async #withReceipt(op: "release" | "renew", what: Decision | Activity<A>, args: CallOptions): Promise<Decision> {
+  async #withReceipt(op: "release" | "renew", what: Decision | Activity<A>, args: ReleaseOptions): Promise<Decision> {
     if (!isDecision(what)) return this.#other(op, what, args as ReleaseArgs);
-    const { signal } = readOptions(args);
-    if (counted(what)) return this.#other(op, what, { ...receipt(what), signal });
+    const options = readOptions(args, op);
+    if (counted(what)) return this.#other(op, what, { ...receipt(what), ...options });
     throw new ValidationError(`the decision has no receipt, so there is nothing to ${op === "renew" ? "renew" : "give back"}`);
   }
 

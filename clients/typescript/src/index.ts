@@ -7,6 +7,7 @@ export type {
   NamedFigures,
   Reason,
   ReleaseArgs,
+  ReleaseOptions,
   SlotArgs,
   StatusArgs,
   SubjectArgs,

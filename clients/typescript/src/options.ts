@@ -202,7 +202,7 @@ function readAddress(option: string, text: unknown): URL {
 function readList(activities: Activities): Known {
   const known = new Map<string, Activities[string]>();
   for (const [name, entry] of Object.entries(activities)) {
-    const { guard, window, subjects } = entry ?? {};
+    const { guard, window, subjects, hold } = entry ?? {};
     if (typeof guard !== "string" || guard === "") bad(`activities["${name}"].guard`, guard, "the name of a guard");
     if (window !== undefined && !(Number.isInteger(window) && window >= 1)) {
       bad(`activities["${name}"].window`, window, "whole seconds of at least 1");
@@ -211,7 +211,8 @@ function readList(activities: Activities): Known {
     if (subjects !== undefined && !(Array.isArray(subjects) && subjects.every(isName))) {
       bad(`activities["${name}"].subjects`, subjects, 'names, such as ["room", "tenant?"]');
     }
-    known.set(name, { guard, window, subjects: subjects && [...subjects] });
+    if (hold !== undefined && typeof hold !== "boolean") bad(`activities["${name}"].hold`, hold, "true or false");
+    known.set(name, { guard, window, subjects: subjects && [...subjects], hold });
   }
   return known;
 }

@@ -1,8 +1,18 @@
-import { type Activities, type Activity, type CheckArgs, type Decision, Guards, type Options, OutageError, type ReleaseArgs } from "@cric-talk/guards";
+import {
+  type Activities,
+  type Activity,
+  type CheckArgs,
+  type Decision,
+  Guards,
+  type Options,
+  OutageError,
+  type ReleaseArgs,
+  type ReleaseOptions,
+} from "@cric-talk/guards";
 import type { Answer, Call, Way } from "./call.js";
 
 /** What guards were asked: an op, and its arguments as they are sent. */
-export interface TestCall extends Omit<CheckArgs, "onOutage" | "signal">, Partial<Pick<ReleaseArgs, "at">> {
+export interface TestCall extends Omit<CheckArgs, "onOutage" | "signal">, Partial<Pick<ReleaseArgs & ReleaseOptions, "at" | "clear">> {
   activity: string;
   op: Decision["op"];
 }

@@ -64,7 +64,7 @@ const verbs: [name: string, call: Call, args: object, right: Record<string, stri
   ["guarded", (guards, args) => guards.guarded("like", args, run), {}, args],
   ["withSlot", (guards, args) => guards.withSlot("like", args, run), {}, args],
   ["slot", (guards, args) => guards.slot("like", args), {}, { ...args, orThrow: ["nothing", "true"] }],
-  ["release", (guards, args) => guards.release("like", args), receipt, { ...args, at: ["a number", "0", "-1"], requestId: ["a string"] }],
+  ["release", (guards, args) => guards.release("like", args), receipt, { ...args, at: ["a number", "0", "-1"], requestId: ["a string"], clear: ["nothing", "true"] }],
   ["renew", (guards, args) => guards.renew("like", args), receipt, { ...args, at: ["a number", "0", "-1"], requestId: ["a string"] }],
 ];
 
@@ -177,7 +177,8 @@ test("an unknown argument is a mistake", async (t) => {
     message: `the argument "orThrow" is not known, want only ${names}`,
   });
   // With a decision, a count would be ignored, and everything given back.
-  await assert.rejects(guards.release(decision, { count: 1 } as never), { message: 'the argument "count" is not known, want only signal' });
+  await assert.rejects(guards.release(decision, { count: 1 } as never), { message: 'the argument "count" is not known, want only clear, signal' });
+  await assert.rejects(guards.renew(decision, { clear: true } as never), { message: 'the argument "clear" is not known, want only signal' });
   assert.equal(lambda.requests.length, 0);
 });
 

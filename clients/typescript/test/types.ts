@@ -25,6 +25,9 @@ export async function types(guards: Guards<typeof activities>): Promise<string> 
   await guards.check("create_post", { userId: "u1", teir: "premium" });
   // @ts-expect-error A release needs a receipt.
   await guards.release("create_post", { userId: "u1" });
+  await guards.release("create_post", { userId: "u1", at: 5, requestId: "r1", clear: true });
+  // @ts-expect-error A renewal clears nothing.
+  await guards.renew("create_post", { userId: "u1", at: 5, requestId: "r1", clear: true });
   await guards.check("create_post", { userId: "u1", subjects: { room: "r1", tenant: undefined } });
   // @ts-expect-error An id is no number.
   await guards.check("create_post", { userId: "u1", subjects: { room: 42 } });
