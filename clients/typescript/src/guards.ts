@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { type Activities, type Activity, find, isActivity, passList, type Place } from "./activities.js";
-import { kindOf, readArgs, readOptions } from "./args.js";
+import { kindOf, readArgs, readAttempt, readOptions } from "./args.js";
 import { Asker } from "./ask.js";
+import { type AttemptArgs, crossedAll, lateness, run } from "./attempt.js";
 import type { Event, Way } from "./call.js";
 import type { CallOptions, CheckArgs, Decision, ReleaseArgs, ReleaseOptions, SlotArgs, StatusArgs, UserArgs } from "./decision.js";
 import { ConfigurationError, GuardsError, LimitedError, OutageError, ValidationError } from "./errors.js";
@@ -160,14 +161,17 @@ export class Guards<out A extends Activities = {}> {
   }
 
   /**
-   * Gives back what a check counted, if it counted something. It never throws: an error goes to `warn`.
+   * Gives back what a check counted, if it counted something. It never throws: an error goes to `warn`. So does a release
+   * that may be too late, if it is known when the check was sent, on the clock of performance.now.
    *
    * @internal
    */
-  async giveBack(decision: Decision): Promise<void> {
+  async giveBack(decision: Decision, { clear = false, sent = Infinity } = {}): Promise<void> {
     if (!counted(decision)) return;
     const guard = this.#asker.nameOf(decision.guard);
-    await this.release(decision).catch((error: unknown) => this.#asker.warn(own(error, `a release of ${guard} failed`, guard)));
+    const late = lateness(decision.activity, performance.now() - sent, this.placeOf(decision).hold);
+    if (late !== undefined) this.#asker.warn(new GuardsError(late, { guard }));
+    await this.release(decision, clear ? { clear } : {}).catch((error: unknown) => this.#asker.warn(own(error, `a release of ${guard} failed`, guard)));
   }
 
   /**
@@ -195,6 +199,38 @@ export class Guards<out A extends Activities = {}> {
       await this.giveBack(decision);
       throw error;
     }
+  }
+
+  /**
+   * Counts an attempt, such as a guess of a password, and then calls `verify` with the decision. A success gives the attempt
+   * back, with one release for the user and all subjects, and its result is returned. So a user who knows the password is
+   * not limited, and guesses that run at once are all counted. If the check is refused or delayed, it throws a LimitedError.
+   *
+   * A success is what JavaScript calls true, or what the option `succeeded` says. After a false value, or if `verify`
+   * throws, the attempt stays counted, and the value or the error goes on to the caller. A function, a generator, an error or a
+   * response is a ValidationError, and stays counted, too.
+   *
+   * A release that fails, or may be too late, goes to `warn`. A decision without a receipt sends none. A `signal` cancels the
+   * check, but not the release.
+   */
+  async attempt<T>(activity: Activity<A>, given: AttemptArgs<T>, verify: (decision: Decision) => T | Promise<T>): Promise<T> {
+    const guard = this.#asker.nameOf(this.placeOf(activity).guard);
+    const { clear, succeeded, onLocked, ...args } = readAttempt(given, guard);
+    if (typeof verify !== "function") throw new ValidationError("attempt wants a function, and calls it after the check");
+    const sent = performance.now();
+    const decision = await this.check(activity, args);
+    if (!decision.allowed) throw new LimitedError(decision, guard);
+    return run(decision, verify, { succeeded, guard }, {
+      succeeded: () => this.giveBack(decision, { clear, sent }),
+      failed: async () => {
+        if (!crossedAll(decision)) return;
+        try {
+          await onLocked?.(decision);
+        } catch (cause) {
+          this.#asker.warn(new GuardsError(`onLocked of ${decision.activity} failed`, { guard, cause }));
+        }
+      },
+    });
   }
 
   /**

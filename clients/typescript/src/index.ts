@@ -1,4 +1,5 @@
 export type { Activities, Activity } from "./activities.js";
+export type { AttemptArgs } from "./attempt.js";
 export type {
   CallOptions,
   CheckArgs,

@@ -35,6 +35,13 @@ export async function types(guards: Guards<typeof activities>): Promise<string> 
   await guards.withSlot(photo, user, (slot) => slot.signal.throwIfAborted());
   // @ts-expect-error The activity is not in the list.
   await guards.slot("create_pots", user);
+  const name: string = await guards.attempt("create_post", { ...user, clear: true, onLocked: (d) => d.activity }, async () => "u1");
+  const response: globalThis.Response = await guards.attempt("create_post", { ...user, succeeded: (r) => r.ok }, () => fetch(name));
+  await guards.attempt(photo, { ...user, succeeded: (r: globalThis.Response) => r.ok }, (d) => fetch(d.activity));
+  // @ts-expect-error An attempt has an id of its own.
+  await guards.attempt("create_post", { userId: "u1", requestId: response.url }, () => true);
+  // @ts-expect-error An attempt is one.
+  await guards.attempt("create_post", { userId: "u1", count: 2 }, () => true);
   // @ts-expect-error A renewal needs a receipt.
   await guards.renew("create_post", { userId: "u1" });
   // @ts-expect-error The activity is not in the list.
@@ -114,6 +121,7 @@ export async function forTests(): Promise<void> {
   guards.refuse("create_pots");
   // @ts-expect-error The field is misspelled.
   guards.refuse("create_post", { waittime: 42_000 });
+  guards.allow("create_post", { crossed: 100, locked: true });
   // @ts-expect-error A refusal does not allow.
   guards.refuse("create_post", { allowed: true });
 }
