@@ -175,6 +175,21 @@ export class Guards<out A extends Activities = {}> {
   }
 
   /**
+   * Gives back what a check counted unless `counts` returns true. It never throws: an error goes to `warn`, and what was
+   * counted stays counted.
+   *
+   * @internal
+   */
+  async giveBackUnless(decision: Decision, sent: number, counts: () => Promise<boolean>): Promise<void> {
+    try {
+      if (!(await counts())) await this.giveBack(decision, { sent });
+    } catch (error) {
+      const guard = this.#asker.nameOf(decision.guard);
+      this.#asker.warn(own(error, `countIf of ${decision.activity} failed`, guard));
+    }
+  }
+
+  /**
    * Deletes the count of this user's activity in the current window, and nothing of its subjects. It is sent once,
    * because a repeat could delete what was counted since. In an outage it throws an OutageError: look at `status` before
    * you reset again.

@@ -57,6 +57,7 @@ export async function types(guards: Guards<typeof activities>): Promise<string> 
 
   limit(guards, "create_post", { userId: (request) => request.get("x-user") });
   limit(guards, "create_post", { userId: () => "u1", refused: (_, __, response: Response) => void response.end() });
+  limit(guards, "create_post", { userId: () => "u1", countIf: ({ status }) => status === 401 });
   // @ts-expect-error The user is missing.
   limit(guards, "create_post", {});
 
