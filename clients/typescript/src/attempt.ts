@@ -30,7 +30,7 @@ interface Ends {
 }
 
 /** Runs `verify`. Only a success counts as one: after everything else, the attempt stays counted. */
-export async function run<T>(
+export async function runAttempt<T>(
   decision: Decision,
   verify: (decision: Decision) => T | Promise<T>,
   { succeeded, guard }: Pick<AttemptArgs<T>, "succeeded"> & { guard: string },
@@ -39,12 +39,8 @@ export async function run<T>(
   let success = false;
   try {
     const result = await verify(decision);
-    if (succeeded) {
-      resolved("verify", result, guard);
-      success = isSuccess("succeeded", await succeeded(result), guard);
-    } else {
-      success = isSuccess("verify", result, guard);
-    }
+    checkResolved("verify", result, guard);
+    success = succeeded ? isSuccess("succeeded", await succeeded(result), guard) : isSuccess("verify", result, guard);
     return result;
   } finally {
     await (success ? ends.succeeded() : ends.failed());
@@ -52,7 +48,7 @@ export async function run<T>(
 }
 
 /** Reports whether a check used up one of the limits. */
-export function crossedAll({ crossed, limits = [] }: Decision): boolean {
+export function usedUp({ crossed, limits = [] }: Decision): boolean {
   return crossed === 100 || limits.some((limit) => limit.crossed === 100);
 }
 
@@ -68,7 +64,7 @@ export function lateness(activity: string, ms: number, hold: boolean): string | 
 
 /** Reports whether a result is true. One that can't be meant as an answer is a ValidationError. */
 function isSuccess(name: "verify" | "succeeded", result: unknown, guard: string): boolean {
-  resolved(name, result, guard);
+  checkResolved(name, result, guard);
   const kind = result instanceof Error ? "an error" : isResponse(result) ? "a response" : undefined;
   if (!kind) return Boolean(result);
   const want = name === "succeeded" ? "true or false" : "a result, or an option succeeded such as (response) => response.ok";
@@ -76,7 +72,7 @@ function isSuccess(name: "verify" | "succeeded", result: unknown, guard: string)
 }
 
 /** Throws a ValidationError for what nobody has called, awaited or iterated over. It would always be true. */
-function resolved(name: string, result: unknown, guard: string): void {
+function checkResolved(name: string, result: unknown, guard: string): void {
   const kind = kindOf(result);
   if (unresolved.has(kind)) throw new ValidationError(`${name} returned ${kind}, want its result. The attempt stays counted`, { guard });
 }

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { type Activities, type Activity, find, isActivity, passList, type Place } from "./activities.js";
 import { kindOf, readArgs, readAttempt, readOptions } from "./args.js";
 import { Asker } from "./ask.js";
-import { type AttemptArgs, crossedAll, lateness, run } from "./attempt.js";
+import { type AttemptArgs, lateness, runAttempt, usedUp } from "./attempt.js";
 import type { Event, Way } from "./call.js";
 import type { CallOptions, CheckArgs, Decision, ReleaseArgs, ReleaseOptions, SlotArgs, StatusArgs, UserArgs } from "./decision.js";
 import { ConfigurationError, GuardsError, LimitedError, OutageError, ValidationError } from "./errors.js";
@@ -235,10 +235,10 @@ export class Guards<out A extends Activities = {}> {
     const sent = performance.now();
     const decision = await this.check(activity, args);
     if (!decision.allowed) throw new LimitedError(decision, guard);
-    return run(decision, verify, { succeeded, guard }, {
+    return runAttempt(decision, verify, { succeeded, guard }, {
       succeeded: () => this.giveBack(decision, { clear, sent }),
       failed: async () => {
-        if (!crossedAll(decision)) return;
+        if (!usedUp(decision)) return;
         try {
           await onLocked?.(decision);
         } catch (cause) {
