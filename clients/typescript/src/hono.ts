@@ -29,7 +29,8 @@ export function limit<G extends Checks>(
   const check = checker(guards, activity, options);
   return async (context, next) => {
     const checked = await check(context);
-    const gone = checked?.responded && context.req.raw.signal; // @hono/node-server 1 notes that the client went away only for a signal that is there
+    // @hono/node-server 1 notes that the client went away only if the signal is there before.
+    const gone = checked?.responded && context.req.raw.signal;
     if (!checked || checked.decision.allowed) await next();
     else context.res = await answer(checked.decision, context);
     if (checked?.responded && context.finalized && !gone?.aborted) await checked.responded(context.res.status);

@@ -59,8 +59,9 @@ export class TestGuards<out A extends Activities = {}> extends Guards<A> {
   }
 
   /**
-   * Allows an activity again. Its checks then have the given fields: with `crossed: 100`, an attempt is the one that locks.
-   * Throws a ValidationError if the activity is not known.
+   * Allows an activity again. Its checks then have the given fields. The others become what a guard could say: the attempt
+   * that locks is `{ locked: true, crossed: 100 }`. With another reason than ok, a check has no receipt. Throws a
+   * ValidationError if the activity is not known.
    */
   allow(activity: Activity<A>, decision: TestAllowance = {}): void {
     this.#script.played.set(this.placeOf(activity).activity, { ...decision, allowed: true });
@@ -97,7 +98,7 @@ class Script implements Way {
     const now = Date.now();
     const { userId, activity, op } = call;
     const played = op === "check" || op === "status" ? this.played.get(activity) : undefined;
-    const answer = played && !played.allowed ? refused(played, now) : { ...allowed(call, now), ...(op === "check" && played) };
+    const answer = played && !played.allowed ? refused(played, now) : allowed(call, now, op === "check" ? played : undefined);
     return { fields: { userId, activity, op, ...answer }, date: new Date(now).toUTCString() };
   }
 }
@@ -105,11 +106,13 @@ class Script implements Way {
 /** The limit of what is allowed, as high as limits can be. */
 const maxLimit = 1_000_000;
 
-function allowed({ op, count = 1, requestId = "test" }: TestCall, now: number): Partial<Decision> {
+function allowed({ op, count = 1, requestId = "test" }: TestCall, now: number, given: TestAllowance = {}): Partial<Decision> {
+  const { reason = "ok", locked, limit = locked ? count : maxLimit } = given;
   const resetAt = now + 60_000;
-  const figures = { limit: maxLimit, activityCount: count, remaining: maxLimit - count, waitTime: 0, resetAt };
-  const receipt = op === "check" || op === "renew" ? { at: now, requestId, heldUntil: resetAt } : {};
-  return { allowed: true, reason: "ok", granted: count, ...figures, ...receipt };
+  const figures = { limit, activityCount: count, remaining: limit - count, waitTime: 0, resetAt };
+  // For example, a bypassed check has no receipt.
+  const receipt = op === "renew" || (op === "check" && reason === "ok") ? { at: now, requestId, heldUntil: resetAt } : {};
+  return { allowed: true, granted: count, ...figures, ...receipt, ...given, reason };
 }
 
 function refused(given: TestRefusal, now: number): Partial<Decision> {

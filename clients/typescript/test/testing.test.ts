@@ -122,15 +122,20 @@ test("attempts are counted, given back and locked", async () => {
   assert.deepEqual(played, [["check", undefined], ["release", true], ["check", undefined]]);
   assert.deepEqual(mails, []);
 
-  guards.allow("like", { remaining: 0, locked: true, crossed: 100 });
+  guards.allow("like", { locked: true, crossed: 100 });
   assert.equal((await guards.status("like", user)).crossed, undefined);
   assert.equal(await signIn(true), true);
   assert.equal(await signIn(false), false);
   assert.deepEqual(mails, [0]);
   guards.refuse("like", { waitTime: 60_000, locked: true });
   await assert.rejects(signIn(true), (error) => error instanceof LimitedError && error.decision.locked === true && error.decision.waitTime === 60_000);
+  guards.allow("like", { reason: "bypassed" });
+  const before = guards.calls.length;
+  assert.equal(await signIn(true), true);
+  assert.deepEqual(guards.calls.slice(before).map(({ op }) => op), ["check"]); // it has no receipt
   guards.allow("like");
-  assert.equal((await guards.check("like", user)).locked, undefined);
+  const { locked, reason } = await guards.check("like", user);
+  assert.deepEqual([locked, reason], [undefined, "ok"]);
 });
 
 test("middleware runs through it", async () => {
