@@ -3,9 +3,9 @@ import { ValidationError } from "./errors.js";
 import { nearest } from "./nearest.js";
 
 /**
- * A list of activities, as `guards generate` writes it: the guard of each one, the window of its limit in seconds, and the
- * names of its subjects. An activity that is unlimited, or has several limits or subjects, has no window. A subject whose
- * name ends with a question mark is optional.
+ * A list of activities, as `guards generate` writes it: the guard of each one, the window of its limit in seconds, the
+ * names of its subjects, and whether it has `Hold`. An activity that is unlimited, or has several limits or subjects, has no
+ * window. A subject whose name ends with a question mark is optional.
  */
 export type Activities = Readonly<
   Record<
@@ -14,6 +14,7 @@ export type Activities = Readonly<
       readonly guard: string;
       readonly window?: number | undefined;
       readonly subjects?: readonly string[] | undefined;
+      readonly hold?: boolean | undefined;
     }
   >
 >;
@@ -38,6 +39,8 @@ export interface Place {
   window: number | undefined;
   /** The names of its subjects; undefined if the list does not have the activity. */
   subjects: readonly string[] | undefined;
+  /** Whether the list says that the activity has `Hold`, so that a release may come 15 minutes after its check. */
+  hold: boolean;
 }
 
 /**
@@ -52,7 +55,7 @@ export function find(asked: Activity, known: Known, byAgent = false): Place {
   const guard = named ?? (byAgent && known.size === 0 ? "" : undefined);
   if (guard !== undefined) {
     const own = listed?.guard === guard ? listed : undefined;
-    return { guard, activity, window: own?.window, subjects: own && (own.subjects ?? []) };
+    return { guard, activity, window: own?.window, subjects: own && (own.subjects ?? []), hold: own?.hold ?? false };
   }
   const problem = `no guard is known for the activity ${JSON.stringify(activity)}`;
   const near = typeof asked === "string" ? nearest(asked, [...known.keys()]) : undefined;

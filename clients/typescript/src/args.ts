@@ -1,4 +1,5 @@
-import type { CallOptions, CheckArgs, ReleaseArgs } from "./decision.js";
+import type { AttemptArgs } from "./attempt.js";
+import type { CheckArgs, ReleaseArgs, ReleaseOptions } from "./decision.js";
 import { ValidationError } from "./errors.js";
 import { nearest } from "./nearest.js";
 import type { WaitOptions } from "./wait.js";
@@ -9,11 +10,14 @@ interface Accepted {
   fits: (value: unknown) => boolean;
   /** Whether a message can show a number. Others could be ids. */
   shown?: boolean;
+  /** Whether it is a function that the client calls. */
+  called?: boolean;
 }
 
 const text: Accepted = { want: "a string", fits: (value) => typeof value === "string" };
 const id: Accepted = { want: "a string that is not empty", fits: (value) => typeof value === "string" && value !== "" };
 const flag: Accepted = { want: "true or false", fits: (value) => typeof value === "boolean" };
+const callback: Accepted = { want: "a function", fits: (value) => typeof value === "function", called: true };
 const moment: Accepted = { want: "Unix milliseconds", fits: Number.isInteger, shown: true };
 
 /** The arguments of all methods. The guard knows which op takes which, and the ranges of ids. */
@@ -30,6 +34,9 @@ const accepted: Readonly<Record<string, Accepted>> = {
   at: moment,
   signal: { want: "an AbortSignal, such as controller.signal", fits: isSignal },
   orThrow: flag,
+  clear: flag,
+  succeeded: callback,
+  onLocked: callback,
   onOutage: { want: '"allow" or "deny"', fits: (value) => value === "allow" || value === "deny" },
   maxWait: { want: "milliseconds of at least 0", fits: (value) => typeof value === "number" && value >= 0, shown: true },
   prefix: { want: "a whole number from 1 to 128", fits: (value) => Number.isInteger(value) && (value as number) >= 1 && (value as number) <= 128, shown: true },
@@ -44,9 +51,13 @@ const required: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** The arguments that not every op has. */
-const special: Readonly<Record<string, readonly string[]>> = { check: ["onOutage"], slot: ["onOutage", "orThrow"] };
+const special: Readonly<Record<string, readonly string[]>> = { check: ["onOutage"], slot: ["onOutage", "orThrow"], release: ["clear"] };
 
-const ofOps = Object.keys(accepted).filter((name) => !["orThrow", "onOutage", "maxWait", "prefix", "key", "fold"].includes(name));
+const ofOps = Object.keys(accepted).filter(
+  (name) => !["orThrow", "clear", "succeeded", "onLocked", "onOutage", "maxWait", "prefix", "key", "fold"].includes(name),
+);
+
+const ofAttempts = ["userId", "tier", "roles", "subjects", "signal", "onOutage", "clear", "succeeded", "onLocked"];
 
 /**
  * Returns a copy of an op's arguments. A mistake is a ValidationError before anything is sent: JSON would leave out a
@@ -56,9 +67,18 @@ export function readArgs(op: string, given: unknown, guard?: string): CheckArgs 
   return read(given, [...ofOps, ...(special[op] ?? [])], required[op] ?? ["userId"], guard) as unknown as CheckArgs & Partial<ReleaseArgs>;
 }
 
+/** Returns a copy of the arguments of `attempt`. A mistake is a ValidationError. */
+export function readAttempt<T>(given: AttemptArgs<T>, guard: string): AttemptArgs<T> {
+  for (const name of isPlain(given) ? ["requestId", "count"] : []) {
+    if (!(name in given)) continue;
+    throw new ValidationError(`${name} does not go with attempt: each call is one attempt, with an id of its own`, { guard });
+  }
+  return read(given, ofAttempts, ["userId"], guard) as unknown as AttemptArgs<T>;
+}
+
 /** Returns a copy of the options of a call that has a decision. A mistake is a ValidationError. */
-export function readOptions(given: unknown): CallOptions {
-  return read(given, ["signal"], []);
+export function readOptions(given: unknown, op = ""): ReleaseOptions {
+  return read(given, op === "release" ? ["clear", "signal"] : ["signal"], []);
 }
 
 /** Returns a copy of the options of `wait`. A mistake is a ValidationError. */
@@ -85,9 +105,9 @@ function read(given: unknown, names: readonly string[], needed: readonly string[
       wrong(`the argument ${JSON.stringify(name)} is not known, want only ${names.join(", ")}${question}`);
     }
     if (value === undefined || name === "subjects") continue;
-    const { want, fits, shown } = accepted[name]!;
+    const { want, fits, shown, called } = accepted[name]!;
     const kind = kindOf(value);
-    if (unresolved.has(kind)) wrong(`${name} is ${kind}, want its value`);
+    if (unresolved.has(kind) && !called) wrong(`${name} is ${kind}, want its value`);
     if (!fits(value)) wrong(`${name} is ${shown && typeof value === "number" ? value : kind}, want ${want}`);
   }
   return args;
@@ -121,7 +141,7 @@ export function isPlain(value: unknown): boolean {
 }
 
 /** What stands for a value that the app has not got yet. */
-const unresolved = new Set(["a promise", "a function", "a generator"]);
+export const unresolved: ReadonlySet<string> = new Set(["a promise", "a function", "a generator"]);
 
 /** Returns what a value is, without showing it, because it could be an id. */
 export function kindOf(value: unknown): string {

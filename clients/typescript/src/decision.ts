@@ -30,9 +30,12 @@ export interface Figures {
   /**
    * 80 or 100 if this check raised the count of a fixed window to 80 % or to 100 % of the limit; 100 if it crossed both.
    * At most one check in a window has each number, so an app that sends a mail when it is there sends at most two. With
-   * several limits, a decision's number is about the limit whose figures the decision has.
+   * several limits, a decision's number is about the limit whose figures the decision has. If the limit is a lockout: 100
+   * for the attempt that locks.
    */
   crossed?: 80 | 100;
+  /** True if the limit is a lockout that allows nothing until `resetAt`. The attempt that locks has it, too. */
+  locked?: true;
 }
 
 /** One of several limits of an activity, or of its subjects. */
@@ -92,6 +95,16 @@ export interface Decision extends Partial<Figures> {
 export interface CallOptions {
   /** Ends the call with an AbortError. A check, release or reset that was cancelled may still have been counted or made. */
   signal?: AbortSignal | undefined;
+}
+
+/** How to release a decision. */
+export interface ReleaseOptions extends CallOptions {
+  /**
+   * Also end the series of the user's lockout, so that the failures before are forgotten. Only where the user's id is the
+   * account, or the account and the address: with an address alone, the owner of one account could clear it between guesses
+   * at others. If the user's limit is no lockout, it is a ValidationError. Default: false.
+   */
+  clear?: boolean | undefined;
 }
 
 /** Who is limited. */

@@ -65,7 +65,7 @@ export class OutageError extends GuardsError {
   }
 }
 
-/** `guarded` was refused. Its function was not called. */
+/** `guarded`, `attempt` or `withSlot` was refused. Its function was not called. */
 export class LimitedError extends GuardsError {
   static {
     this.prototype.name = "LimitedError";

@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest, preHandlerAsyncHookHandler } from "fastify";
 import type { Decision } from "./decision.js";
+import { whenHeadersSent } from "./headers-sent.js";
 import { refusal } from "./http.js";
 import { type ActivityOf, checker, type Checks, type LimitOptions, ownError } from "./middleware.js";
 
@@ -19,7 +20,8 @@ export interface FastifyLimitOptions extends LimitOptions<FastifyRequest> {
  * Returns a preHandler hook that counts each request, and answers 429 if the user is over the limit (503 in an outage
  * with `onOutage: "deny"`). Other errors go to the app's error handler.
  *
- * If the handler fails, the request stays counted. Use `guards.guarded` in the handler to give the count back.
+ * If the handler fails, the request stays counted. Use `guards.guarded` in the handler to give the count back, or
+ * `countIf`. What it gives back is sent beside the response, so in a Lambda function use `guards.attempt` instead.
  */
 export function limit<G extends Checks>(
   guards: G,
@@ -31,6 +33,7 @@ export function limit<G extends Checks>(
     const checked = await check(request);
     if (!checked) return;
     reply.headers(checked.headers);
+    if (checked.responded) whenHeadersSent(reply.raw, checked.responded);
     if (checked.decision.allowed) return;
     const { refused } = options;
     const { status, headers, body } = refusal(checked.decision);

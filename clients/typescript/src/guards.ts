@@ -1,9 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { type Activities, type Activity, find, isActivity, passList, type Place } from "./activities.js";
-import { kindOf, readArgs, readOptions } from "./args.js";
+import { kindOf, readArgs, readAttempt, readOptions } from "./args.js";
 import { Asker } from "./ask.js";
+import { type AttemptArgs, lateness, runAttempt, usedUp } from "./attempt.js";
 import type { Event, Way } from "./call.js";
-import type { CallOptions, CheckArgs, Decision, ReleaseArgs, SlotArgs, StatusArgs, UserArgs } from "./decision.js";
+import type { CallOptions, CheckArgs, Decision, ReleaseArgs, ReleaseOptions, SlotArgs, StatusArgs, UserArgs } from "./decision.js";
 import { ConfigurationError, GuardsError, LimitedError, OutageError, ValidationError } from "./errors.js";
 import { type Options, type Settings, settings } from "./options.js";
 import { Slot } from "./slot.js";
@@ -71,11 +72,12 @@ export class Guards<out A extends Activities = {}> {
   /**
    * Gives back what a check counted: all of a decision that has a receipt (`at` and `requestId`) and has granted
    * something, or as many actions as `args.count`. `args` needs the subjects of the check; a decision has them. A release
-   * that is too late or already done changes nothing. In an outage it throws an OutageError.
+   * that is too late or already done changes nothing. With `clear`, it also ends the series of the user's lockout. In an
+   * outage it throws an OutageError.
    */
-  release(decision: Decision, options?: CallOptions): Promise<Decision>;
-  release(activity: Activity<A>, args: ReleaseArgs): Promise<Decision>;
-  async release(what: Decision | Activity<A>, args: CallOptions = {}): Promise<Decision> {
+  release(decision: Decision, options?: ReleaseOptions): Promise<Decision>;
+  release(activity: Activity<A>, args: ReleaseArgs & ReleaseOptions): Promise<Decision>;
+  async release(what: Decision | Activity<A>, args: ReleaseOptions = {}): Promise<Decision> {
     return this.#withReceipt("release", what, args);
   }
 
@@ -159,14 +161,32 @@ export class Guards<out A extends Activities = {}> {
   }
 
   /**
-   * Gives back what a check counted, if it counted something. It never throws: an error goes to `warn`.
+   * Gives back what a check counted, if it counted something. It never throws: an error goes to `warn`. So does a release
+   * that may be too late, if it is known when the check was sent, on the clock of performance.now.
    *
    * @internal
    */
-  async giveBack(decision: Decision): Promise<void> {
+  async giveBack(decision: Decision, { clear = false, sent = Infinity } = {}): Promise<void> {
     if (!counted(decision)) return;
     const guard = this.#asker.nameOf(decision.guard);
-    await this.release(decision).catch((error: unknown) => this.#asker.warn(own(error, `a release of ${guard} failed`, guard)));
+    const late = lateness(decision.activity, performance.now() - sent, this.placeOf(decision).hold);
+    if (late !== undefined) this.#asker.warn(new GuardsError(late, { guard }));
+    await this.release(decision, clear ? { clear } : {}).catch((error: unknown) => this.#asker.warn(own(error, `a release of ${guard} failed`, guard)));
+  }
+
+  /**
+   * Gives back what a check counted unless `counts` returns true. It never throws: an error goes to `warn`, and what was
+   * counted stays counted.
+   *
+   * @internal
+   */
+  async giveBackUnless(decision: Decision, sent: number, counts: () => Promise<boolean>): Promise<void> {
+    try {
+      if (!(await counts())) await this.giveBack(decision, { sent });
+    } catch (error) {
+      const guard = this.#asker.nameOf(decision.guard);
+      this.#asker.warn(own(error, `countIf of ${decision.activity} failed`, guard));
+    }
   }
 
   /**
@@ -194,6 +214,38 @@ export class Guards<out A extends Activities = {}> {
       await this.giveBack(decision);
       throw error;
     }
+  }
+
+  /**
+   * Counts an attempt, such as a guess of a password, and then calls `verify` with the decision. A success gives the attempt
+   * back, with one release for the user and all subjects, and its result is returned. So a user who knows the password is
+   * not limited, and guesses that run at once are all counted. If the check is refused or delayed, it throws a LimitedError.
+   *
+   * A success is what JavaScript calls true, or what the option `succeeded` says. After a false value, or if `verify`
+   * throws, the attempt stays counted, and the value or the error goes on to the caller. A function, a generator, an error or a
+   * response is a ValidationError, and stays counted, too.
+   *
+   * A release that fails, or may be too late, goes to `warn`. A decision without a receipt sends none. A `signal` cancels the
+   * check, but not the release.
+   */
+  async attempt<T>(activity: Activity<A>, given: AttemptArgs<T>, verify: (decision: Decision) => T | Promise<T>): Promise<T> {
+    const guard = this.#asker.nameOf(this.placeOf(activity).guard);
+    const { clear, succeeded, onLocked, ...args } = readAttempt(given, guard);
+    if (typeof verify !== "function") throw new ValidationError("attempt wants a function, and calls it after the check");
+    const sent = performance.now();
+    const decision = await this.check(activity, args);
+    if (!decision.allowed) throw new LimitedError(decision, guard);
+    return runAttempt(decision, verify, { succeeded, guard }, {
+      succeeded: () => this.giveBack(decision, { clear, sent }),
+      failed: async () => {
+        if (!usedUp(decision)) return;
+        try {
+          await onLocked?.(decision);
+        } catch (cause) {
+          this.#asker.warn(new GuardsError(`onLocked of ${decision.activity} failed`, { guard, cause }));
+        }
+      },
+    });
   }
 
   /**
@@ -238,10 +290,10 @@ export class Guards<out A extends Activities = {}> {
   }
 
   /** Releases or renews, given a decision or the fields of its receipt. */
-  async #withReceipt(op: "release" | "renew", what: Decision | Activity<A>, args: CallOptions): Promise<Decision> {
+  async #withReceipt(op: "release" | "renew", what: Decision | Activity<A>, args: ReleaseOptions): Promise<Decision> {
     if (!isDecision(what)) return this.#other(op, what, args as ReleaseArgs);
-    const { signal } = readOptions(args);
-    if (counted(what)) return this.#other(op, what, { ...receipt(what), signal });
+    const options = readOptions(args, op);
+    if (counted(what)) return this.#other(op, what, { ...receipt(what), ...options });
     throw new ValidationError(`the decision has no receipt, so there is nothing to ${op === "renew" ? "renew" : "give back"}`);
   }
 

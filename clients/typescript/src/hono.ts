@@ -18,7 +18,8 @@ export interface HonoLimitOptions extends LimitOptions<Context> {
  * `onOutage: "deny"`). Other errors go to the app's error handler. In other frameworks of the Fetch API, use
  * `guards.check` and return `tooMany(decision)`.
  *
- * If a later handler fails, the request stays counted. Use `guards.guarded` in the handler to give the count back.
+ * If a later handler fails, the request stays counted. Use `guards.guarded` in the handler to give the count back, or
+ * `countIf`. The response waits until what it gives back is given back.
  */
 export function limit<G extends Checks>(
   guards: G,
@@ -28,8 +29,11 @@ export function limit<G extends Checks>(
   const check = checker(guards, activity, options);
   return async (context, next) => {
     const checked = await check(context);
+    // @hono/node-server 1 notes that the client went away only if the signal is there before.
+    const gone = checked?.responded && context.req.raw.signal;
     if (!checked || checked.decision.allowed) await next();
     else context.res = await answer(checked.decision, context);
+    if (checked?.responded && context.finalized && !gone?.aborted) await checked.responded(context.res.status);
     for (const [name, value] of Object.entries(checked?.headers ?? {})) {
       if (!context.res.headers.has(name)) context.header(name, value);
     }

@@ -1,4 +1,5 @@
 export type { Activities, Activity } from "./activities.js";
+export type { AttemptArgs } from "./attempt.js";
 export type {
   CallOptions,
   CheckArgs,
@@ -7,6 +8,7 @@ export type {
   NamedFigures,
   Reason,
   ReleaseArgs,
+  ReleaseOptions,
   SlotArgs,
   StatusArgs,
   SubjectArgs,

@@ -39,6 +39,13 @@ export interface LimitOptions<Request> {
   requestId?: (request: Request) => Maybe<string>;
   /** The decision if the guard does not answer: see `onOutage` of `check`. Default: the option of the guards. */
   onOutage?: "allow" | "deny";
+  /**
+   * Reports whether the request counts, when the headers of its response are sent: `({ status }) => status === 401` counts
+   * wrong passwords. False gives the request back. It stays counted if the client has gone away before, and if the function
+   * throws or returns anything else, which goes to `warn`. It is not asked about requests that are refused or skipped. It does
+   * not go with `count` and `requestId`, because each request is one attempt, with an id of its own. Default: all count.
+   */
+  countIf?: (response: { status: number }) => boolean | Promise<boolean>;
 }
 
 /** What the middleware knows about a request. */
@@ -46,10 +53,14 @@ export interface Checked {
   decision: Decision;
   /** RateLimit and RateLimit-Policy. */
   headers: Record<string, string>;
+  /**
+   * Asks countIf about the response that is sent, and gives back. It never throws. Undefined if nothing is to be asked.
+   */
+  responded: ((status: number) => Promise<void>) | undefined;
 }
 
 /** The options of the middleware of all frameworks. */
-const names = ["userId", "skip", "count", "tier", "roles", "subjects", "requestId", "onOutage", "refused"];
+const names = ["userId", "skip", "count", "tier", "roles", "subjects", "requestId", "onOutage", "countIf", "refused"];
 
 /**
  * Returns a function that asks the guard about one request. It returns undefined if the app skips this request. An
@@ -71,6 +82,7 @@ export function checker<Request>(
     if (typeof value === "function" || (value === undefined && option !== "userId")) continue;
     throw new ConfigurationError(`The option ${option} of the limit "${name}" is no function.`);
   }
+  if (options.countIf) checkCountIf(name, guards, options);
   return (request) => ownError(activity, () => ask(request));
 
   async function ask(request: Request): Promise<Checked | undefined> {
@@ -90,8 +102,11 @@ export function checker<Request>(
       requestId: (await options.requestId?.(request)) ?? undefined,
       ...(options.onOutage && { onOutage: options.onOutage }),
     };
+    const sent = performance.now();
     const decision = await guards.check(activity, args);
-    return { decision, headers: rateLimitHeaders(decision) };
+    const asked = options.countIf && decision.allowed;
+    const responded = (status: number) => (guards as Guards).giveBackUnless(decision, sent, () => counts(name, options, status));
+    return { decision, headers: rateLimitHeaders(decision), responded: asked ? responded : undefined };
   }
 }
 
@@ -125,4 +140,22 @@ async function skipped<Request>(name: string, options: LimitOptions<Request>, re
   const skip: unknown = (await options.skip?.(request)) ?? false;
   if (typeof skip === "boolean") return skip;
   throw new ConfigurationError(`The function skip of the limit "${name}" returned ${kindOf(skip)}, want true or false.`);
+}
+
+/** Throws a ConfigurationError if the middleware can't have countIf. */
+function checkCountIf<Request>(name: string, guards: Checks, { requestId, count }: LimitOptions<Request>): void {
+  const other = requestId ? "requestId" : count ? "count" : undefined;
+  if (other) {
+    const why = "each request is one attempt, with an id of its own";
+    throw new ConfigurationError(`The option countIf of the limit "${name}" does not go with ${other}: ${why}.`);
+  }
+  if (typeof (guards as Guards).giveBackUnless === "function") return;
+  throw new ConfigurationError(`The limit "${name}" has countIf and guards that can't give back, want new Guards().`);
+}
+
+/** Reports whether a request counts, by the status of its response. */
+async function counts<Request>(name: string, options: LimitOptions<Request>, status: number): Promise<boolean> {
+  const counted: unknown = await options.countIf?.({ status });
+  if (typeof counted === "boolean") return counted;
+  throw new ConfigurationError(`The function countIf of the limit "${name}" returned ${kindOf(counted)}, want true or false.`);
 }

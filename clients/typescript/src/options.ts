@@ -59,7 +59,8 @@ export interface Options<A extends Activities = Activities> {
   decisionTimeout?: number | undefined;
   /**
    * Called with the outage of a check that `onOutage` decided and with the error of a renewal that failed, at most once
-   * a second. It is also called with the error of each release that `guarded`, a slot or a GuardsStore could not make.
+   * a second. It is also called with the error of each release that `guarded`, `attempt`, `countIf`, a slot or a GuardsStore
+   * could not make, with each release of an attempt that may be too late, and with what `onLocked` and `countIf` throw.
    * What it throws is ignored, and so is a promise that it returns. Default: writes the message to the console as a
    * warning.
    */
@@ -202,7 +203,7 @@ function readAddress(option: string, text: unknown): URL {
 function readList(activities: Activities): Known {
   const known = new Map<string, Activities[string]>();
   for (const [name, entry] of Object.entries(activities)) {
-    const { guard, window, subjects } = entry ?? {};
+    const { guard, window, subjects, hold } = entry ?? {};
     if (typeof guard !== "string" || guard === "") bad(`activities["${name}"].guard`, guard, "the name of a guard");
     if (window !== undefined && !(Number.isInteger(window) && window >= 1)) {
       bad(`activities["${name}"].window`, window, "whole seconds of at least 1");
@@ -211,7 +212,8 @@ function readList(activities: Activities): Known {
     if (subjects !== undefined && !(Array.isArray(subjects) && subjects.every(isName))) {
       bad(`activities["${name}"].subjects`, subjects, 'names, such as ["room", "tenant?"]');
     }
-    known.set(name, { guard, window, subjects: subjects && [...subjects] });
+    if (hold !== undefined && typeof hold !== "boolean") bad(`activities["${name}"].hold`, hold, "true or false");
+    known.set(name, { guard, window, subjects: subjects && [...subjects], hold });
   }
   return known;
 }

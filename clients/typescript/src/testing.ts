@@ -1,8 +1,18 @@
-import { type Activities, type Activity, type CheckArgs, type Decision, Guards, type Options, OutageError, type ReleaseArgs } from "@cric-talk/guards";
+import {
+  type Activities,
+  type Activity,
+  type CheckArgs,
+  type Decision,
+  Guards,
+  type Options,
+  OutageError,
+  type ReleaseArgs,
+  type ReleaseOptions,
+} from "@cric-talk/guards";
 import type { Answer, Call, Way } from "./call.js";
 
 /** What guards were asked: an op, and its arguments as they are sent. */
-export interface TestCall extends Omit<CheckArgs, "onOutage" | "signal">, Partial<Pick<ReleaseArgs, "at">> {
+export interface TestCall extends Omit<CheckArgs, "onOutage" | "signal">, Partial<Pick<ReleaseArgs & ReleaseOptions, "at" | "clear">> {
   activity: string;
   op: Decision["op"];
 }
@@ -10,9 +20,12 @@ export interface TestCall extends Omit<CheckArgs, "onOutage" | "signal">, Partia
 /** What a test can say about a refusal. The client knows the other fields. */
 export type TestRefusal = Partial<Omit<Decision, "allowed" | "userId" | "activity" | "op" | "guard" | "window" | "subjects" | "outage">>;
 
+/** What a test can say about a check that is allowed. The client knows the other fields. */
+export type TestAllowance = Omit<TestRefusal, "message">;
+
 /**
  * TestGuards stand in for the guards in the unit tests of an app. They need no process, no network and no AWS. They are the
- * client, so middleware, slots and `guarded` run through them as in the app:
+ * client, so middleware, slots, `guarded` and `attempt` run through them as in the app:
  *
  *     const guards = new TestGuards({ activities });
  *     guards.refuse("create_post", { waitTime: 42_000 });
@@ -42,12 +55,16 @@ export class TestGuards<out A extends Activities = {}> extends Guards<A> {
    * limited, a wait of a second, and a limit of one that is used up. Throws a ValidationError if the activity is not known.
    */
   refuse(activity: Activity<A>, decision: TestRefusal = {}): void {
-    this.#script.refused.set(this.placeOf(activity).activity, { ...decision });
+    this.#script.played.set(this.placeOf(activity).activity, { ...decision, allowed: false });
   }
 
-  /** Allows an activity again. Throws a ValidationError if the activity is not known. */
-  allow(activity: Activity<A>): void {
-    this.#script.refused.delete(this.placeOf(activity).activity);
+  /**
+   * Allows an activity again. Its checks then have the given fields. The others become what a guard could say: the attempt
+   * that locks is `{ locked: true, crossed: 100 }`. With another reason than ok, a check has no receipt. Throws a
+   * ValidationError if the activity is not known.
+   */
+  allow(activity: Activity<A>, decision: TestAllowance = {}): void {
+    this.#script.played.set(this.placeOf(activity).activity, { ...decision, allowed: true });
   }
 
   /**
@@ -62,7 +79,7 @@ export class TestGuards<out A extends Activities = {}> extends Guards<A> {
 /** Answers as the test says. */
 class Script implements Way {
   readonly calls: TestCall[] = [];
-  readonly refused = new Map<string, TestRefusal>(); // by activity
+  readonly played = new Map<string, TestRefusal & { allowed: boolean }>(); // by activity
   down = false;
 
   circuit({ name }: Pick<Call, "name">): string {
@@ -79,9 +96,9 @@ class Script implements Way {
     // After an outage that the guard itself reports, the client asks again at once.
     if (this.down) throw new OutageError(`${name} did not answer: the test plays an outage`, { guard: name, answered: true });
     const now = Date.now();
-    const refusal = call.op === "check" || call.op === "status" ? this.refused.get(call.activity) : undefined;
     const { userId, activity, op } = call;
-    const answer = refusal ? refused(refusal, now) : allowed(call, now);
+    const played = op === "check" || op === "status" ? this.played.get(activity) : undefined;
+    const answer = played && !played.allowed ? refused(played, now) : allowed(call, now, op === "check" ? played : undefined);
     return { fields: { userId, activity, op, ...answer }, date: new Date(now).toUTCString() };
   }
 }
@@ -89,11 +106,13 @@ class Script implements Way {
 /** The limit of what is allowed, as high as limits can be. */
 const maxLimit = 1_000_000;
 
-function allowed({ op, count = 1, requestId = "test" }: TestCall, now: number): Partial<Decision> {
+function allowed({ op, count = 1, requestId = "test" }: TestCall, now: number, given: TestAllowance = {}): Partial<Decision> {
+  const { reason = "ok", locked, limit = locked ? count : maxLimit } = given;
   const resetAt = now + 60_000;
-  const figures = { limit: maxLimit, activityCount: count, remaining: maxLimit - count, waitTime: 0, resetAt };
-  const receipt = op === "check" || op === "renew" ? { at: now, requestId, heldUntil: resetAt } : {};
-  return { allowed: true, reason: "ok", granted: count, ...figures, ...receipt };
+  const figures = { limit, activityCount: count, remaining: limit - count, waitTime: 0, resetAt };
+  // For example, a bypassed check has no receipt.
+  const receipt = op === "renew" || (op === "check" && reason === "ok") ? { at: now, requestId, heldUntil: resetAt } : {};
+  return { allowed: true, granted: count, ...figures, ...receipt, ...given, reason };
 }
 
 function refused(given: TestRefusal, now: number): Partial<Decision> {

@@ -38,6 +38,17 @@ test("a block is a 429 without a policy", () => {
   assert.equal(tooMany(blocked).headers.get("RateLimit"), null);
 });
 
+// As in schema/golden/lockout-refused.json.
+test("a locked user gets a 429 that says so", async (t) => {
+  const figures = { limit: 3, activityCount: 3, remaining: 0, waitTime: 60_000, resetAt: 1_700_000_090_000, locked: true } as const;
+  const lambda = await Lambda.start(t, { answer: { ...limited, ...figures, limits: [{ name: "user", ...figures }] } });
+  const decision = await lambda.guards().check("create_post", { userId: "u1" });
+  assert.deepEqual([decision.locked, decision.limits?.[0]?.locked], [true, true]);
+  const { headers, body } = refusal(decision);
+  assert.equal(headers["Retry-After"], "60");
+  assert.equal(JSON.parse(body).locked, true);
+});
+
 test("an outage that denied is a 503", () => {
   const outage = new OutageError("posts-guard did not answer: timeout after 3000 ms");
   const { status, headers, body } = refusal({ ...refused, message: "Please try again later.", outage });

@@ -50,6 +50,11 @@ const args: Record<string, string[]> = {
   signal: ["nothing"],
 };
 
+/** Those of an attempt. It takes no count and no requestId, not even nothing. */
+const { partial: _, readyAt: __, job: ___, ...shared } = args;
+const callbacks = { succeeded: ["nothing", "a function"], onLocked: ["nothing", "a function"] };
+const ofAttempts = { ...shared, ...callbacks, count: [], requestId: [], clear: ["nothing", "true"], onOutage: ["nothing"] };
+
 const receipt = { at: 5, requestId: "r1" };
 const decision = { ...ok, guard: "posts-guard" } as Decision;
 
@@ -62,9 +67,10 @@ const verbs: [name: string, call: Call, args: object, right: Record<string, stri
   ["status", (guards, args) => guards.status("like", args), {}, args],
   ["reset", (guards, args) => guards.reset("like", args), {}, args],
   ["guarded", (guards, args) => guards.guarded("like", args, run), {}, args],
+  ["attempt", (guards, args) => guards.attempt("like", args, run), {}, ofAttempts],
   ["withSlot", (guards, args) => guards.withSlot("like", args, run), {}, args],
   ["slot", (guards, args) => guards.slot("like", args), {}, { ...args, orThrow: ["nothing", "true"] }],
-  ["release", (guards, args) => guards.release("like", args), receipt, { ...args, at: ["a number", "0", "-1"], requestId: ["a string"] }],
+  ["release", (guards, args) => guards.release("like", args), receipt, { ...args, at: ["a number", "0", "-1"], requestId: ["a string"], clear: ["nothing", "true"] }],
   ["renew", (guards, args) => guards.renew("like", args), receipt, { ...args, at: ["a number", "0", "-1"], requestId: ["a string"] }],
 ];
 
@@ -133,6 +139,7 @@ test("what is no activity, decision or option is a ValidationError", async (t) =
       () => guards.slot(given, user),
       () => guards.withSlot(given, user, run),
       () => guards.guarded(given, user, run),
+      () => guards.attempt(given, user, run),
       () => guards.release(given),
       () => guards.release(given, { ...user, ...receipt }),
       () => guards.renew(given),
@@ -158,6 +165,7 @@ test("what is no activity, decision or option is a ValidationError", async (t) =
     }
     if (what !== "a function") {
       await assert.rejects(guards.guarded("like", user, given), ValidationError, what);
+      await assert.rejects(guards.attempt("like", user, given), ValidationError, what);
       await assert.rejects(guards.withSlot("like", user, given), ValidationError, what);
     }
   }
@@ -177,7 +185,8 @@ test("an unknown argument is a mistake", async (t) => {
     message: `the argument "orThrow" is not known, want only ${names}`,
   });
   // With a decision, a count would be ignored, and everything given back.
-  await assert.rejects(guards.release(decision, { count: 1 } as never), { message: 'the argument "count" is not known, want only signal' });
+  await assert.rejects(guards.release(decision, { count: 1 } as never), { message: 'the argument "count" is not known, want only clear, signal' });
+  await assert.rejects(guards.renew(decision, { clear: true } as never), { message: 'the argument "clear" is not known, want only signal' });
   assert.equal(lambda.requests.length, 0);
 });
 

@@ -34,6 +34,7 @@ const bad: [options: object, message: string][] = [
     { activities: { write: { guard: "rooms-guard", subjects: ["?"] } } },
     'The option activities["write"].subjects is ["?"], want names, such as ["room", "tenant?"].',
   ],
+  [{ activities: { like: { guard: "posts-guard", hold: 15 } } }, 'The option activities["like"].hold is 15, want true or false.'],
   [{ prefix: 7 }, "The option prefix is 7, want a string."],
   [{ region: "" }, 'The option region is "", want a name such as eu-west-1.'],
   [{ endpoint: "localhost:3001" }, 'The option endpoint is "localhost:3001", want an address with https:.'],

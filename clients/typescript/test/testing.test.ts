@@ -112,6 +112,32 @@ test("slots and guarded give back what they took", async () => {
   assert.deepEqual(ops, ["check pin", "release pin", "check create_post", "release create_post"]);
 });
 
+test("attempts are counted, given back and locked", async () => {
+  const guards = new TestGuards({ activities });
+  const mails: unknown[] = [];
+  const signIn = (right: boolean) => guards.attempt("like", { ...user, clear: true, onLocked: ({ remaining }) => mails.push(remaining) }, () => right);
+  assert.equal(await signIn(true), true);
+  assert.equal(await signIn(false), false);
+  const played = guards.calls.map(({ op, clear }) => [op, clear]);
+  assert.deepEqual(played, [["check", undefined], ["release", true], ["check", undefined]]);
+  assert.deepEqual(mails, []);
+
+  guards.allow("like", { locked: true, crossed: 100 });
+  assert.equal((await guards.status("like", user)).crossed, undefined);
+  assert.equal(await signIn(true), true);
+  assert.equal(await signIn(false), false);
+  assert.deepEqual(mails, [0]);
+  guards.refuse("like", { waitTime: 60_000, locked: true });
+  await assert.rejects(signIn(true), (error) => error instanceof LimitedError && error.decision.locked === true && error.decision.waitTime === 60_000);
+  guards.allow("like", { reason: "bypassed" });
+  const before = guards.calls.length;
+  assert.equal(await signIn(true), true);
+  assert.deepEqual(guards.calls.slice(before).map(({ op }) => op), ["check"]); // it has no receipt
+  guards.allow("like");
+  const { locked, reason } = await guards.check("like", user);
+  assert.deepEqual([locked, reason], [undefined, "ok"]);
+});
+
 test("middleware runs through it", async () => {
   const guards = new TestGuards({ activities, onOutage: "deny" });
   const created = await post(guards);

@@ -25,6 +25,9 @@ export async function types(guards: Guards<typeof activities>): Promise<string> 
   await guards.check("create_post", { userId: "u1", teir: "premium" });
   // @ts-expect-error A release needs a receipt.
   await guards.release("create_post", { userId: "u1" });
+  await guards.release("create_post", { userId: "u1", at: 5, requestId: "r1", clear: true });
+  // @ts-expect-error A renewal clears nothing.
+  await guards.renew("create_post", { userId: "u1", at: 5, requestId: "r1", clear: true });
   await guards.check("create_post", { userId: "u1", subjects: { room: "r1", tenant: undefined } });
   // @ts-expect-error An id is no number.
   await guards.check("create_post", { userId: "u1", subjects: { room: 42 } });
@@ -32,6 +35,13 @@ export async function types(guards: Guards<typeof activities>): Promise<string> 
   await guards.withSlot(photo, user, (slot) => slot.signal.throwIfAborted());
   // @ts-expect-error The activity is not in the list.
   await guards.slot("create_pots", user);
+  const name: string = await guards.attempt("create_post", { ...user, clear: true, onLocked: (d) => d.activity }, async () => "u1");
+  const response: globalThis.Response = await guards.attempt("create_post", { ...user, succeeded: (r) => r.ok }, () => fetch(name));
+  await guards.attempt(photo, { ...user, succeeded: (r: globalThis.Response) => r.ok }, (d) => fetch(d.activity));
+  // @ts-expect-error An attempt has an id of its own.
+  await guards.attempt("create_post", { userId: "u1", requestId: response.url }, () => true);
+  // @ts-expect-error An attempt is one.
+  await guards.attempt("create_post", { userId: "u1", count: 2 }, () => true);
   // @ts-expect-error A renewal needs a receipt.
   await guards.renew("create_post", { userId: "u1" });
   // @ts-expect-error The activity is not in the list.
@@ -47,6 +57,7 @@ export async function types(guards: Guards<typeof activities>): Promise<string> 
 
   limit(guards, "create_post", { userId: (request) => request.get("x-user") });
   limit(guards, "create_post", { userId: () => "u1", refused: (_, __, response: Response) => void response.end() });
+  limit(guards, "create_post", { userId: () => "u1", countIf: ({ status }) => status === 401 });
   // @ts-expect-error The user is missing.
   limit(guards, "create_post", {});
 
@@ -111,6 +122,7 @@ export async function forTests(): Promise<void> {
   guards.refuse("create_pots");
   // @ts-expect-error The field is misspelled.
   guards.refuse("create_post", { waittime: 42_000 });
+  guards.allow("create_post", { crossed: 100, locked: true });
   // @ts-expect-error A refusal does not allow.
   guards.refuse("create_post", { allowed: true });
 }

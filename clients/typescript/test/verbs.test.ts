@@ -35,6 +35,17 @@ test("a decision can be released, of any guard", async (t) => {
   assert.deepEqual(lambda.requests[1]?.event, event);
 });
 
+test("a release can clear", async (t) => {
+  const lambda = await Lambda.start(t, { answer: ok });
+  const guards = lambda.guards();
+  const decision = await guards.check("create_post", { userId: "u1" });
+  await guards.release(decision, { clear: true });
+  const event = { userId: "u1", activity: "create_post", op: "release", at: ok.at, requestId: "r1", clear: true };
+  assert.deepEqual(lambda.requests[1]?.event, { ...event, count: 1 });
+  await guards.release("create_post", { userId: "u1", at: ok.at, requestId: "r1", clear: true });
+  assert.deepEqual(lambda.requests[2]?.event, event);
+});
+
 const delayed = { ...limited, reason: "delayed", readyAt: 5, at: 4, requestId: "r1", message: undefined };
 
 for (const answer of [limited, delayed, { ...ok, requestId: undefined }, { ...ok, granted: undefined }]) {

@@ -1,0 +1,89 @@
+import { kindOf, unresolved } from "./args.js";
+import type { Decision, StatusArgs } from "./decision.js";
+import { ValidationError } from "./errors.js";
+
+/** What `attempt` asks. It makes its own id, because with the id of a caller, a repeat would be one more guess. */
+export interface AttemptArgs<T = unknown> extends Omit<StatusArgs, "count" | "partial"> {
+  /** The decision if the guard does not answer: see `onOutage` of `check`. Default: the client's option. */
+  onOutage?: "allow" | "deny" | undefined;
+  /**
+   * Also forget the user's own failures after a success: see `clear` of ReleaseOptions, which says when not to use it.
+   * Default: false.
+   */
+  clear?: boolean | undefined;
+  /**
+   * Reports whether a result of `verify` is a success. Needed for a Response. Default: what JavaScript calls true. An array
+   * is true, even if it is empty.
+   */
+  succeeded?: ((result: T) => boolean | Promise<boolean>) | undefined;
+  /**
+   * Called and awaited once, after a `verify` that failed, if its check used up a limit (`crossed` is 100), such as the
+   * failure that locks an account. What it throws goes to `warn`. Default: none.
+   */
+  onLocked?: ((decision: Decision) => unknown) | undefined;
+}
+
+/** What happens after `verify`. Neither throws. */
+interface Ends {
+  succeeded: () => Promise<void>;
+  failed: () => Promise<void>;
+}
+
+/** Runs `verify`. Only a success counts as one: after everything else, the attempt stays counted. */
+export async function runAttempt<T>(
+  decision: Decision,
+  verify: (decision: Decision) => T | Promise<T>,
+  { succeeded, guard }: Pick<AttemptArgs<T>, "succeeded"> & { guard: string },
+  ends: Ends,
+): Promise<T> {
+  let success = false;
+  try {
+    const result = await verify(decision);
+    checkResolved("verify", result, guard);
+    success = succeeded ? isSuccess("succeeded", await succeeded(result), guard) : isSuccess("verify", result, guard);
+    return result;
+  } finally {
+    await (success ? ends.succeeded() : ends.failed());
+  }
+}
+
+/** Reports whether a check used up one of the limits. */
+export function usedUp({ crossed, limits = [] }: Decision): boolean {
+  return crossed === 100 || limits.some((limit) => limit.crossed === 100);
+}
+
+/**
+ * Returns a warning if a release may be too late, so many milliseconds after its check; undefined if it is in time. A
+ * guard gives back for 20 s, and with `Hold` for 15 minutes. A part of it is kept for the way and for clocks that differ.
+ */
+export function lateness(activity: string, ms: number, hold: boolean): string | undefined {
+  if (ms <= (hold ? 14 * 60_000 : 18_000)) return undefined;
+  const late = `the release of ${activity} is sent ${Math.floor(ms / 1000)} s after its check, and may be too late to give anything back`;
+  return `${late}. ${hold ? "With Hold, a guard takes it for 15 minutes." : "Give the activity Hold, and write the list of activities again with guards generate."}`;
+}
+
+/** Reports whether a result is true. One that can't be meant as an answer is a ValidationError. */
+function isSuccess(name: "verify" | "succeeded", result: unknown, guard: string): boolean {
+  checkResolved(name, result, guard);
+  const kind = result instanceof Error ? "an error" : isResponse(result) ? "a response" : undefined;
+  if (!kind) return Boolean(result);
+  const want = name === "succeeded" ? "true or false" : "a result, or an option succeeded such as (response) => response.ok";
+  throw new ValidationError(`${name} returned ${kind}, want ${want}. The attempt stays counted`, { guard });
+}
+
+/** Throws a ValidationError for what nobody has called, awaited or iterated over. It would always be true. */
+function checkResolved(name: string, result: unknown, guard: string): void {
+  const kind = kindOf(result);
+  if (unresolved.has(kind)) throw new ValidationError(`${name} returned ${kind}, want its result. The attempt stays counted`, { guard });
+}
+
+/**
+ * Reports whether a value is a response, which is true whatever its status: of the Fetch API and its libraries, of Node and
+ * its frameworks, or the result of a Lambda handler.
+ */
+function isResponse(value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  if (Object.prototype.toString.call(value) === "[object Response]") return true;
+  const { status, statusCode } = value as Record<string, unknown>;
+  return [status, statusCode].some((code) => typeof code === "number" && code >= 100 && code <= 599);
+}
