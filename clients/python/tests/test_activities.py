@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final, Literal
 
 import fastapi
 import pytest
@@ -24,6 +24,10 @@ JSON: dict[str, dict[str, Any]] = {
     "view_photo": {"guard": "photos-guard"},
 }
 TUPLES = {"upload_photo": ("photos-guard", 60), "view_photo": ("photos-guard", None)}
+
+HELD: Final[dict[Literal["export"], tuple[str, int | None, bool] | tuple[str, None, tuple[str, ...], bool]]] = {
+    "export": ("exports-guard", 60, True)
+}
 
 PASS_THE_LIST = "pass the list that guards generate writes (activities/activities.py) as the option activities"
 NAME_THE_GUARD = "or name the guard: GuardActivity(guard, activity)"
@@ -134,6 +138,8 @@ def test_the_types_know_the_activities_of_a_list() -> None:
             any_guards.reset("upload_photo", user_id="u1")
 
         count(listed, Guards(activities=JSON))
+        Guards(activities=HELD).check("export", user_id="u1")
+        Guards(activities=HELD).check("exports", user_id="u1")  # type: ignore[arg-type]
         named: AnyActivity = "upload_photo"
         Guards().check(named, user_id="u1")
         Guards(activities=TUPLES).check(named, user_id="u1")

@@ -13,9 +13,12 @@ import textwrap
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from enum import Enum
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
+from urllib.parse import urlsplit
 
 import fastapi
 import flask
@@ -150,6 +153,11 @@ def test_an_error_stays_counted_and_goes_on(
     assert ops(server) == ["check"]
 
 
+class Verdict(Enum):
+    RIGHT = "right"
+    WRONG = "wrong"
+
+
 async def coroutine() -> Any:
     return True
 
@@ -197,6 +205,9 @@ NOT_RUN: dict[str, Callable[[], Any]] = {
 AMBIGUOUS: dict[str, Callable[[], Any]] = {
     "tuple": lambda: (False, "wrong password"),
     "tuple of flask": lambda: ("wrong password", 401),
+    "named tuple": lambda: urlsplit("/wrong"),
+    "enum": lambda: Verdict.WRONG,
+    "status": lambda: HTTPStatus.UNAUTHORIZED,
     "exception": lambda: VerifyError("no"),
     "decision": lambda: Decision(allowed=False),
     "nan": lambda: float("nan"),

@@ -6,6 +6,7 @@ import functools
 import inspect
 import time
 from collections.abc import Callable, Iterator, Mapping
+from enum import Enum
 from numbers import Number
 from typing import TYPE_CHECKING, Any
 
@@ -202,8 +203,10 @@ def _not_run(result: Any) -> str | None:
 
 def _ambiguous(result: Any) -> str | None:
     """Return what a result is if it is true and can mean a failure, such as a response with the status 401; None: it is not."""
-    if type(result) is tuple:  # such as False, "wrong password", or a response of Flask
+    if isinstance(result, tuple):  # such as False, "wrong password", or a response of Flask
         return "a tuple"
+    if isinstance(result, Enum):  # such as Result.WRONG
+        return "a member of an enum"
     if isinstance(result, BaseException):
         return "an exception"
     if isinstance(result, Decision):

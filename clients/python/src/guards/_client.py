@@ -241,8 +241,8 @@ class Guards(Base[A]):
         false value or an error the attempt stays counted, and the value or the
         error goes on. A coroutine, a generator or a function was not run, and
         is a ValidationError. So is what is true and can mean a failure: a
-        response, a tuple, an exception, a Decision or NaN. For these,
-        succeeded(result) decides with True or False.
+        response, a tuple, a member of an enum, an exception, a Decision or NaN.
+        For these, succeeded(result) decides with True or False.
 
         Without verify, it is the context of a with statement, whose body calls
         attempt.succeeded(). If it does not, the attempt stays counted.

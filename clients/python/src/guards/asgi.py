@@ -143,6 +143,7 @@ def counting(attempts: list[Counted], receive: Receive, send: Send) -> tuple[Rec
         if message["type"] == "http.response.start" and not is_gone:
             for attempt, count_if in attempts:
                 await attempt._give_back_unless(count_if, http.Response(message["status"]))
+            attempts.clear()
         await send(message)
 
     return received, asking
