@@ -547,10 +547,10 @@ class Clock:
     ("activity", "passed", "warning"),
     [
         ("sign_in", 17.9, None),
-        ("sign_in", 19, "an attempt of sign_in succeeded 19 s after its check: its release may be too late; "),
+        ("sign_in", 19, "an attempt of sign_in is given back 19 s after its check, which may be too late: "),
         ("pay", 19, None),
         ("pay", 14 * 60 - 1, None),
-        ("pay", 14 * 60 + 1, "an attempt of pay succeeded 841 s after its check: its release may be too late; "),
+        ("pay", 14 * 60 + 1, "an attempt of pay is given back 841 s after its check, which may be too late: "),
     ],
 )
 def test_a_late_success_is_given_back_and_reported(
@@ -567,7 +567,7 @@ def test_a_late_success_is_given_back_and_reported(
 
     attempt(client, verify, activity=activity)
     assert ops(server) == ["check", "release"]
-    assert [str(w).split("; ")[0] + "; " for w in client.warnings] == ([warning] if warning else [])
+    assert [str(w).split(": ")[0] + ": " for w in client.warnings] == ([warning] if warning else [])
     assert all("Hold" in str(w) for w in client.warnings)
 
 

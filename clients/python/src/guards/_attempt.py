@@ -57,9 +57,10 @@ class _Attempt:
             return None
         passed = time.monotonic() - self._began
         if passed > (LATE_WITH_HOLD if self._hold else LATE):
-            advice = "Hold keeps it for 15 minutes" if self._hold else "give its guard Hold, which keeps it for 15 minutes"
-            message = f"an attempt of {self.decision.activity} succeeded {passed:.0f} s after its check"
-            self._client._report(GuardsError(f"{message}: its release may be too late; {advice}", self._function))
+            lasts = "a guard knows a check for 15 minutes with Hold"
+            advice = lasts if self._hold else f"{lasts}, which the list of activities must have, too"
+            late = f"an attempt of {self.decision.activity} is given back {passed:.0f} s after its check"
+            self._client._report(GuardsError(f"{late}, which may be too late: {advice}", self._function))
         return with_receipt(self._client._settings, "release", self.decision, clear=self._clear)
 
     def _end(self) -> bool:
