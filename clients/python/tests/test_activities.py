@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final, Literal
 
 import fastapi
 import pytest
@@ -11,6 +11,7 @@ import pytest
 from guards import AnyActivity, AsyncGuards, ConfigurationError, GuardActivity, Guards, ValidationError
 from guards import fastapi as guards_fastapi
 from guards import flask as guards_flask
+from guards._options import entries
 from guards.asgi import LimitMiddleware
 from guards.http import rate_limit_headers
 from tests.activities import ACTIVITIES, Activity
@@ -23,6 +24,10 @@ JSON: dict[str, dict[str, Any]] = {
     "view_photo": {"guard": "photos-guard"},
 }
 TUPLES = {"upload_photo": ("photos-guard", 60), "view_photo": ("photos-guard", None)}
+
+HELD: Final[dict[Literal["export"], tuple[str, int | None, bool] | tuple[str, None, tuple[str, ...], bool]]] = {
+    "export": ("exports-guard", 60, True)
+}
 
 PASS_THE_LIST = "pass the list that guards generate writes (activities/activities.py) as the option activities"
 NAME_THE_GUARD = "or name the guard: GuardActivity(guard, activity)"
@@ -37,6 +42,21 @@ def test_either_form_of_the_list_has_guards_and_windows(server: Server, new: Cal
     assert [received.event["op"] for received in server.received] == ["check", "check", "status"]
     assert rate_limit_headers(upload)["RateLimit-Policy"] == '"upload_photo";q=10;w=60'
     assert "RateLimit-Policy" not in rate_limit_headers(view)
+
+
+def test_the_list_says_which_activities_have_hold() -> None:
+    listed: dict[str, Any] = {
+        "export": ("exports-guard", None, True),
+        "import": ("exports-guard", 60, False),
+        "record": ("rooms-guard", None, ("room",), True),
+        "write": ("rooms-guard", None, ("room",)),
+        "upload": {"guard": "photos-guard", "hold": True},
+        "view": {"guard": "photos-guard"},
+    }
+    found = entries(listed)
+    assert [name for name, entry in found.items() if entry.hold] == ["export", "record", "upload"]
+    assert [name for name, entry in found.items() if entry.subjects] == ["record", "write"]
+    assert found["import"].window == 60
 
 
 def test_a_later_change_of_the_list_has_no_effect(server: Server, new: Callable[..., Client]) -> None:
@@ -118,6 +138,8 @@ def test_the_types_know_the_activities_of_a_list() -> None:
             any_guards.reset("upload_photo", user_id="u1")
 
         count(listed, Guards(activities=JSON))
+        Guards(activities=HELD).check("export", user_id="u1")
+        Guards(activities=HELD).check("exports", user_id="u1")  # type: ignore[arg-type]
         named: AnyActivity = "upload_photo"
         Guards().check(named, user_id="u1")
         Guards(activities=TUPLES).check(named, user_id="u1")
@@ -153,11 +175,16 @@ def test_the_types_know_the_activities_of_a_list() -> None:
             {"a": ("photos-guard", 60, "room")},
             "The option activities['a'] has the subjects 'room', want names, such as ('room', 'tenant?').",
         ),
+        ({"a": {"guard": "photos-guard", "subjects": ["?"]}}, "The option activities['a'] has the subjects ['?'], want names"),
         (
             {"a": ("photos-guard", 60, ("room",), 1)},
-            "The option activities['a'] is ('photos-guard', 60, ('room',), 1), want a guard",
+            "The option activities['a'] has the hold 1, want True or False.",
         ),
-        ({"a": {"guard": "photos-guard", "subjects": ["?"]}}, "The option activities['a'] has the subjects ['?'], want names"),
+        ({"a": {"guard": "photos-guard", "hold": "yes"}}, "The option activities['a'] has the hold 'yes', want True or False."),
+        (
+            {"a": ("photos-guard", 60, ("room",), True, 1)},
+            "The option activities['a'] is ('photos-guard', 60, ('room',), True, 1)",
+        ),
         ({"a": ("photos-guard", 0)}, "The option activities['a'] is ('photos-guard', 0), want a guard and a window"),
         ({"a": ("photos-guard", True)}, "The option activities['a'] is ('photos-guard', True), want a guard and a window"),
         ({"a": ("photos-guard", 1.5)}, "The option activities['a'] is ('photos-guard', 1.5), want a guard and a window"),

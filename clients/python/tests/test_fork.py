@@ -203,3 +203,25 @@ def test_a_child_gives_back_nothing_of_its_parent(server: Server, verb: str) -> 
     context.__exit__(SystemExit, SystemExit(), None)
     assert [received.event["op"] for received in server.received] == ["check", "release"]
     client.close()
+
+
+@pytest.mark.parametrize("signs_in", [True, False])
+def test_an_attempt_fails_in_the_process_that_began_it(server: Server, signs_in: bool) -> None:
+    """A child that ends does not fail it. A child may succeed; a second success of the same attempt changes nothing."""
+    server.does(answer(crossed=100))
+    client = Guards(**PATIENT)
+    locked: list[int] = []
+    context = client.attempt("create_post", user_id="a7", on_locked=lambda _: locked.append(os.getpid()))
+    attempt = context.__enter__()
+
+    def child() -> bool:
+        if signs_in:
+            attempt.succeeded()
+        context.__exit__(SystemExit, SystemExit(), None)
+        return locked == []
+
+    assert in_a_child(child)
+    assert [received.event["op"] for received in server.received] == ["check", "release"][: 1 + signs_in]
+    context.__exit__(None, None, None)
+    assert locked == [os.getpid()]
+    client.close()

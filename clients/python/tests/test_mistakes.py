@@ -14,7 +14,7 @@ import httpx
 import pytest
 from starlette.responses import PlainTextResponse
 
-from guards import AsyncGuards, CheckOptions, ConfigurationError, Decision, Guards, StatusOptions, ValidationError
+from guards import AsyncGuards, AttemptOptions, CheckOptions, ConfigurationError, Decision, Guards, StatusOptions, ValidationError
 from guards import fastapi as guards_fastapi
 from guards import flask as guards_flask
 from guards.asgi import LimitMiddleware
@@ -188,11 +188,13 @@ def test_flask_answers_a_body_without_a_status_with_429(server: Server, value: A
     client.close()
 
 
-# For each argument, the kinds that are right. None counts as left out.
+# For each argument, the kinds that are right. None counts as left out. What is false is no partial check, which lets
+# nobody pass, and clears nothing.
+FALSE_OR_TRUE = {"None", "empty", "zero", "True"}
 ARGUMENTS = {
     "user_id": {"string"},
     "count": {"None", "number"},
-    "partial": {"None", "empty", "zero", "True"},  # what is false is no partial check, which lets nobody pass
+    "partial": FALSE_OR_TRUE,
     "tier": {"None", "string", "empty"},
     "roles": {"None", "generator"},
     "subjects": {"None"},
@@ -205,11 +207,12 @@ RECEIPT = {"at": 1, "request_id": "r1"}
 VERBS: dict[str, tuple[dict[str, Any], set[str]]] = {
     "check": ({}, set(ARGUMENTS)),
     "status": ({}, set(ARGUMENTS) - {"request_id", "ready_at", "job", "on_outage"}),
-    "release": (RECEIPT, {"user_id", "at", "request_id", "count", "subjects"}),
+    "release": (RECEIPT, {"user_id", "at", "request_id", "count", "subjects", "clear"}),
     "renew": (RECEIPT, {"user_id", "at", "request_id", "count", "subjects"}),
     "reset": ({}, {"user_id"}),
     "guarded": ({}, set(ARGUMENTS)),
     "slot": ({}, {*ARGUMENTS, "or_raise"}),
+    "attempt": ({}, {"user_id", "clear", *AttemptOptions.__annotations__}),
 }
 
 
@@ -219,7 +222,7 @@ def test_an_argument_of_the_wrong_kind_is_not_sent(server: Server, new: Callable
     client = new()
     needed, names = VERBS[verb]
     for argument in sorted(names):
-        right = {**ARGUMENTS, "at": {"number"}, "or_raise": {"True"}}[argument]
+        right = {**ARGUMENTS, "at": {"number"}, "or_raise": {"True"}, "clear": FALSE_OR_TRUE}[argument]
         for kind in VALUES.keys() - right:
             is_missing = kind == "None" and verb in ("release", "renew") and argument in ("user_id", *needed)
             with pytest.raises(TypeError if is_missing else ValidationError):
@@ -229,7 +232,7 @@ def test_an_argument_of_the_wrong_kind_is_not_sent(server: Server, new: Callable
 
 
 def _run(client: Client, verb: str, arguments: dict[str, Any]) -> None:
-    if verb not in ("guarded", "slot"):
+    if verb not in ("guarded", "slot", "attempt"):
         getattr(client, verb)("create_post", **arguments)
         return
 
@@ -345,4 +348,11 @@ def test_every_argument_is_in_the_table() -> None:
         assert set(inspect.signature(form.__init__).parameters) - {"self"} == set(CLIENT)
     assert {"user_id", *CheckOptions.__annotations__, *StatusOptions.__annotations__} == set(ARGUMENTS)
     for middleware in (guards_flask.limit, guards_fastapi.limit, LimitMiddleware.__init__):
-        assert set(inspect.signature(middleware).parameters) - {"self", "app", "guards", "activity", "on_outage"} <= set(RIGHT)
+        assert set(inspect.signature(middleware).parameters) - {
+            "self",
+            "app",
+            "guards",
+            "activity",
+            "on_outage",
+            "count_if",
+        } <= set(RIGHT)

@@ -98,6 +98,17 @@ def test_release_by_fields_and_by_decision(server: Server, new: Callable[..., Cl
     assert server.received[3].path.endswith("/photos-guard/invocations")
 
 
+def test_a_release_that_clears(server: Server, new: Callable[..., Client]) -> None:
+    client = new()
+    client.release("pin", user_id="u1", at=5, request_id="r1", clear=True)
+    client.release(client.check("pin", user_id="u1", request_id="r2"), clear=True)
+    client.release("pin", user_id="u1", at=5, request_id="r1", clear=False)
+    first, _, second, third = (received.event for received in server.received)
+    assert first == {"userId": "u1", "activity": "pin", "op": "release", "at": 5, "requestId": "r1", "clear": True}
+    assert (second["op"], second["requestId"], second["clear"]) == ("release", "r2", True)
+    assert "clear" not in third
+
+
 @pytest.mark.parametrize(
     "step",
     [
@@ -178,6 +189,7 @@ def test_the_region_can_come_from_aws_region(server: Server, new: Callable[..., 
 
 def test_all_fields_of_an_answer(server: Server, new: Callable[..., Client]) -> None:
     limit = {"name": "minute", "limit": 10, "activityCount": 1, "remaining": 9, "waitTime": 5, "resetAt": 6, "crossed": 100}
+    limit["locked"] = True
     fields = {
         "windowKey": 7,
         "message": "m",
@@ -185,6 +197,7 @@ def test_all_fields_of_an_answer(server: Server, new: Callable[..., Client]) -> 
         "readyAt": 8,
         "enqueued": 9,
         "crossed": 80,
+        "locked": True,
         "limitedBy": "minute",
         "limits": [limit],
     }
@@ -192,8 +205,9 @@ def test_all_fields_of_an_answer(server: Server, new: Callable[..., Client]) -> 
     d: Decision = new().check("create_post", user_id="u1", request_id="r1", count=4)
     assert (d.allowed, d.reason, d.limit, d.remaining, d.reset_at, d.granted, d.outage) == (True, "ok", 10, 9, 10, 4, None)
     assert (d.window_key, d.message, d.display, d.ready_at, d.enqueued, d.limited_by) == (7, "m", "d", 8, 9, "minute")
-    assert d.crossed == 80
-    assert d.limits == (LimitState(name="minute", limit=10, activity_count=1, remaining=9, wait_time=5, reset_at=6, crossed=100),)
+    assert (d.crossed, d.locked) == (80, True)
+    state = LimitState(name="minute", limit=10, activity_count=1, remaining=9, wait_time=5, reset_at=6, crossed=100, locked=True)
+    assert d.limits == (state,)
     assert (d.at, d.request_id, d.op, d.activity, d.activity_count, d.wait_time) == (
         1_700_000_000_000,
         "r1",

@@ -195,6 +195,37 @@ def test_slots_and_settling(limits: FakeGuards) -> None:
     ]
 
 
+def test_attempts_and_locks(new: Callable[..., Any], limits: FakeGuards) -> None:
+    client, locked = new(), list[Decision]()
+
+    def sign_in(right: bool) -> Any:
+        tried = client.guards.attempt("create_post", lambda _: right, user_id="a7", clear=True, on_locked=locked.append)
+        return asyncio.run(_awaited(tried)) if isinstance(client.guards, AsyncGuards) else tried
+
+    assert sign_in(True) is True
+    assert [(call.op, call.clear) for call in limits.calls] == [("check", None), ("release", True)]
+    limits.allow("create_post", remaining=1)
+    assert client.check("create_post", user_id="a7").remaining == 1
+    assert sign_in(False) is False
+    assert locked == []
+    limits.allow("create_post", remaining=0, crossed=100, locked=True)
+    assert sign_in(False) is False
+    (decision,) = locked
+    assert (decision.remaining, decision.crossed, decision.locked, decision.limit) == (0, 100, True, decision.activity_count)
+    assert client.status("create_post", user_id="a7").crossed is None
+    limits.refuse("create_post", wait_time=60_000, locked=True)
+    with pytest.raises(LimitedError) as error:
+        sign_in(True)
+    assert (error.value.decision.locked, error.value.decision.wait_time) == (True, 60_000)
+    limits.allow("create_post")
+    assert client.check("create_post", user_id="a7").locked is None
+    assert [call.op for call in limits.calls[2:]] == ["check"] * 3 + ["status", "check", "check"]
+
+
+async def _awaited(value: Any) -> Any:
+    return await value
+
+
 def test_observe(new: Callable[..., Any]) -> None:
     seen: list[tuple[str, str, str]] = []
     guards = new(observe=lambda decision, _, way: seen.append((decision.activity, decision.user_id, way)))

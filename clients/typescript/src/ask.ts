@@ -78,7 +78,7 @@ export class Asker {
 
   /** Asks an agent whether its limits and settings are right. Throws what is wrong. */
   async health(): Promise<void> {
-    await this.ask({ guard: "", activity: "", window: undefined, subjects: undefined }, "health", { userId: "" });
+    await this.ask({ guard: "", activity: "", window: undefined, subjects: undefined, hold: false }, "health", { userId: "" });
   }
 
   /** Returns the outage of a guard whose table did not answer, so that its memory decided. */

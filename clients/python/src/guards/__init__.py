@@ -11,11 +11,12 @@ if not decision.allowed:
 
 from typing import TYPE_CHECKING, Any
 
+from guards._attempt import AsyncAttempt, Attempt
 from guards._client import Guards
 from guards._decision import Decision, LimitState
 from guards._errors import AnswerError, ConfigurationError, GuardsError, LimitedError, OutageError, ValidationError
 from guards._keys import account_key, ip_key
-from guards._request import AnyActivity, CheckOptions, GuardActivity, StatusOptions, Subjects
+from guards._request import AnyActivity, AttemptOptions, CheckOptions, GuardActivity, StatusOptions, Subjects
 from guards._sigv4 import Credentials
 from guards._slot import Slot
 
@@ -25,7 +26,10 @@ if TYPE_CHECKING:
 __all__ = [
     "AnswerError",
     "AnyActivity",
+    "AsyncAttempt",
     "AsyncGuards",
+    "Attempt",
+    "AttemptOptions",
     "CheckOptions",
     "ConfigurationError",
     "Credentials",

@@ -95,6 +95,7 @@ _FIELDS: dict[str, tuple[str, Callable[[Any], bool], str]] = {
     "roles": ("roles", _is_texts, "a list of strings"),
     "count": ("count", _is_count, "a whole number of at least 1"),
     "partial": ("partial", _is_bool, "True or False"),
+    "clear": ("clear", _is_bool, "True or False"),
     "at": ("at", _is_count, "Unix milliseconds as a whole number"),
     "readyAt": ("ready_at", _is_count, "Unix milliseconds as a whole number"),
 }

@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from guards._arguments import must_be
+from guards._attempt import AsyncAttempt, check_arguments, decided, judge
 from guards._base import Base
 from guards._call import Call
 from guards._callbacks import result_of
@@ -18,11 +19,13 @@ from guards._errors import GuardsError, NoThread, OutageError
 from guards._places import Workers
 from guards._request import (
     A,
+    AttemptOptions,
     CheckOptions,
     GuardActivity,
     Request,
     StatusOptions,
     Subjects,
+    holds,
     new_request,
     with_receipt,
 )
@@ -61,7 +64,7 @@ class AsyncGuards(Base[A]):
         return await self._decide(new_request(self._settings, "status", activity, user_id=user_id, **options))
 
     @overload
-    async def release(self, activity: Decision, /) -> Decision: ...
+    async def release(self, activity: Decision, /, *, clear: bool = False) -> Decision: ...
     @overload
     async def release(
         self,
@@ -73,6 +76,7 @@ class AsyncGuards(Base[A]):
         request_id: str,
         count: int | None = None,
         subjects: Subjects | None = None,
+        clear: bool = False,
     ) -> Decision: ...
     async def release(
         self,
@@ -84,9 +88,10 @@ class AsyncGuards(Base[A]):
         request_id: str | None = None,
         count: int | None = None,
         subjects: Subjects | None = None,
+        clear: bool = False,
     ) -> Decision:
         """Give back what a check counted. See Guards.release."""
-        return await self._decide(self._receipt_request("release", activity, user_id, at, request_id, count, subjects))
+        return await self._decide(self._receipt_request("release", activity, user_id, at, request_id, count, subjects, clear))
 
     @overload
     async def renew(self, activity: Decision, /) -> Decision: ...
@@ -172,6 +177,83 @@ class AsyncGuards(Base[A]):
     async def _after(self, decision: Decision, error: BaseException | None) -> None:
         if error is not None and decision.has_receipt:
             await self._release_at_the_end(with_receipt(self._settings, "release", decision))
+
+    @overload
+    def attempt(
+        self,
+        activity: A | GuardActivity,
+        verify: Callable[[Decision], Awaitable[T]],
+        /,
+        *,
+        user_id: str,
+        clear: bool = False,
+        succeeded: Callable[[T], bool | Awaitable[bool | None] | None] | None = None,
+        on_locked: Callable[[Decision], object] | None = None,
+        **options: Unpack[AttemptOptions],
+    ) -> Awaitable[T]: ...
+    @overload
+    def attempt(
+        self,
+        activity: A | GuardActivity,
+        /,
+        *,
+        user_id: str,
+        clear: bool = False,
+        on_locked: Callable[[Decision], object] | None = None,
+        **options: Unpack[AttemptOptions],
+    ) -> AbstractAsyncContextManager[AsyncAttempt]: ...
+    def attempt(
+        self,
+        activity: A | GuardActivity,
+        verify: Callable[[Decision], Awaitable[T]] | None = None,
+        /,
+        *,
+        user_id: str,
+        clear: bool = False,
+        succeeded: Callable[[T], bool | Awaitable[bool | None] | None] | None = None,
+        on_locked: Callable[[Decision], object] | None = None,
+        **options: Unpack[AttemptOptions],
+    ) -> Any:
+        """Count an attempt, and then run verify(decision). A success gives the attempt back. See Guards.attempt.
+
+        Without verify, it is the context of an async with statement, whose body
+        awaits attempt.succeeded(). An attempt that is cancelled stays counted.
+        The functions are async, but need not be.
+        """
+        check_arguments(verify, succeeded, on_locked, clear, options, sync=False)
+
+        async def begin() -> AsyncAttempt:
+            attempt = await self._counted(activity, user_id, options, clear=clear)
+            self._admit(attempt.decision)
+            return attempt
+
+        async def end(attempt: AsyncAttempt, _: BaseException | None) -> None:
+            if attempt._end() and on_locked is not None:
+                try:
+                    await result_of(on_locked(attempt.decision))
+                except Exception as error:
+                    attempt._report("on_locked", error)
+
+        context = AsyncContext(begin, end)
+        return context if verify is None else self._verified(context, verify, succeeded)
+
+    async def _verified(
+        self,
+        context: AbstractAsyncContextManager[AsyncAttempt],
+        verify: Callable[[Decision], Awaitable[T]],
+        succeeded: Callable[[T], Any] | None,
+    ) -> T:
+        async with context as attempt:
+            result: T = await result_of(verify(attempt.decision))
+            if decided(await result_of(judge(result, succeeded))):
+                await attempt.succeeded()
+            return result
+
+    async def _counted(self, activity: A | GuardActivity, user_id: str, options: Any, *, clear: bool = False) -> AsyncAttempt:
+        """Return an attempt that was checked. It can be refused."""
+        began = time.monotonic()
+        decision = await self.check(activity, user_id=user_id, **options)
+        return AsyncAttempt(self, decision, began, hold=holds(self._settings, activity), clear=clear)
 
     def slot(
         self, activity: A | GuardActivity, *, user_id: str, or_raise: bool = False, **options: Unpack[CheckOptions]

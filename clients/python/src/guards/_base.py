@@ -34,7 +34,12 @@ from guards._request import (
 from guards._retry import Plan
 from guards._way import Way
 
-Listed = tuple[str, int | None] | tuple[str, int | None, tuple[str, ...]]
+Listed = (
+    tuple[str, int | None]
+    | tuple[str, int | None, tuple[str, ...]]
+    | tuple[str, int | None, bool]
+    | tuple[str, int | None, tuple[str, ...], bool]
+)
 
 READY = "ready"  # the id of the user and of the subjects of ready()
 
@@ -61,8 +66,10 @@ class Base(Generic[A]):
     decision_timeout: DECISION_TIMEOUT of the guards in seconds; 1 by default.
     warn: is called with the OutageError of a check that on_outage decided, and
         with the error of a renewal that failed, at most once a second; and with
-        the error of each release that guarded or slot could not make. It must not be async. If it raises an error, that is
-        logged. By default it logs a warning with the logger "guards".
+        the error of each release that guarded, attempt or slot could not make,
+        that an attempt succeeded too late, or that on_locked or count_if raised.
+        It must not be async. If it raises an error, that is logged. By default
+        it logs a warning with the logger "guards".
     observe: is called with each decision, the seconds that it took, and its
         way: "invoke", "url" or "agent". The decision has no ids: not the user's, the request's, or a subject's. It must not be
         async. If it raises an error, that is logged.
@@ -197,14 +204,15 @@ class Base(Generic[A]):
         request_id: str | None,
         count: int | None,
         subjects: Subjects | None,
+        clear: bool = False,
     ) -> Request:
         if isinstance(what, Decision):
             if (user_id, at, request_id, count, subjects) != (None, None, None, None, None):
                 raise TypeError(f"{op} takes either a decision or the fields of its receipt")
-            return with_receipt(self._settings, op, what)
+            return with_receipt(self._settings, op, what, clear=clear)
         if user_id is None or at is None or request_id is None:
             raise TypeError(f"{op} needs user_id, at and request_id")
-        receipt: dict[str, Any] = {"at": at, "request_id": request_id, "count": count, "subjects": subjects}
+        receipt: dict[str, Any] = {"at": at, "request_id": request_id, "count": count, "subjects": subjects, "clear": clear}
         return new_request(self._settings, op, what, user_id=user_id, **receipt)
 
     def _ready_requests(self, activities: tuple[A | GuardActivity, ...]) -> list[Request]:

@@ -34,6 +34,13 @@ def not_async(value: T, name: str) -> T:
     return value
 
 
+def true_or_false(name: str, value: object) -> bool:
+    """Return what a function of the app decided. None counts as False. A function or a generator would be true in Python."""
+    if value is None or isinstance(value, bool):
+        return bool(value)
+    raise returned(name, value, "True or False")
+
+
 def must_not_be_async(name: str) -> ConfigurationError:
     """Return the error for an async function where only another one works."""
     return ConfigurationError(f"{name} is async, want a function that is not async.")

@@ -9,13 +9,25 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from guards._arguments import must_be
+from guards._attempt import Attempt, check_arguments, decided, judge
 from guards._base import Base
 from guards._callbacks import is_async, must_not_be_async, not_async
 from guards._context import Context
 from guards._decision import Decision
 from guards._errors import GuardsError, OutageError
 from guards._places import Places
-from guards._request import A, CheckOptions, GuardActivity, Request, StatusOptions, Subjects, new_request
+from guards._request import (
+    A,
+    AttemptOptions,
+    CheckOptions,
+    GuardActivity,
+    Request,
+    StatusOptions,
+    Subjects,
+    holds,
+    new_request,
+    with_receipt,
+)
 from guards._retry import time_to_wait
 from guards._slot import Slot, before_the_second_release
 
@@ -48,7 +60,7 @@ class Guards(Base[A]):
         return self._decide(new_request(self._settings, "status", activity, user_id=user_id, **options))
 
     @overload
-    def release(self, activity: Decision, /) -> Decision: ...
+    def release(self, activity: Decision, /, *, clear: bool = False) -> Decision: ...
     @overload
     def release(
         self,
@@ -60,6 +72,7 @@ class Guards(Base[A]):
         request_id: str,
         count: int | None = None,
         subjects: Subjects | None = None,
+        clear: bool = False,
     ) -> Decision: ...
     def release(
         self,
@@ -71,12 +84,16 @@ class Guards(Base[A]):
         request_id: str | None = None,
         count: int | None = None,
         subjects: Subjects | None = None,
+        clear: bool = False,
     ) -> Decision:
         """Give back what a check counted: all of it, given the check's decision, or count actions (1 by default).
 
-        Without the decision, it needs the subjects of the check.
+        Without the decision, it needs the subjects of the check. With clear, the
+        failures of the user in a lockout are forgotten, too, after a success. Use
+        it only if the user id is the account, alone or with the address; the
+        activity must have a lockout.
         """
-        return self._decide(self._receipt_request("release", activity, user_id, at, request_id, count, subjects))
+        return self._decide(self._receipt_request("release", activity, user_id, at, request_id, count, subjects, clear))
 
     @overload
     def renew(self, activity: Decision, /) -> Decision: ...
@@ -169,15 +186,105 @@ class Guards(Base[A]):
         return decision
 
     def _after(self, decision: Decision, error: BaseException | None) -> None:
-        if error is not None:
-            self._give_back(decision)
+        if error is not None and decision.has_receipt:
+            self._give_back(with_receipt(self._settings, "release", decision))
 
-    def _give_back(self, decision: Decision) -> None:
-        if decision.has_receipt:
-            try:
-                self.release(decision)
-            except GuardsError as error:
-                self._report(error)
+    def _give_back(self, release: Request) -> None:
+        try:
+            self._decide(release)
+        except GuardsError as error:
+            self._report(error)
+
+    @overload
+    def attempt(
+        self,
+        activity: A | GuardActivity,
+        verify: Callable[[Decision], T],
+        /,
+        *,
+        user_id: str,
+        clear: bool = False,
+        succeeded: Callable[[T], bool | None] | None = None,
+        on_locked: Callable[[Decision], object] | None = None,
+        **options: Unpack[AttemptOptions],
+    ) -> T: ...
+    @overload
+    def attempt(
+        self,
+        activity: A | GuardActivity,
+        /,
+        *,
+        user_id: str,
+        clear: bool = False,
+        on_locked: Callable[[Decision], object] | None = None,
+        **options: Unpack[AttemptOptions],
+    ) -> AbstractContextManager[Attempt]: ...
+    def attempt(
+        self,
+        activity: A | GuardActivity,
+        verify: Callable[[Decision], T] | None = None,
+        /,
+        *,
+        user_id: str,
+        clear: bool = False,
+        succeeded: Callable[[T], bool | None] | None = None,
+        on_locked: Callable[[Decision], object] | None = None,
+        **options: Unpack[AttemptOptions],
+    ) -> Any:
+        """Count an attempt, such as a sign-in, and then run verify(decision). A success gives the attempt back.
+
+        So guesses at the same time count, too. A refusal raises a LimitedError,
+        and nothing runs. The check has an id of its own: request_id, count and
+        other options that an attempt does not have raise a ValidationError.
+
+        A result that Python calls true is a success, and is returned. After a
+        false value or an error the attempt stays counted, and the value or the
+        error goes on. A coroutine, a generator or a function was not run, and
+        is a ValidationError. So is what is true and can mean a failure: a
+        response, a tuple, a member of an enum, an exception, a Decision or NaN.
+        For these, succeeded(result) decides with True or False.
+
+        Without verify, it is the context of a with statement, whose body calls
+        attempt.succeeded(). If it does not, the attempt stays counted.
+
+        clear: a success also ends the failures in the user's lockout. Use it
+            only if the user id is the account, alone or with the address.
+        on_locked: is called with the decision, once, after the failure that
+            locked or used up a limit (crossed is 100), for example to send a
+            mail. If it raises an error, that goes to the option warn.
+
+        A success later than 18 s after the check may be too late to be given
+        back, or 14 minutes if the activity has Hold in the list. It is tried,
+        and warn says so. A release that fails goes to warn, too.
+        """
+        check_arguments(verify, succeeded, on_locked, clear, options, sync=True)
+
+        def begin() -> Attempt:
+            attempt = self._counted(activity, user_id, options, clear=clear)
+            self._admit(attempt.decision)
+            return attempt
+
+        def end(attempt: Attempt, _: BaseException | None) -> None:
+            if attempt._end() and on_locked is not None:
+                try:
+                    not_async(on_locked(attempt.decision), "The option on_locked")
+                except Exception as error:
+                    attempt._report("on_locked", error)
+
+        context = Context(begin, end)
+        if verify is None:
+            return context
+        with context as attempt:
+            result = verify(attempt.decision)
+            if decided(judge(result, succeeded)):
+                attempt.succeeded()
+            return result
+
+    def _counted(self, activity: A | GuardActivity, user_id: str, options: Any, *, clear: bool = False) -> Attempt:
+        """Return an attempt that was checked. It can be refused."""
+        began = time.monotonic()
+        decision = self.check(activity, user_id=user_id, **options)
+        return Attempt(self, decision, began, hold=holds(self._settings, activity), clear=clear)
 
     def slot(
         self, activity: A | GuardActivity, *, user_id: str, or_raise: bool = False, **options: Unpack[CheckOptions]

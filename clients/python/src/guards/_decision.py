@@ -23,6 +23,8 @@ class LimitState:
     """Unix milliseconds."""
     crossed: int | None = None
     """As in Decision, for this limit."""
+    locked: bool | None = None
+    """Whether this limit is a lockout that is locked; None if it is not."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,8 +74,11 @@ class Decision:
 
     At most one check in a window has each number, so an app that sends a mail when
     it is there sends at most two. If the activity has several limits, it is about
-    the limit whose figures the decision has.
+    the limit whose figures the decision has. Of a lockout, the attempt that locks
+    has 100, and none has 80.
     """
+    locked: bool | None = None
+    """Whether a lockout is locked, so that nothing is allowed until reset_at; None if it is not."""
     limited_by: str | None = None
     """The limit or subject that refused, if there are several, such as "room" or "room.minute"; of a block the subject."""
     limits: tuple[LimitState, ...] = ()

@@ -33,6 +33,8 @@ class Entry(NamedTuple):
     """Of its limit in seconds, if it has a single one."""
     subjects: tuple[str, ...] = ()
     """The names of the others in whose limits it counts. One with a question mark at its end is optional."""
+    hold: bool = False
+    """Whether what was counted can be given back for 15 minutes, and not only for 20 s."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,12 +156,17 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
 def _entry(name: Any, listed: Any) -> Entry:
     guard = window = None
     subjects: Any = ()
+    hold: Any = False
     match listed:
         case {"guard": guard}:
-            window, subjects = listed.get("window"), listed.get("subjects", ())
+            window, subjects, hold = listed.get("window"), listed.get("subjects", ()), listed.get("hold", False)
         case (guard, window):
             pass
+        case (guard, window, bool(hold)):
+            pass
         case (guard, window, subjects):
+            pass
+        case (guard, window, subjects, hold):
             pass
     if not isinstance(name, str):
         raise ConfigurationError(f"The option activities has {name!r}, want the name of an activity.")
@@ -168,7 +175,9 @@ def _entry(name: Any, listed: Any) -> Entry:
     if not isinstance(subjects, list | tuple) or not all(isinstance(s, str) and s.removesuffix("?") for s in subjects):
         message = f"The option activities[{name!r}] has the subjects {subjects!r}, want names, such as ('room', 'tenant?')."
         raise ConfigurationError(message)
-    return Entry(guard, window, tuple(subjects))
+    if not isinstance(hold, bool):
+        raise ConfigurationError(f"The option activities[{name!r}] has the hold {hold!r}, want True or False.")
+    return Entry(guard, window, tuple(subjects), hold)
 
 
 def _is_number(value: Any) -> bool:

@@ -39,19 +39,31 @@ Subjects = Mapping[str, str | None]
 """The ids of the others in whose limits an action counts, such as {"room": "r42"}. None is as if it were left out."""
 
 
-class StatusOptions(TypedDict, total=False):
-    """The options of a status."""
+class _Asker(TypedDict, total=False):
+    """On whose behalf a guard is asked."""
 
-    count: int
-    """How many actions at once; 1 by default."""
-    partial: bool
-    """Whether to grant as many of count as fit, instead of all or nothing. Such a check is sent only once."""
     tier: str
     """The user's plan. Never copy it from the user's own input."""
     roles: Iterable[str]
     """The user's roles. Never copy them from the user's own input."""
     subjects: Subjects | None
     """The others in whose limits the action counts, such as {"room": room_id}. Check first that the user is in that room."""
+
+
+class StatusOptions(_Asker, total=False):
+    """The options of a status."""
+
+    count: int
+    """How many actions at once; 1 by default."""
+    partial: bool
+    """Whether to grant as many of count as fit, instead of all or nothing. Such a check is sent only once."""
+
+
+class AttemptOptions(_Asker, total=False):
+    """The options of an attempt's check."""
+
+    on_outage: Literal["allow", "deny"] | None
+    """As in CheckOptions."""
 
 
 class CheckOptions(StatusOptions, total=False):
@@ -107,6 +119,7 @@ def new_request(
     subjects: Subjects | None = None,
     request_id: str | None = None,
     at: int | None = None,
+    clear: bool = False,
     ready_at: int | None = None,
     job: Any = None,
     on_outage: Any = None,
@@ -120,7 +133,7 @@ def new_request(
     if op == "check" and partial is not True and request_id is None:
         request_id = _new_id()
     optional = {"count": count, "partial": partial or None, "tier": tier, "roles": _list(roles)}
-    optional |= {"requestId": request_id, "at": at, "readyAt": ready_at, "job": job}
+    optional |= {"requestId": request_id, "at": at, "clear": clear or None, "readyAt": ready_at, "job": job}
     event: dict[str, Any] = {"userId": user_id, "activity": name, "op": op}
     event |= {key: value for key, value in optional.items() if value is not None}
     others: Any = _given(subjects)
@@ -172,7 +185,7 @@ def _given(subjects: Any) -> Any:
     return {name: value for name, value in subjects.items() if value is not None} or None
 
 
-def with_receipt(settings: Settings, op: str, decision: Decision, count: int | None = None) -> Request:
+def with_receipt(settings: Settings, op: str, decision: Decision, count: int | None = None, *, clear: bool = False) -> Request:
     """Return the request that gives back or renews what a check counted: all of it, or count actions."""
     if not decision.has_receipt:
         what = "give back" if op == "release" else "renew"
@@ -186,6 +199,7 @@ def with_receipt(settings: Settings, op: str, decision: Decision, count: int | N
         at=decision.at,
         request_id=decision.request_id,
         count=count or decision.granted,
+        clear=clear,
         subjects=decision.subjects,
     )
 
@@ -211,6 +225,12 @@ def any_subjects(settings: Settings, activity: AnyActivity, subject_id: str) -> 
     """Return the subjects that a request about the activity must have, all with one id."""
     entry = _find(settings, activity)[2]
     return {name: subject_id for name in (entry.subjects if entry else ()) if not name.endswith("?")}
+
+
+def holds(settings: Settings, activity: AnyActivity) -> bool:
+    """Report whether the list says that the activity has Hold. Without a list, nobody knows."""
+    entry = _find(settings, activity)[2]
+    return entry is not None and entry.hold
 
 
 def _wrong_subjects(op: str, activity: str, listed: tuple[str, ...], given: Mapping[str, str]) -> str | None:

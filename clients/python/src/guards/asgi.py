@@ -7,6 +7,7 @@ from typing import Any
 
 from guards import http
 from guards._async import AsyncGuards
+from guards._attempt import AsyncAttempt
 from guards._callbacks import result_of, returned
 from guards._decision import Decision
 from guards._request import AnyActivity, CheckOptions, Subjects
@@ -54,11 +55,18 @@ class LimitMiddleware:
         answer that the guard gave from its memory is refused, too.
     refused: returns an ASGI app, such as a Starlette response, that answers
         instead of the problem document, given the decision.
+    count_if: returns whether an allowed request counts, given the response that
+        is about to be sent, such as lambda response: response.status == 401. If
+        it returns False, the action is given back before. If it fails, or
+        returns anything but True and False, the action counts, and warn of the
+        client is called. By default, every request counts.
 
     The functions may be async.
 
     The app finds the decision in scope["guards.decision"]. If the app fails,
-    the action stays counted: AsyncGuards.guarded gives it back.
+    the action stays counted: AsyncGuards.guarded gives it back. So it does if
+    the client goes away first. With count_if, options can't have request_id or
+    count.
     """
 
     def __init__(
@@ -73,10 +81,12 @@ class LimitMiddleware:
         options: Callable[[Scope], CheckOptions | Awaitable[CheckOptions]] = lambda scope: {},  # noqa: ARG005
         refused: Callable[[Decision], App | Awaitable[App]] | None = None,
         on_outage: http.OnOutage = None,
+        count_if: Callable[[http.Response], bool | Awaitable[bool]] | None = None,
     ) -> None:
         refused = refused or too_many
         http.check_client(guards, AsyncGuards)
         http.check_on_outage(on_outage)
+        http.check_count_if(count_if, guards)
         http.check_functions(user_id=user_id, skip=skip, subjects=subjects, options=options, refused=refused)
         self.app = app
         self.guards = guards
@@ -87,6 +97,7 @@ class LimitMiddleware:
         self.options = options
         self.refused = refused
         self.on_outage = on_outage
+        self.count_if = count_if
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or pass it to the app."""
@@ -95,13 +106,47 @@ class LimitMiddleware:
             return
         user = http.named_user(await result_of(self.user_id(scope)), self.activity)
         further = await result_of(self.options(scope))
-        options = http.check_options(further, await result_of(self.subjects(scope)), self.on_outage)
-        decision = await self.guards.check(self.activity, user_id=user, **options)
+        options = http.check_options(further, await result_of(self.subjects(scope)), self.on_outage, self.count_if)
+        if self.count_if is None:
+            decision = await self.guards.check(self.activity, user_id=user, **options)
+        else:
+            attempt = await self.guards._counted(self.activity, user, options)
+            decision = attempt.decision
+            if decision.allowed:
+                receive, send = counting([(attempt, self.count_if)], receive, send)
         scope["guards.decision"] = decision
         answer = self.app if decision.allowed else await result_of(self.refused(decision))
         if not callable(answer):
             raise returned("refused", answer, "an ASGI app")
         await answer(scope, receive, _adding(http.rate_limit_headers(decision), send))
+
+
+Counted = tuple[AsyncAttempt, Callable[[http.Response], Any]]
+"""An attempt, and the count_if that decides about it."""
+
+
+def counting(attempts: list[Counted], receive: Receive, send: Send) -> tuple[Receive, Send]:
+    """Return a receive and a send that ask each count_if before the headers of the response are sent.
+
+    If the client has gone away before, none is asked, because an app that stops
+    early can look like a success.
+    """
+    is_gone = False
+
+    async def received() -> Message:
+        nonlocal is_gone
+        message = await receive()
+        is_gone = is_gone or message["type"] == "http.disconnect"
+        return message
+
+    async def asking(message: Message) -> None:
+        if message["type"] == "http.response.start" and not is_gone:
+            for attempt, count_if in attempts:
+                await attempt._give_back_unless(count_if, http.Response(message["status"]))
+            attempts.clear()
+        await send(message)
+
+    return received, asking
 
 
 def _adding(headers: Mapping[str, str], send: Send) -> Send:

@@ -14,6 +14,9 @@ from guards._callbacks import result_of
 from guards._decision import Decision
 from guards._errors import ConfigurationError
 from guards._request import A, CheckOptions, GuardActivity
+from guards.asgi import App, Counted, Receive, Scope, Send, counting
+
+_ATTEMPTS = "guards.attempts"  # of the scope: attempts whose count_if waits for the response
 
 
 def too_many(decision: Decision) -> Response:
@@ -35,10 +38,11 @@ class Refused(HTTPException):
 
 
 def install(app: FastAPI) -> None:
-    """Let the app answer refused requests with the problem document.
+    """Let the app answer refused requests with the problem document, and let count_if of limit see responses.
 
-    Without it, the document is in the field "detail" of FastAPI's own answer.
-    For another answer, add an exception handler of your own for Refused.
+    Without it, the document is in the field "detail" of FastAPI's own answer,
+    and count_if is an error. For another answer, add an exception handler of
+    your own for Refused.
     """
 
     async def answer(request: Request, error: Exception) -> Response:  # noqa: ARG001
@@ -46,6 +50,21 @@ def install(app: FastAPI) -> None:
         return too_many(error.decision)
 
     app.add_exception_handler(Refused, answer)
+    app.add_middleware(_Counting)
+
+
+class _Counting:
+    """Shows responses to each count_if of a request. The list in the scope has those that its dependencies add."""
+
+    def __init__(self, app: App) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            attempts: list[Counted] = []
+            scope[_ATTEMPTS] = attempts
+            receive, send = counting(attempts, receive, send)
+        await self.app(scope, receive, send)
 
 
 def limit(
@@ -57,6 +76,7 @@ def limit(
     skip: Callable[[Request], bool | Awaitable[bool]] = lambda request: False,  # noqa: ARG005
     options: Callable[[Request], CheckOptions | Awaitable[CheckOptions]] = lambda request: {},  # noqa: ARG005
     on_outage: http.OnOutage = None,
+    count_if: Callable[[http.Response], bool | Awaitable[bool]] | None = None,
 ) -> Callable[..., Awaitable[Decision | None]]:
     """Return a dependency that checks the activity. Its value is the decision, or None for a skipped request.
 
@@ -71,12 +91,20 @@ def limit(
     "allow" or "deny", instead of the client's option; with "deny", an answer
     that the guard gave from its memory is refused, too.
 
+    count_if returns whether an allowed request counts, given the response, such
+    as lambda response: response.status == 401. It may be async, and needs
+    install. If it returns False, the action is given back before the response
+    is sent. If it fails, or returns anything but True and False, the action
+    counts, and warn of the client is called. With it, options can't have
+    request_id or count.
+
     If the endpoint fails, the action stays counted: AsyncGuards.guarded gives
     it back. If the endpoint returns a Response of its own, FastAPI does not
     add the RateLimit headers to it: use guards.asgi.LimitMiddleware instead.
     """
     http.check_client(guards, AsyncGuards)
     http.check_on_outage(on_outage)
+    http.check_count_if(count_if, guards)
     http.check_functions(user_id=user_id, subjects=subjects, skip=skip, options=options)
     for name, dependency in (("user_id", user_id), ("subjects", subjects)):
         for parameter in inspect.signature(dependency).parameters.values():
@@ -91,9 +119,18 @@ def limit(
     ) -> Decision | None:
         if http.skipped(await result_of(skip(request))):
             return None
+        attempts: list[Counted] | None = request.scope.get(_ATTEMPTS)
+        if count_if is not None and attempts is None:
+            raise ConfigurationError("count_if can't see the response: call install(app) of guards.fastapi.")
         user = http.named_user(await result_of(user), activity)
-        further = http.check_options(await result_of(options(request)), await result_of(others), on_outage)
-        decision = await guards.check(activity, user_id=user, **further)
+        further = http.check_options(await result_of(options(request)), await result_of(others), on_outage, count_if)
+        if count_if is None or attempts is None:
+            decision = await guards.check(activity, user_id=user, **further)
+        else:
+            attempt = await guards._counted(activity, user, further)
+            decision = attempt.decision
+            if decision.allowed:
+                attempts.append((attempt, count_if))
         if not decision.allowed:
             raise Refused(decision)
         response.headers.update(http.rate_limit_headers(decision))

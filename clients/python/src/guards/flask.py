@@ -9,6 +9,7 @@ from typing import Any
 import flask
 
 from guards import http
+from guards._attempt import Attempt
 from guards._callbacks import is_async, must_not_be_async, not_async
 from guards._client import Guards
 from guards._decision import Decision
@@ -33,6 +34,7 @@ def limit(
     options: Callable[[], CheckOptions] = lambda: {},  # noqa: PIE807
     refused: Callable[[Decision], Any] | None = None,
     on_outage: http.OnOutage = None,
+    count_if: http.CountIf | None = None,
 ) -> Callable[[View], View]:
     """Return a decorator of a view that checks the activity first. Put it below @app.post.
 
@@ -45,18 +47,26 @@ def limit(
     tier. refused returns the response to a refused request, instead of the
     problem document; without a status of its own, it is 429, or 503 in an
     outage. on_outage is "allow" or "deny", instead of the client's option; with
-    "deny", an answer that the guard gave from its memory is refused, too. None of these functions may be async. The view may be.
+    "deny", an answer that the guard gave from its memory is refused, too.
+    count_if returns whether an allowed request counts, given the response, such
+    as lambda response: response.status == 401. If it returns False, the action
+    is given back before the response is sent. If it fails, or returns anything
+    but True and False, the action counts, and warn of the client is called.
+    With it, options can't have request_id or count. None of these functions may
+    be async. The view may be.
 
     The view finds the decision in flask.g.guards_decision. If the view fails,
-    the action stays counted: Guards.guarded gives it back.
+    the action stays counted: Guards.guarded gives it back. Only with count_if,
+    Flask's response to the error decides.
     """
     answer = refused or too_many
     http.check_client(guards, Guards)
     http.check_on_outage(on_outage)
     functions: dict[str, Any] = {"user_id": user_id, "skip": skip, "subjects": subjects, "options": options, "refused": answer}
     http.check_functions(**functions)
-    for name, function in functions.items():
-        if is_async(function):
+    http.check_count_if(count_if, guards)
+    for name, function in {**functions, "count_if": count_if}.items():
+        if function is not None and is_async(function):
             raise must_not_be_async(f"The option {name}")
 
     def decorate(view: View) -> View:
@@ -66,8 +76,11 @@ def limit(
                 return flask.current_app.ensure_sync(view)(*args, **kwargs)
             user = http.named_user(not_async(user_id(), "The option user_id"), activity)
             others = not_async(subjects(), "The option subjects")
-            further = http.check_options(not_async(options(), "The option options"), others, on_outage)
-            decision = guards.check(activity, user_id=user, **further)
+            further = http.check_options(not_async(options(), "The option options"), others, on_outage, count_if)
+            if count_if is None:
+                decision = guards.check(activity, user_id=user, **further)
+            else:
+                decision = _decided_at_the_end(guards._counted(activity, user, further), count_if)
             flask.g.guards_decision = decision
             if decision.allowed:
                 response = flask.make_response(flask.current_app.ensure_sync(view)(*args, **kwargs))
@@ -83,3 +96,15 @@ def limit(
         return checked
 
     return decorate
+
+
+def _decided_at_the_end(attempt: Attempt, count_if: http.CountIf) -> Decision:
+    """Return the decision of an attempt. If it is allowed, the response decides at last, even the one of an error handler."""
+
+    def ask(response: flask.Response) -> flask.Response:
+        attempt._give_back_unless(count_if, http.Response(response.status_code))
+        return response
+
+    if attempt.decision.allowed:
+        flask.after_this_request(ask)
+    return attempt.decision

@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
+from guards._attempt import wrong_option
 from guards._base import Base
-from guards._callbacks import returned
+from guards._callbacks import returned, true_or_false
 from guards._decision import Decision
 from guards._errors import ConfigurationError
 from guards._request import CheckOptions
 
 OnOutage = Literal["allow", "deny"] | None
 """What an outage does to the checks of a middleware. None: the option of the client decides."""
+
+
+class Response(NamedTuple):
+    """What the option count_if of a middleware is asked about: a response whose headers are about to be sent."""
+
+    status: int
+    """Such as 401."""
+
+
+CountIf = Callable[[Response], bool]
+"""Reports whether a request counts, by its response. If not, what its check counted is given back."""
 
 _TYPES = "https://iana.org/assignments/http-problem-types#"
 
@@ -109,20 +121,20 @@ def named_user(user_id: object, activity: object) -> str:
 
 
 def skipped(value: object) -> bool:
-    """Return what skip returned. None counts as False. A function or a generator is true in Python, so everybody would pass."""
-    if value is None or isinstance(value, bool):
-        return bool(value)
-    raise returned("skip", value, "True or False")
+    """Return what skip returned. None counts as False."""
+    return true_or_false("skip", value)
 
 
-def check_options(options: Any, subjects: Any, on_outage: OnOutage) -> CheckOptions:
+def check_options(options: Any, subjects: Any, on_outage: OnOutage, count_if: object = None) -> CheckOptions:
     """Return the options of a check: those of the request, its subjects, and on_outage of the middleware.
 
     None as the subjects leaves those of the options, if any. on_outage of the
-    options wins.
+    options wins. With count_if, a check has an id of its own and counts once.
     """
     if not isinstance(options, Mapping):
         raise returned("options", options, "a dict")
+    if count_if is not None and (problem := wrong_option(options)):
+        raise ConfigurationError(f"The option options returned what does not go with count_if: {problem}.")
     if not (subjects is None or isinstance(subjects, Mapping)):
         raise returned("subjects", subjects, "a dict or None")
     given = {} if subjects is None else {"subjects": subjects}
@@ -133,6 +145,15 @@ def check_on_outage(value: object) -> None:
     """Raise an error for a wrong option on_outage of a middleware."""
     if value not in (None, "allow", "deny"):
         raise ConfigurationError(f'The option on_outage is {value!r}, want "allow" or "deny".')
+
+
+def check_count_if(count_if: object, guards: object) -> None:
+    """Raise an error for a wrong option count_if of a middleware. None: every allowed request counts."""
+    if count_if is None:
+        return
+    check_functions(count_if=count_if)
+    if not isinstance(guards, Base):
+        raise ConfigurationError(f"The option count_if needs a client of this package, and guards is {type(guards).__name__}.")
 
 
 def check_functions(**functions: object) -> None:

@@ -4,8 +4,8 @@ limits = FakeGuards()
 limits.refuse("create_post", wait_time=42_000)
 app = new_app(limits.client(ACTIVITIES))  # or async_client
 
-The clients are Guards and AsyncGuards themselves, so middleware, slots and
-guarded run through them as in the app. It counts nothing: it allows everything
+The clients are Guards and AsyncGuards themselves, so middleware, slots,
+guarded and attempt run through them as in the app. It counts nothing: it allows everything
 but what the test refuses. To test against the limits themselves, start guards serve.
 """
 
@@ -63,6 +63,7 @@ class Call:
     subjects: Mapping[str, str] = field(default_factory=dict)
     request_id: str | None = None
     at: int | None = None
+    clear: bool | None = None
     ready_at: int | None = None
     job: Any = None
 
@@ -74,11 +75,12 @@ class FakeGuards:
     on_outage decides a check, and each other call raises an OutageError.
     """
 
-    __slots__ = ("_calls", "_refused", "outage")
+    __slots__ = ("_allowed", "_calls", "_refused", "outage")
 
     def __init__(self) -> None:
         self.outage = False
         self._refused: dict[str, dict[str, Any]] = {}  # by activity
+        self._allowed: dict[str, dict[str, Any]] = {}  # by activity: what the decision of a check has
         self._calls: list[Call] = []
 
     def client(self, activities: Mapping[A, Listed] | Mapping[A, Mapping[str, Any]], /, **options: Unpack[Options]) -> Guards[A]:
@@ -106,27 +108,43 @@ class FakeGuards:
         activity_count: int | None = None,
         remaining: int = 0,
         reset_at: int | None = None,
+        locked: bool = False,
         limited_by: str | None = None,
         limits: Sequence[LimitState] = (),
     ) -> None:
         """Refuse an activity from now on. The decision has these fields.
 
         Times are in milliseconds. By default a limit of one is used up, and
-        resets after wait_time. A block has no limit.
+        resets after wait_time. A block has no limit. locked plays a lockout.
         """
         if limit is None and reason != "blocked":
             limit, activity_count = 1, 1 if activity_count is None else activity_count
-        given = {"limit": limit, "activityCount": activity_count, "resetAt": reset_at, "limitedBy": limited_by}
+        given = {
+            "limit": limit,
+            "activityCount": activity_count,
+            "resetAt": reset_at,
+            "limitedBy": limited_by,
+            "locked": locked or None,
+        }
         given["remaining"] = None if limit is None else remaining
         answer = {"allowed": False, "reason": reason, "granted": 0, "waitTime": wait_time, "message": message}
         answer |= {name: value for name, value in given.items() if value is not None}
         if limits:
             answer["limits"] = [{_camel(name): value for name, value in asdict(state).items()} for state in limits]
         self._refused[activity] = answer
+        self._allowed.pop(activity, None)
 
-    def allow(self, activity: str) -> None:
-        """Allow an activity again."""
+    def allow(
+        self, activity: str, *, remaining: int | None = None, crossed: Literal[80, 100] | None = None, locked: bool = False
+    ) -> None:
+        """Allow an activity again. The decisions of its checks have these fields.
+
+        With remaining=0, crossed=100 and locked=True, each check is the attempt
+        that locks: if it fails, on_locked is called.
+        """
         self._refused.pop(activity, None)
+        given = {"remaining": remaining, "crossed": crossed, "locked": locked or None}
+        self._allowed[activity] = {name: value for name, value in given.items() if value is not None}
 
     @property
     def calls(self) -> list[Call]:
@@ -142,7 +160,8 @@ class FakeGuards:
         answer = self._refused.get(event["activity"])
         if answer is not None and event["op"] in ("check", "status"):
             return request.decision(**{"resetAt": now + answer["waitTime"], **answer})
-        return request.decision(**_allowed(event, now))
+        given = self._allowed.get(event["activity"], {}) if event["op"] == "check" else {}
+        return request.decision(**_allowed(event, now, given))
 
 
 class _ByTest(Way):
@@ -168,11 +187,12 @@ class _ByTest(Way):
         """Close nothing, because there are no connections."""
 
 
-def _allowed(event: dict[str, Any], now: int) -> dict[str, Any]:
-    """Return the answer that allows a request."""
+def _allowed(event: dict[str, Any], now: int, given: dict[str, Any]) -> dict[str, Any]:
+    """Return the answer that allows a request, with given fields."""
     count, end = event.get("count", 1), now + _WINDOW
-    answer = {"allowed": True, "reason": "ok", "granted": count, "limit": _LIMIT, "activityCount": count}
-    answer |= {"remaining": _LIMIT - count, "waitTime": 0, "resetAt": end}
+    remaining = given.get("remaining", _LIMIT - count)
+    answer = {"allowed": True, "reason": "ok", "granted": count, "limit": _LIMIT, "activityCount": _LIMIT - remaining}
+    answer |= {"remaining": remaining, "waitTime": 0, "resetAt": end, **given}
     if event["op"] in ("check", "renew"):
         answer |= {"at": now, "heldUntil": end, "requestId": event.get("requestId", "guards.testing")}
     return answer
