@@ -22,6 +22,7 @@ var documented = []guards.Activity{
 	{Name: "send_message", Limit: "bucket 1/5s keep 1h"},
 	{Name: "create_post", Limit: "bucket 10/1m burst 15"},
 	{Name: "update_member_role", Limit: "reservoir 10/10s ahead 15m"},
+	{Name: "sign_in", Limit: "lockout 5/15m for 1m to 1d"},
 	{Name: "create_post", Limit: "minute: 10/1m, day: 200/1d"},
 	{Name: "write_note", Limit: "writes: 100/1h", Group: "writing"},
 	{Name: "send_letter", Limit: "letters: 10/1h, writes: 100/1h cost 2", Group: "writing"},
@@ -32,7 +33,7 @@ var documented = []guards.Activity{
 }
 
 // recipes are activities that this app does not have.
-var recipes = []string{"call_api", "write_note", "send_letter", "send_room_message", "chat_tokens", "export_notes"}
+var recipes = []string{"call_api", "sign_in", "write_note", "send_letter", "send_room_message", "chat_tokens", "export_notes"}
 
 func TestDocumentedLimits(t *testing.T) {
 	var groups guards.Guard

@@ -34,6 +34,17 @@ type Kind struct {
 	crosses   []int64           // the shares of the limit that Reading.Crossed tells, in percent, the highest first
 }
 
+// The names of kinds that can't stand beside each other.
+const (
+	reservoirKind = "reservoir"
+	lockoutKind   = "lockout"
+)
+
+// places says why a kind with a place for each action is never prepaid.
+var places = map[string]string{
+	"prepaid": "each of its actions has a place of its own in the item, so there is nothing to take in advance",
+}
+
 // kinds lists every way to limit. A new kind is a new file and an entry here.
 var kinds = []Kind{
 	{
@@ -64,16 +75,6 @@ var kinds = []Kind{
 		},
 		Examples: []string{"lockout 5/15m for 30m", "lockout 5/15m for 1m to 1d", "lockout 3/4s for 2s to 9s", "lockout 1/1s for 1s", "lockout 9/4s for 3s"},
 	},
-}
-
-// The names of kinds that can't stand beside each other.
-const (
-	reservoirKind = "reservoir"
-	lockoutKind   = "lockout"
-)
-
-var places = map[string]string{
-	"prepaid": "each of its actions has a place of its own in the item, so there is nothing to take in advance",
 }
 
 // Kinds returns every way to limit.

@@ -1,4 +1,4 @@
-"""Runs the apps of docs/recipes.md.
+"""Runs the apps of docs/recipes.md and docs/sign-in.md.
 
 It reads a JSON object with the apps, the list of activities and a user, and
 prints for each app how often it worked, and what it returned or raised.
@@ -21,6 +21,19 @@ def work(*args, **options):
 
 
 names = {
+    "KEY": b"sixteen bytes...",
+    "account": kitchen["user"],
+    "account_key": lambda name, key: kitchen["user"],
+    "address": "192.0.2.1",
+    "code": "123456",
+    "code_id": kitchen["user"],
+    "ip_key": lambda address: "lobby",
+    "name": "Ann",
+    "password": "secret",
+    "pin": "1234",
+    "start_session": work,
+    "verify": work,
+    "voucher": "V-1",
     "guards": Guards(activities=kitchen["activities"]),
     "model": SimpleNamespace(complete=work),
     "is_member": lambda user, room: True,
