@@ -124,3 +124,18 @@ func TestALockIsTold(t *testing.T) {
 		t.Errorf("%+v, want no lock", r)
 	}
 }
+
+// Two attempts that are planned at once, in an item that shows a series that is over, count
+// twice: in this case, clocks that differ by more than the window began it and counted it.
+func TestTwoAttemptsBeginASeries(t *testing.T) {
+	p := Must("lockout 3/1s for 1s")
+	s := take(t, p, start+1000, 1, nil)
+	s = take(t, p, start, 1, s)
+	u, _ := p.Undo(start+1000, start, start, 1, s)
+	s = u.Apply(s) // one attempt, of a series from 0 s to 1 s
+	one, _ := p.Take(start+1000, 1, 1, s)
+	other, _ := p.Take(start+1000, 1, 2, s)
+	if s = one.Apply(s); other.Holds(s) {
+		t.Errorf("%+v holds in %v, want only one of two attempts to begin a series", other, s)
+	}
+}

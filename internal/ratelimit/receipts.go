@@ -78,7 +78,8 @@ type origin struct {
 // asked first, and the step passes it on.
 //
 // With Clear, the same write ends the series of each lockout. It is sent even if there is
-// nothing to give back, once for each id of a release.
+// nothing to give back, once for each id of a release. Then it can be the first write of an
+// item, so it says when the item expires.
 func (q *question) undo(item Item) step {
 	back := Write{Key: q.write.Key, GivesBack: q.mine, Now: q.write.Now, Renewed: q.write.Renewed}
 	back.ID = q.id("release " + strconv.FormatInt(q.At, 10))
@@ -90,7 +91,7 @@ func (q *question) undo(item Item) step {
 	if s.sends() {
 		back = s.request.write
 	}
-	back.Update = q.Policy.Clear(back.Update)
+	back.Update, back.Expires = q.Policy.Clear(back.Update), q.write.Expires
 	s.request = request{updates, back}
 	return s
 }
