@@ -41,7 +41,7 @@ func (l *ledger) read(a *landing, k ratelimit.Key) {
 	if byReceipt(a.op.kind) {
 		now = a.op.releasedAt()
 	}
-	l.forget(u, k, a.item)
+	l.forget(u, k, a.item, false)
 	l.expect(u, a, k, now)
 }
 
@@ -65,7 +65,8 @@ func (l *ledger) expect(u *user, a *landing, k ratelimit.Key, now int64) {
 		}
 		return
 	case ratelimit.Release:
-		a.must = u.mustGiveBack(r, o, now)
+		x, _ := o.presents()
+		a.must = u.mustGiveBack(r, o, now) || o.request.Clear && u.given[receipt(o.id, x)] == nil
 		if o.terms.HasLog() {
 			a.check = u.checkOf(r, o.id, o.request.At, now)
 		}

@@ -152,6 +152,7 @@ func (s *sim) operate() {
 	name := live.Target{Activity: a.Name, Subject: part.Name}.String()
 	changed := slices.ContainsFunc(slices.Collect(maps.Keys(set)), func(k string) bool { return k == name+" "+tier || tier == "" && k == name+" "+premium })
 	choices := slices.DeleteFunc(variations(part.Limit), func(p policy.Policy) bool { return a.Hold && p.CheckHold() != nil })
+	split := false
 	var edit func(liveedit.Draft) (liveedit.Draft, error)
 	what := "number"
 	switch {
@@ -180,6 +181,11 @@ func (s *sim) operate() {
 		if s.odd && s.chance(2) {
 			to = reversed(to)
 		}
+		if own, same := s.ofTheGroup(a, part, tier, to, set); !same && s.chance(2) {
+			to = own
+		} else {
+			split = !same
+		}
 		edit = func(l liveedit.Draft) (liveedit.Draft, error) { return l.Set(name, tier, to.String(), ""), nil }
 		whole, err := to.WithDefaults(part.For(tier))
 		if err != nil && a.Group != "" { // such as a longer reservoir than the shared item is kept for
@@ -196,6 +202,14 @@ func (s *sim) operate() {
 		if part.Name != "" {
 			s.had(a.Name, "live limit of a subject")
 		}
+	}
+	if split {
+		err := liveedit.Edit(context.Background(), &s.settings, []limits.Guard{s.guard()}, liveedit.Change{}, edit)
+		if err == nil || !strings.Contains(err.Error(), "for the whole group") {
+			s.fail("%v is accepted for %s alone (error: %v), and its group has another lockout: %v", set[name+" "+tier], name, err, part.For(tier))
+		}
+		s.stats[splits]++
+		return
 	}
 	if edit != nil {
 		if err := liveedit.Edit(context.Background(), &s.settings, []limits.Guard{s.guard()}, liveedit.Change{}, edit); err != nil {
