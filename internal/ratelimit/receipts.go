@@ -84,6 +84,9 @@ func (q *question) undo(item Item) step {
 	back := Write{Key: q.write.Key, GivesBack: q.mine, Now: q.write.Now, Renewed: q.write.Renewed}
 	back.ID = q.id("release " + strconv.FormatInt(q.At, 10))
 	before, released := item.Find(back)
+	if r := q.receipt(item); q.renewed(r.kept) && !r.wrong {
+		back.First, back.Last = r.check, r.check
+	}
 	s := q.giveBack(item, back, before, released)
 	if !q.Clear || released {
 		return s
@@ -110,9 +113,6 @@ func (q *question) giveBack(item Item, back Write, before Location, released boo
 		s.origin.at = max(s.origin.at, r.check)
 	default:
 		s.origin.unsure = true
-	}
-	if q.renewed(r.kept) {
-		back.First, back.Last = r.check, r.check
 	}
 	switch {
 	case released, r.wrong, q.mine && (r.kept.ReliedOn || q.renewed(r.kept)):

@@ -16,6 +16,8 @@ type lockout struct {
 	back     int64   // how many of them were given back
 	before   int64   // the latest attempt of all series before
 	locks    int64   // of the series before, if they are not forgotten
+
+	text policy.Rate // at the last attempt
 }
 
 func (m *lockout) At(now int64) int64 { return now }
@@ -104,6 +106,7 @@ func (m *lockout) Count(now, n int64, r policy.Rate) {
 		}
 		*m = lockout{prefix: m.prefix, before: m.last(), locks: locks}
 	}
+	m.text = r
 	for range n {
 		m.attempts = append(m.attempts, now)
 	}
@@ -135,7 +138,7 @@ func (m *lockout) Same(s policy.State) bool {
 }
 
 func (m *lockout) String() string {
-	return fmt.Sprintf("%d attempts from %d to %d, after %d locks", m.n(), m.first(), m.last(), m.locks)
+	return fmt.Sprintf("%d attempts from %d to %d, after %d locks, by %s", m.n(), m.first(), m.last(), m.locks, m.text.String())
 }
 
 func (m *lockout) Clone() Model {
@@ -169,11 +172,21 @@ func (a *Account) Begins(t *Terms, w Moment) bool {
 	return false
 }
 
-// Over reports whether nothing that m holds matters at now, by the limit r: nothing counts, and
-// no lock is remembered.
+// Locked reports whether a lockout of t is locked for an action of the moment w.
+func (a *Account) Locked(t *Terms, w Moment) bool {
+	for m, r := range a.Own(t) {
+		if l, ok := m.(*lockout); ok && l.locked(w.in(m), r) {
+			return true
+		}
+	}
+	return false
+}
+
+// Over reports whether nothing that m holds matters at now, by the limit r: nothing counts. A
+// lockout's locks are forgotten, too, by its text at the last attempt.
 func Over(m Model, now int64, r policy.Rate) bool {
 	if l, ok := m.(*lockout); ok {
-		_, forgotten := l.ends(r)
+		_, forgotten := l.ends(l.text)
 		return now >= forgotten
 	}
 	return m.Used(now, r, true) == 0

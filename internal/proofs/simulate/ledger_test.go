@@ -205,11 +205,12 @@ func (l *ledger) counted(u *user, a *landing, w ratelimit.Write, before ratelimi
 		r.stale = (earlier.relied || earlier.stale) && r.sameSet(earlier)
 	}
 	r.place = u.Place(o.terms.numbers, when.Counts)
-	repaces, anew := u.Repaces(o.terms.numbers), u.Begins(o.terms.numbers, when)
+	repaces, turns := u.Repaces(o.terms.numbers), u.Begins(o.terms.numbers, when)
 	if err := u.CountAt(o.terms.numbers, when, n); err != nil {
 		s.wrong("%s: %v", o.name, err)
 	}
-	if repaces || anew || u.At(o.terms.numbers, s.now) > s.now { // a clock ahead, or a shorter lock, has begun what counts less
+	turns = turns || u.Locked(o.terms.numbers, when)              // the lock can end before the window
+	if repaces || turns || u.At(o.terms.numbers, s.now) > s.now { // a clock ahead has begun a window that counts less
 		u.freed, u.freer = s.now, nil
 	}
 	u.paced[o.terms] = s.now
@@ -280,7 +281,8 @@ func (u *user) whole(o *op, window int64) bool {
 // counts any more, and then the item can be deleted with its ids. In a group, the next
 // write leaves out the limits of the other activity. After a deploy that makes a window
 // longer, an item that nobody has written since goes at its earlier time. A release with clear
-// writes no limit at all.
+// writes no limit at all. A lockout forgets its locks by the text of the last attempt, and another
+// tier's text can remember them for longer.
 func (l *ledger) forget(u *user, k ratelimit.Key, item ratelimit.Item, clear bool) {
 	s := l.sim
 	if len(item.State)+len(item.IDs) > 0 {
@@ -291,14 +293,12 @@ func (l *ledger) forget(u *user, k ratelimit.Key, item ratelimit.Item, clear boo
 	}
 	u.forgetReleases()
 	all := s.itemOf(u.owner)
-	if len(all) == 1 && !u.deployed && !clear {
-		return
-	}
+	others := len(all) > 1 || u.deployed || clear
 	empty := newAccount(all)
 	for _, t := range all {
 		for i, m := range u.Models {
 			r, ok := t.numbers.Rate(u.Names[i])
-			if ok && (u.deployed || oracle.Over(m, s.now, r)) {
+			if ok && (others || r.Kind == "lockout") && (u.deployed || oracle.Over(m, s.now, r)) {
 				u.Models[i] = empty.Models[i]
 			}
 		}

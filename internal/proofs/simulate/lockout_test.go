@@ -105,7 +105,8 @@ func (l *ledger) cleared(u *user, a *landing, w ratelimit.Write, before ratelimi
 		if u.mustGiveBack(r, o, w.Now) && u.changed < o.began {
 			s.wrong("%s clears, and gives nothing back: the store has %s", o.name, r)
 		}
-		u.given[name] = &release{now: w.Now, check: x}
+		a.check, a.bare = u.checkOf(r, o.id, x, w.Now), true
+		u.given[name] = &release{now: w.Now, check: cmp.Or(a.check, x)}
 		l.keeps(o, before, a.item, false)
 		u.makeRoom(s.now, o)
 		s.stats[bareClears]++
