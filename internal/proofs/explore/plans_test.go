@@ -141,12 +141,12 @@ func plans(t *testing.T) []plan {
 			{name: "prepaid limits, at once on an instance", subjects: prepaids(), scenarios: hot[:2], instants: whole, skews: same, attempts: 1, faults: 1, set: shared},
 			{name: "a live prepaid limit", subjects: prepaids(), scenarios: hot[:1], instants: whole, skews: same, attempts: 1, faults: 1, live: true},
 			{name: "a live limit above 100", subjects: crossing(), scenarios: checks[1:2], instants: border[:1], skews: same, attempts: 2, faults: 1, live: true},
-			{name: "locks", subjects: locks(single), scenarios: locking, instants: locked[:3], skews: apart, attempts: 2, faults: 1},
+			{name: "locks", subjects: locks(single), scenarios: locking[3:], instants: locked[1:3], skews: apart, attempts: 2, faults: 1},
 			{name: "two locks", subjects: locks(single), scenarios: locking[:3], instants: locked, skews: same, attempts: 1, faults: 1},
-			{name: "locks beside another limit", subjects: locks(several), scenarios: locking[3:], instants: locked[1:3], skews: same, attempts: 1, faults: 1},
-			{name: "locks, at once on an instance", subjects: locks(single), scenarios: checks, instants: locked[1:3], skews: same, attempts: 1, set: fine},
-			{name: "live lockouts", subjects: liveLocks(), scenarios: locking[:3], instants: locked[1:3], skews: apart, attempts: 1, faults: 1, live: true},
-			{name: "locks in rooms", subjects: locksInRooms(), scenarios: locking[3:], instants: locked[1:3], skews: same, attempts: 1, faults: 1, set: crash},
+			{name: "locks beside another limit", subjects: locks(several), scenarios: locking[3:5], instants: locked[1:3], skews: same, attempts: 1, faults: 1},
+			{name: "locks, at once on an instance", subjects: locks(single), scenarios: checks[:2], instants: locked[1:3], skews: same, attempts: 1, set: fine},
+			{name: "live lockouts", subjects: liveLocks(), scenarios: locking[:2], instants: locked[1:3], skews: apart, attempts: 1, faults: 1, live: true},
+			{name: "locks in rooms", subjects: locksInRooms()[1:3], scenarios: locking[3:5], instants: locked[1:2], skews: same, attempts: 1, faults: 1},
 		}
 	}
 	others := slices.Concat(large, several)
