@@ -70,7 +70,7 @@ func (x *explorer) verdict(e *ending) error {
 		return x.toldInRoom(e)
 	}
 	switch x.requests[e.slot].verb {
-	case release, clear, reset, renew:
+	case release, unlock, reset, renew:
 		if !d.failed && e.ledger.freedBy == int8(e.slot) {
 			e.ledger.freedTold = true
 		}
@@ -81,7 +81,7 @@ func (x *explorer) verdict(e *ending) error {
 		if x.requests[e.slot].verb == reset && !d.failed {
 			e.ledger.alone[e.proc.by] = nil // a reset clears what the instance admitted alone, too
 		}
-		if x.requests[e.slot].verb == clear && !d.failed {
+		if x.requests[e.slot].verb == unlock && !d.failed {
 			return cmp.Or(x.toldCleared(e), x.released(e))
 		}
 		if x.requests[e.slot].verb == release && !d.failed {

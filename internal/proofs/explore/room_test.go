@@ -59,7 +59,7 @@ func (x *explorer) toldInRoom(e *ending) error {
 		return nil
 	case d.outage:
 		return fmt.Errorf("it may not be decided alone")
-	case verb == clear:
+	case verb == unlock:
 		return x.each(e, func(e *ending) error { return cmp.Or(x.toldCleared(e), x.released(e)) })
 	case verb == release:
 		return x.each(e, x.released)

@@ -103,8 +103,8 @@ var (
 // locking are scenarios of a lockout. The third action is refused until the lock ends, or
 // until something is given back or cleared.
 var (
-	wash     = request{verb: clear, of: 0, count: 1}
-	washBoth = request{verb: clear, of: 0, count: two}
+	wash     = request{verb: unlock, of: 0, count: 1}
+	washBoth = request{verb: unlock, of: 0, count: two}
 	locking  = []scenario{
 		{[]request{one, one, one}, 0},
 		{[]request{both, one, one}, 0},

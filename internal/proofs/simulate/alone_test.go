@@ -67,7 +67,8 @@ func (l *ledger) admittedAlone(o *op, d ratelimit.Decision) {
 		s.wrong("%s: instance %d alone admits %d, and the state that it saw last has no room for them", o.name, o.in.number, n)
 	}
 	when, fits := a.Give(o.terms.numbers, o.now, n, max(o.now, d.ReadyAt))
-	if !fits && !o.earlier && !(a.loose && len(lockouts(o.terms.Policy)) > 0) { // an attempt that the model does not have can have begun its series before
+	begun := a.loose && len(lockouts(o.terms.Policy)) > 0 // perhaps by an attempt that the model does not have
+	if !fits && !o.earlier && !begun {
 		s.wrong("%s: instance %d alone admits %d more, which do not fit: %v", o.name, o.in.number, n, a)
 	}
 	a.loose = a.loose || d.ReadyAt > o.now && o.terms.Named() // for now: it can leave out limits beside a place at a border

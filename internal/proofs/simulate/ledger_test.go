@@ -283,7 +283,7 @@ func (u *user) whole(o *op, window int64) bool {
 // longer, an item that nobody has written since goes at its earlier time. A release with clear
 // writes no limit at all. A lockout forgets its locks by the text of the last attempt, and another
 // tier's text can remember them for longer.
-func (l *ledger) forget(u *user, k ratelimit.Key, item ratelimit.Item, clear bool) {
+func (l *ledger) forget(u *user, k ratelimit.Key, item ratelimit.Item, clears bool) {
 	s := l.sim
 	if len(item.State)+len(item.IDs) > 0 {
 		return
@@ -293,7 +293,7 @@ func (l *ledger) forget(u *user, k ratelimit.Key, item ratelimit.Item, clear boo
 	}
 	u.forgetReleases()
 	all := s.itemOf(u.owner)
-	others := len(all) > 1 || u.deployed || clear
+	others := len(all) > 1 || u.deployed || clears
 	empty := newAccount(all)
 	for _, t := range all {
 		for i, m := range u.Models {
