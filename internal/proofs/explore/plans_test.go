@@ -64,7 +64,7 @@ var (
 	minutes  = []int64{0, 29_000, 890_000}                     // as long as receipts are held
 	late     = []int64{-1, 3000, 4999}                         // as long as an attempt can be late
 	cycle    = []int64{-1, 258_999}                            // until a generation of ids has the same set again
-	locked   = []int64{-1, 0, 1999, 6000}                      // until a lock ends, and the next one, which is longer
+	locked   = []int64{-1, 0, 1999, 5998}                      // until a lock ends, and almost until the next one ends, which is longer
 	expiry   = []int64{-1, 120_999, 121_000, 121_001}          // of a window's item
 	expiries = []int64{-1, 130_999, 141_001, 151_001, 281_001} // of other items
 )

@@ -2,11 +2,15 @@ package simulate_test
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"math"
 	"slices"
 	"strings"
 
 	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/liveedit"
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/proofs/oracle"
 	"github.com/cric-talk/guards/internal/ratelimit"
@@ -75,6 +79,15 @@ func groupLockout(a limits.Activity, part limits.Subject, tier, name string, set
 	}
 	live := strings.TrimPrefix(set[of(ofGroup(a, part.Name, name), "", tier)], name+": ")
 	return cmp.Or(live, part.For(tier).Part(name))
+}
+
+// refusesSplit requires that an edit is refused, because a group would have two lockouts of one name.
+func (s *sim) refusesSplit(text string, edit func(liveedit.Draft) (liveedit.Draft, error)) {
+	err := liveedit.Edit(context.Background(), &s.settings, []limits.Guard{s.guard()}, liveedit.Change{}, edit)
+	if !errors.Is(err, live.ErrGroupLockout) {
+		s.fail("%s is set for one activity of a group that has another lockout: %v", text, err)
+	}
+	s.stats[splits]++
 }
 
 // sendClear lets a client end the series of its user's lockouts, without a check of before. Sometimes

@@ -152,9 +152,8 @@ func (s *sim) operate() {
 	name := live.Target{Activity: a.Name, Subject: part.Name}.String()
 	changed := slices.ContainsFunc(slices.Collect(maps.Keys(set)), func(k string) bool { return k == name+" "+tier || tier == "" && k == name+" "+premium })
 	choices := slices.DeleteFunc(variations(part.Limit), func(p policy.Policy) bool { return a.Hold && p.CheckHold() != nil })
-	split := false
 	var edit func(liveedit.Draft) (liveedit.Draft, error)
-	what := "number"
+	what, split := "number", false
 	switch {
 	case s.chance(6):
 		s.settings.versions = append(s.settings.versions, settled{since: s.now})
@@ -204,11 +203,7 @@ func (s *sim) operate() {
 		}
 	}
 	if split {
-		err := liveedit.Edit(context.Background(), &s.settings, []limits.Guard{s.guard()}, liveedit.Change{}, edit)
-		if err == nil || !strings.Contains(err.Error(), "for the whole group") {
-			s.fail("%v is accepted for %s alone (error: %v), and its group has another lockout: %v", set[name+" "+tier], name, err, part.For(tier))
-		}
-		s.stats[splits]++
+		s.refusesSplit(set[name+" "+tier], edit)
 		return
 	}
 	if edit != nil {
