@@ -249,7 +249,8 @@ func TestALockoutInAnOutage(t *testing.T) {
 // 500 attempts on four instances, with lost answers: five, then none until the lock ends, to
 // the millisecond. Then five again, and the lock is twice as long.
 func TestFiveGuessesUnderARace(t *testing.T) {
-	const racers, instances = 500, 4
+	const instances = 4
+	racers := repeats(500)
 	p := policy.Must("lockout 5/15m for 1m to 1h")
 	onEachStore(t, func(t *testing.T, store Store) {
 		c := newClock()
