@@ -21,6 +21,7 @@ const (
 	clears     = "releases with clear, which ended the series of a lockout"
 	bareClears = "of these, that had nothing to give back"
 	splits     = "live limits refused, because the group has another lockout"
+	forbidden  = "limits refused, because a lockout can't have a cost, take in advance, or stand beside a reservoir"
 )
 
 // lockouts returns the lockouts among the limits of p.
@@ -88,6 +89,25 @@ func (s *sim) refusesSplit(text string, edit func(liveedit.Draft) (liveedit.Draf
 		s.fail("%s is set for one activity of a group that has another lockout: %v", text, err)
 	}
 	s.stats[splits]++
+}
+
+// tryForbidden lets an operator try what a lockout can't have, or stand beside. All of it is refused.
+func (s *sim) tryForbidden(a limits.Activity) {
+	for _, r := range lockouts(a.Limit) {
+		beside := "z: reservoir 5/10s, " + r.String()
+		if r.Name == "" {
+			beside = "z: reservoir 5/10s, a: " + r.String()
+		}
+		for _, text := range []string{r.String() + " cost 2", r.String() + " prepaid", beside} {
+			err := liveedit.Edit(context.Background(), &s.settings, []limits.Guard{s.guard()}, liveedit.Change{}, func(l liveedit.Draft) (liveedit.Draft, error) {
+				return l.Set(a.Name, "", text, ""), nil
+			})
+			if _, parsed := policy.Parse(text); err == nil || parsed == nil {
+				s.fail("%s is accepted", text)
+			}
+			s.stats[forbidden]++
+		}
+	}
 }
 
 // sendClear lets a client end the series of its user's lockouts, without a check of before. Sometimes

@@ -130,6 +130,7 @@ func misfits(p policy.Policy) (list []string) {
 func (s *sim) tryMisfits() {
 	tier := []string{"", premium}[s.random.IntN(2)]
 	a := s.anActivity()
+	s.tryForbidden(a)
 	for _, text := range misfits(a.Limit) {
 		if _, err := policy.Parse(text); err != nil {
 			continue // nobody can write such a limit

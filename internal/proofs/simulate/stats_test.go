@@ -99,6 +99,7 @@ var happens = []string{
 	clears,
 	bareClears,
 	splits,
+	forbidden,
 	oldReceipts,
 	similar,
 	"runs with clocks up to 90 s apart, for which nothing is promised",
