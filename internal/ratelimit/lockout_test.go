@@ -316,3 +316,40 @@ func TestRequestsOfALockout(t *testing.T) {
 		}
 	}
 }
+
+// A room's slot was renewed. Its item knows when the check came, so a release with clear is put
+// to the user's item with that time. A second later the room has forgotten it. A copy of the
+// release changes nothing even then.
+func TestACopyOfAClearAfterTheRoomHasForgotten(t *testing.T) {
+	c := newClock()
+	l := &Limiter{Store: new(memstore.Store), Now: c.now, Memory: NewMemory(mib)}
+	user := request(policy.Must("lockout 3/10m for 5m"), "a", 1)
+	room := user
+	room.UserID, room.For, room.Policy = " room r", "u", policy.Must("log 9/20s")
+	parts := func(at int64, clear bool) []Part {
+		mine, its := user, room
+		mine.At, its.At, mine.Clear = at, at, clear
+		return []Part{{Request: mine}, {Request: its, Subject: "room"}}
+	}
+	do := func(op Op, at int64, clear bool) Decision {
+		t.Helper()
+		d, err := l.DecideAll(t.Context(), op, parts(at, clear), false)
+		if err != nil || !d.Allowed {
+			t.Fatalf("%s: %+v, %v", op, d, err)
+		}
+		return d
+	}
+	first := do(Check, 0, false)
+	c.at(3 * sec)
+	renewed := do(Renew, first.At, false).At
+	c.at(34 * sec)
+	do(Release, renewed, true)
+	other := user
+	other.ID = "wrong"
+	mustCheck(t, l, other)
+	c.at(36 * sec)
+	do(Release, renewed, true)
+	if n := used(t, l, user); n != 1 {
+		t.Errorf("%d attempts count after a copy, want the one that came after the first release", n)
+	}
+}

@@ -66,7 +66,7 @@ func (l *ledger) expect(u *user, a *landing, k ratelimit.Key, now int64) {
 		return
 	case ratelimit.Release:
 		x, sure := o.presents()
-		a.must = u.mustGiveBack(r, o, now) || o.request.Clear && sure && u.given[receipt(o.id, x)] == nil
+		a.must = u.mustGiveBack(r, o, now) || o.request.Clear && sure && u.given[receipt(o.id, x)] == nil && u.given[receipt(o.id, o.request.At)] == nil
 		if o.terms.HasLog() && (!a.done || !a.bare) {
 			a.check = u.checkOf(r, o.id, o.request.At, now)
 		}

@@ -126,7 +126,7 @@ func (s *sim) sendClear(in *instance, c call) {
 func (l *ledger) cleared(u *user, a *landing, w ratelimit.Write, before ratelimit.Item) {
 	s, o := l.sim, a.op
 	x, _ := o.presents()
-	name := receipt(o.id, x)
+	name := receipt(o.id, o.request.At)
 	log, rate := u.Slots(o.terms.numbers)
 	if w.Drop.Set != "" || log != nil && log.Counted(x, rate, before.State, a.item.State) < 0 {
 		l.gaveBack(u, a, w, before)
@@ -139,11 +139,12 @@ func (l *ledger) cleared(u *user, a *landing, w ratelimit.Write, before ratelimi
 			s.wrong("%s clears, and gives nothing back: the store has %s", o.name, r)
 		}
 		a.check, a.bare = u.checkOf(r, o.id, x, w.Now), true
-		u.given[name] = &release{now: w.Now, check: cmp.Or(a.check, x)}
+		u.given[receipt(o.id, x)] = &release{now: w.Now, check: cmp.Or(a.check, x)}
 		l.keeps(o, before, a.item, false)
 		u.makeRoom(s.now, o)
 		s.stats[bareClears]++
 	}
+	u.given[name] = u.given[receipt(o.id, x)]
 	if !u.Unlock(o.terms.numbers) {
 		s.wrong("%s clears, and has no lockout", o.name)
 	}
