@@ -326,14 +326,14 @@ func TestACopyOfAClearAfterTheRoomHasForgotten(t *testing.T) {
 	user := request(policy.Must("lockout 3/10m for 5m"), "a", 1)
 	room := user
 	room.UserID, room.For, room.Policy = " room r", "u", policy.Must("log 9/20s")
-	parts := func(at int64, clear bool) []Part {
+	parts := func(at int64, clears bool) []Part {
 		mine, its := user, room
-		mine.At, its.At, mine.Clear = at, at, clear
+		mine.At, its.At, mine.Clear = at, at, clears
 		return []Part{{Request: mine}, {Request: its, Subject: "room"}}
 	}
-	do := func(op Op, at int64, clear bool) Decision {
+	do := func(op Op, at int64, clears bool) Decision {
 		t.Helper()
-		d, err := l.DecideAll(t.Context(), op, parts(at, clear), false)
+		d, err := l.DecideAll(t.Context(), op, parts(at, clears), false)
 		if err != nil || !d.Allowed {
 			t.Fatalf("%s: %+v, %v", op, d, err)
 		}
