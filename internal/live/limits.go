@@ -321,22 +321,6 @@ func (c *change) part(code limits.Activity, part, was limits.Subject) limits.Sub
 	return part
 }
 
-// keepsLockouts returns an error if p has another lockout than the group has now. A lock of
-// one activity is a lock of all, so their lockouts change together.
-func (c *change) keepsLockouts(code limits.Activity, part limits.Subject, tier string, p policy.Policy) error {
-	for _, r := range part.For(tier).Rates() {
-		if r.Lock == 0 || code.Group == "" {
-			continue
-		}
-		ofGroup := Target{Group: code.Group, Subject: part.Name, Limit: r.Name}.String()
-		want, err := policy.Parse(cmp.Or(c.Activities[ofGroup].Text(tier), part.For(tier).Part(r.Name)))
-		if err == nil && p.Part(r.Name) != want.String() {
-			return fmt.Errorf("limit %q is %s, want %s; change it for the whole group, as %s", r.Name, p.Part(r.Name), want, ofGroup)
-		}
-	}
-	return nil
-}
-
 // byTier returns the limits of a part by their tier. The ordinary limit has the tier
 // "".
 func byTier(part limits.Subject) limits.Tiers {

@@ -186,9 +186,17 @@ func validate(before, after live.Settings, guards limits.Guards) error {
 		if ok && changed.Empty() {
 			continue
 		}
-		if _, problems := (live.Settings{Activities: map[string]live.Override{name: changed}}).Limits(guards, nil); len(problems) > 0 {
+		one := map[string]live.Override{}
+		if live.ParseTarget(name).Group == "" { // its lockouts have to be those of its group
+			one = ofGroups(after, guards)
+		}
+		one[name] = changed
+		if problems := problems(one, guards); len(problems) > 0 {
 			return errors.Join(problems...)
 		}
+	}
+	if err := splits(before, after, guards); err != nil {
+		return err
 	}
 	for _, g := range after.Grants {
 		if slices.Contains(before.Grants, g) {
@@ -202,6 +210,36 @@ func validate(before, after live.Settings, guards limits.Guards) error {
 		return fmt.Errorf("there would be %d grants, want at most %d: revoke some first", len(after.Grants), maxGrants)
 	}
 	return nil
+}
+
+// problems returns what the code can't follow of some overrides.
+func problems(some map[string]live.Override, guards limits.Guards) []error {
+	_, problems := live.Settings{Activities: some}.Limits(guards, nil)
+	return problems
+}
+
+// ofGroups returns the overrides of groups' limits that the code can follow.
+func ofGroups(s live.Settings, guards limits.Guards) map[string]live.Override {
+	all := map[string]live.Override{}
+	for name, o := range s.Activities {
+		one := map[string]live.Override{name: o}
+		if live.ParseTarget(name).Group != "" && len(problems(one, guards)) == 0 {
+			all[name] = o
+		}
+	}
+	return all
+}
+
+// splits returns an error if an activity gets another lockout than its group: the group's
+// changes, and the activity has a live limit of its own.
+func splits(before, after live.Settings, guards limits.Guards) error {
+	old := map[string]bool{}
+	for _, problem := range problems(before.Activities, guards) {
+		old[problem.Error()] = true
+	}
+	return errors.Join(slices.DeleteFunc(problems(after.Activities, guards), func(problem error) bool {
+		return !errors.Is(problem, live.ErrGroupLockout) || old[problem.Error()]
+	})...)
 }
 
 // without returns the parts of o that differ from the parts of was.

@@ -127,7 +127,7 @@ func (p lockout) take(now, n int64, _ uint64, s State) (Update, bool) {
 	x, ok := seriesOf(s)
 	if before, over := p.over(now, x); over || !ok {
 		return Update{
-			If: [][]Term{{asIs(attempts, s), asIs(latest, s)}},
+			If: [][]Term{{asIs(attempts, s), asIs(opened, s), asIs(latest, s)}},
 			Acts: []Act{
 				{Set, attempts, n}, {Set, opened, now}, {Set, latest, max(now, x.latest)}, {Set, strikes, before},
 			},

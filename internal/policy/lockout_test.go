@@ -124,3 +124,43 @@ func TestALockIsTold(t *testing.T) {
 		t.Errorf("%+v, want no lock", r)
 	}
 }
+
+// Two attempts that are planned at once, in an item that shows a series that is over, count
+// twice: in this case, clocks that differ by more than the window began it and counted it.
+func TestTwoAttemptsBeginASeries(t *testing.T) {
+	p := Must("lockout 3/1s for 1s")
+	s := take(t, p, start+1000, 1, nil)
+	s = take(t, p, start, 1, s)
+	u, _ := p.Undo(start+1000, start, start, 1, s)
+	s = u.Apply(s) // one attempt, of a series from 0 s to 1 s
+	one, _ := p.Take(start+1000, 1, 1, s)
+	other, _ := p.Take(start+1000, 1, 2, s)
+	if s = one.Apply(s); other.Holds(s) {
+		t.Errorf("%+v holds in %v, want only one of two attempts to begin a series", other, s)
+	}
+}
+
+// An item lasts until its locks are forgotten: the longest lock after the end of the last one.
+// A series that does not lock keeps them as long.
+func TestAnItemLastsUntilItsLocksAreForgotten(t *testing.T) {
+	for text, lasts := range map[string]time.Duration{
+		"lockout 1/10m for 1h to 1d": 25 * time.Hour,
+		"lockout 1/10m for 1d":       48 * time.Hour,
+		"lockout 9/7d for 1h to 1d":  7 * 24 * time.Hour,
+	} {
+		if _, expires := Must(text).Item(start); expires*1000 < start+lasts.Milliseconds() {
+			t.Errorf("%s: the item expires after %v, want %v or later", text, time.Duration(expires*1000-start)*time.Millisecond, lasts)
+		}
+	}
+}
+
+// The attempt that reaches 80 % of a lockout's limit crosses nothing.
+func TestALockoutCrossesOnlyItsLimit(t *testing.T) {
+	p, s := Must("lockout 5/10m for 1m"), State(nil)
+	for i, want := range []int64{0, 0, 0, 0, 100} {
+		s = take(t, p, start, 1, s)
+		if r := p.Cross(start, 1, s, p.Read(start, 0, s)); r.Crossed != want {
+			t.Errorf("attempt %d crosses %d, want %d", i+1, r.Crossed, want)
+		}
+	}
+}

@@ -95,3 +95,24 @@ func TestAnAnswerCountsEvenIfTheDecisionFails(t *testing.T) {
 		})
 	}
 }
+
+// A hot key refuses for up to a second what it saw no room for, even if actions come back
+// meanwhile. Then the limit that refuses has that wait, too, and not only the answer.
+func TestAHotKeyTellsItsWaitByTheLimit(t *testing.T) {
+	c := newClock()
+	l := &Limiter{Store: new(memstore.Store), Now: c.now, Memory: NewMemory(mib)}
+	p := policy.Must("a: bucket 200/10s prepaid, b: 9000/1d prepaid")
+	refused := 0
+	for id := range 2000 {
+		c.add(time.Millisecond)
+		if d := mustCheck(t, l, call(p, id)); !d.Allowed {
+			refused++
+			if d.Wait <= 0 || d.Each[0].Wait != d.Wait {
+				t.Fatalf("request %d: %+v, want the wait of the answer beside the limit %s", id, d, d.LimitedBy)
+			}
+		}
+	}
+	if refused == 0 {
+		t.Error("nothing was refused")
+	}
+}

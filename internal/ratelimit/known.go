@@ -58,7 +58,7 @@ func (k Known) refuse(q *question, now time.Time) (Decision, bool) {
 		asked.Count -= lease.rest(q.write.Now)
 		then, rest = &asked, q.pauseOf(lease, asked.write.Now)-age
 	}
-	if s := then.check(taken{item: k.Seen}); s.sends() || rest < 0 {
+	if s := then.check(taken{item: k.Seen}); s.sends() || hot && rest < time.Millisecond {
 		return Decision{}, false
 	}
 	// A request that is not fresh may repeat one that an instance whose clock is
@@ -72,6 +72,11 @@ func (k Known) refuse(q *question, now time.Time) (Decision, bool) {
 	}
 	d := q.in(k.Seen.State).decision(0, 0)
 	d.Wait = max(d.Wait, rest)
+	for i := range d.Each {
+		if each := &d.Each[i]; each.Name == d.Name {
+			each.Wait = d.Wait
+		}
+	}
 	return d, true
 }
 

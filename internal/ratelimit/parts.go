@@ -278,10 +278,10 @@ func (a *action) release(ctx context.Context) error {
 	for _, i := range append(with, without...) {
 		q := &a.parts[i].question
 		if from.at != 0 && !q.Policy.HasLog() {
-			barred, looked := q.barred, q.looked
+			barred, looked, own := q.barred, q.looked, q.own
 			q.At = from.at
 			*q = q.ask(Release, a.now.UnixMilli())
-			q.barred, q.looked = barred, looked
+			q.barred, q.looked, q.own = barred, looked, own
 		}
 		q.origin = from
 		if err := a.decide(ctx, i); err != nil {

@@ -52,6 +52,7 @@ type question struct {
 
 	to     int64  // renew: when the parts before this one were renewed; 0: never
 	origin origin // release: of the check, as the parts before this one know it
+	own    int64  // release: the receipt that the caller has; At is the check's time, if origin has that
 
 	slotsOnly bool // release: frees the slots of a log, and leaves other limits as they are
 	look      bool // renew: read whether the slots count, and move none
@@ -76,7 +77,7 @@ func (r Request) ask(op Op, now int64) question {
 	}
 	log := r.Policy.HasLog()
 	alone := log && !r.Policy.Named() && !r.Shared // a log alone keeps receipts as long as its slots, without ids
-	return question{Request: r, op: op, write: Write{
+	return question{Request: r, op: op, own: r.At, write: Write{
 		Key: Key{UserID: r.UserID, Activity: cmp.Or(r.Group, r.Activity), Window: window},
 		ID:  r.id(what), KeepAll: window != 0 && r.Policy.Max() <= maxKeepAll, Hold: r.Hold && !alone,
 		Renewed: log || r.Policy.Queues(), Now: now, Expires: expires,

@@ -78,11 +78,19 @@ type origin struct {
 // asked first, and the step passes it on.
 //
 // With Clear, the same write ends the series of each lockout. It is sent even if there is
-// nothing to give back, once for each id of a release.
+// nothing to give back, once for each id of a release. Then it can be the first write of an
+// item, so it says when the item expires.
 func (q *question) undo(item Item) step {
 	back := Write{Key: q.write.Key, GivesBack: q.mine, Now: q.write.Now, Renewed: q.write.Renewed}
 	back.ID = q.id("release " + strconv.FormatInt(q.At, 10))
 	before, released := item.Find(back)
+	if q.Clear && !released { // a copy can come when nobody knows the time of the check any more
+		back.ID = q.id("release " + strconv.FormatInt(q.own, 10))
+		before, released = item.Find(back)
+	}
+	if r := q.receipt(item); q.renewed(r.kept) && !r.wrong {
+		back.First, back.Last = r.check, r.check
+	}
 	s := q.giveBack(item, back, before, released)
 	if !q.Clear || released {
 		return s
@@ -90,7 +98,7 @@ func (q *question) undo(item Item) step {
 	if s.sends() {
 		back = s.request.write
 	}
-	back.Update = q.Policy.Clear(back.Update)
+	back.Update, back.Expires = q.Policy.Clear(back.Update), q.write.Expires
 	s.request = request{updates, back}
 	return s
 }
@@ -109,9 +117,6 @@ func (q *question) giveBack(item Item, back Write, before Location, released boo
 		s.origin.at = max(s.origin.at, r.check)
 	default:
 		s.origin.unsure = true
-	}
-	if q.renewed(r.kept) {
-		back.First, back.Last = r.check, r.check
 	}
 	switch {
 	case released, r.wrong, q.mine && (r.kept.ReliedOn || q.renewed(r.kept)):

@@ -21,6 +21,7 @@ type moment struct {
 	partial bool          // grant what fits
 	limit   string        // the limit from this row on; empty: as before
 	hold    bool          // the activity holds its receipts
+	clear   bool          // release: ends the series of each lockout, too
 	receipt time.Duration // after start, for a release and a renewal; zero: from the id's last check or renewal
 	readyAt time.Duration // the place to present, after start; zero: none
 	want    string        // what inWords returns for the decision
@@ -47,7 +48,7 @@ func timeline(t *testing.T, text string, moments []moment) {
 				p = policy.Must(m.limit)
 			}
 			r := request(p, m.id, max(1, m.count))
-			r.Fallback, r.Hold, r.Partial = false, m.hold, m.partial
+			r.Fallback, r.Hold, r.Partial, r.Clear = false, m.hold, m.partial, m.clear
 			if m.readyAt != 0 {
 				r.ReadyAt = start.Add(m.readyAt).UnixMilli()
 			}
@@ -83,6 +84,9 @@ func inWords(d Decision) string {
 	words := string(d.Reason)
 	if d.Limit != 0 {
 		words += " " + strconv.FormatInt(d.Used, 10) + "/" + strconv.FormatInt(d.Limit, 10)
+	}
+	if d.Locked {
+		words += " locked"
 	}
 	if d.Wait != 0 {
 		words += ", wait " + d.Wait.String()

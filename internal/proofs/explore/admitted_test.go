@@ -61,7 +61,7 @@ func marks(w ratelimit.Write) bool {
 // what this one has counted.
 func (x *explorer) hasTwin(e *ending) bool {
 	for s, p := range e.world.procs[:len(x.requests)] {
-		if s != e.slot && p.phase != idle && x.idOf(s) == e.id && x.requests[s].verb != release && x.requests[s].verb != renew {
+		if s != e.slot && p.phase != idle && x.idOf(s) == e.id && x.requests[s].verb != release && x.requests[s].verb != unlock && x.requests[s].verb != renew {
 			return true
 		}
 	}

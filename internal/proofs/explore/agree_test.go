@@ -43,6 +43,9 @@ func (x *explorer) agrees(l *ledger, w written) error {
 		}
 		for i, got := range counts(p, now, w.after) {
 			r := p.Rates()[i]
+			if r.Kind == "lockout" && got != x.series(mine, i).at(now, r, i) {
+				return fmt.Errorf("limit %d shows %d at %s, want %d", i, got, moment(now), x.series(mine, i).at(now, r, i))
+			}
 			if want, ok := shown[r.Kind]; ok && got != want(r, mine, i, now) {
 				return fmt.Errorf("limit %d shows %d at %s, want %d", i, got, moment(now), want(r, mine, i, now))
 			}

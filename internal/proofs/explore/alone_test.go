@@ -89,7 +89,7 @@ func (x *explorer) noteAway(e *ending) {
 		return
 	}
 	by := e.proc.by
-	if v := x.requests[e.slot].verb; v != release && v != reset && slices.Contains(x.outcomes(e), answered) {
+	if v := x.requests[e.slot].verb; v != release && v != unlock && v != reset && slices.Contains(x.outcomes(e), answered) {
 		e.ledger.unlooked[by] = false
 	}
 	away := e.result.outage || e.result.failed

@@ -145,7 +145,7 @@ func (r *run) run(c call) {
 }
 
 // ops has the operation of each verb that does not check.
-var ops = map[verb]ratelimit.Op{release: ratelimit.Release, renew: ratelimit.Renew, reset: ratelimit.Reset, status: ratelimit.Status}
+var ops = map[verb]ratelimit.Op{release: ratelimit.Release, unlock: ratelimit.Release, renew: ratelimit.Renew, reset: ratelimit.Reset, status: ratelimit.Status}
 
 // budget is a budget of so many attempts.
 type budget int

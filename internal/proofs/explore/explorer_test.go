@@ -58,6 +58,7 @@ func newExplorer(y *system) *explorer {
 // begin returns the first state.
 func (x *explorer) begin() (w world, err error) {
 	l := newLedger()
+	l.whole = x.locks()
 	p, at, user := x.policies[0], x.time(0, 0), users[0]
 	if len(x.room) > 0 && !p.Prepaid() {
 		p, user = x.room[0], room

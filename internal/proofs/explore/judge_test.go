@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -69,7 +70,7 @@ func (x *explorer) verdict(e *ending) error {
 		return x.toldInRoom(e)
 	}
 	switch x.requests[e.slot].verb {
-	case release, reset, renew:
+	case release, unlock, reset, renew:
 		if !d.failed && e.ledger.freedBy == int8(e.slot) {
 			e.ledger.freedTold = true
 		}
@@ -79,6 +80,9 @@ func (x *explorer) verdict(e *ending) error {
 		}
 		if x.requests[e.slot].verb == reset && !d.failed {
 			e.ledger.alone[e.proc.by] = nil // a reset clears what the instance admitted alone, too
+		}
+		if x.requests[e.slot].verb == unlock && !d.failed {
+			return cmp.Or(x.toldCleared(e), x.released(e))
 		}
 		if x.requests[e.slot].verb == release && !d.failed {
 			return x.released(e)
@@ -220,10 +224,14 @@ func (x *explorer) toldLimited(e *ending) error {
 }
 
 // roomSince reports whether another instance made room up to a second ago, so that this one can
-// still refuse from memory.
+// still refuse from memory. An attempt that locks makes room, too, if the lock ends before the
+// window.
 func (x *explorer) roomSince(e *ending) bool {
 	l := e.ledger
 	ours := l.freedOn == e.proc.by && l.freedTold
+	if l.turned != 0 && x.instants[e.world.now]-(l.turned-since) <= 1000 {
+		return true
+	}
 	return l.freedBy >= 0 && !ours && x.instants[e.world.now]-l.freed <= 1000
 }
 
@@ -330,6 +338,9 @@ func (x *explorer) slotsAt(e *ending, c entry) int64 {
 // the check, only a log gives back.
 func (x *explorer) stillCounts(e *ending, c entry, now int64) bool {
 	return slices.ContainsFunc(e.call.Policy.Rates(), func(r policy.Rate) bool {
+		if r.Kind == "lockout" {
+			return x.inSeries(e, c)
+		}
 		if r.Kind == "log" {
 			return max(now, c.latest())+2000 < x.slotsAt(e, c)+r.Window.Milliseconds()
 		}

@@ -28,6 +28,8 @@ type ledger struct {
 	freedTold bool       // the caller of that release or reset got the answer
 	refused   uint8      // the slots that were told limited
 	over      []dropped  // for each item, the newest of the entries that the ledger has dropped
+	whole     bool       // each entry stays, because a lockout goes by the times of those given back, too
+	turned    int64      // when a lockout last locked or began anew, in ms after the edge and 1,000,000 more: it can have room sooner than before; 0: never
 	full      int64      // when an item last had no room for a request of a room or of a prepaid limit, in ms after the edge and 1,000,000 more; 0: never
 }
 
@@ -52,6 +54,7 @@ type entry struct {
 	place   int64            // reservoir: when it may run
 	limit   uint8            // the number of the policy that counted it
 	freed   int64            // bucket: units of the item that came before this one and were given back after it
+	cleared bool             // lockout: its series was ended by a release with clear, or by a reset
 
 	takenBack bool  // by a give-back, and not by the app's release
 	late      bool  // a copy that arrived after its decision was over
@@ -111,7 +114,7 @@ func (l *ledger) emptied(item int64, reset bool, inFlight uint8) {
 			e.forgotten, e.aliveFor = true, inFlight
 		}
 		if reset {
-			e.left = [maxLimits]int64{}
+			e.left, e.cleared = [maxLimits]int64{}, true
 		}
 	}
 	l.over = slices.DeleteFunc(l.over, func(o dropped) bool { return o.item == item })
@@ -128,7 +131,7 @@ func (l *ledger) ended(slot int) {
 		l.entries[i].aliveFor &^= 1 << slot
 	}
 	l.entries = slices.DeleteFunc(l.entries, func(e entry) bool {
-		if !e.forgotten || e.aliveFor != 0 || e.left != [maxLimits]int64{} {
+		if l.whole || !e.forgotten || e.aliveFor != 0 || e.left != [maxLimits]int64{} {
 			return false
 		}
 		l.drop(dropped{e.item, max(e.latest(), e.counted, e.now)})

@@ -87,6 +87,9 @@ func (x *explorer) counted(l *ledger, w written) error {
 	}
 	e.left = unitsOf(w.call.Policy, e.n)
 	l.entries = append(l.entries, e)
+	if x.turns(l.of(item), p) {
+		l.turned = w.ms + since
+	}
 	return x.promised(l.entries, e)
 }
 
@@ -154,7 +157,13 @@ func (x *explorer) gaveBack(l *ledger, w written) error {
 	now := max(w.write.Now, e.counted)
 	is, was := counts(p, now, w.after), counts(p, now, w.before)
 	for k, rate := range p.Rates() {
-		if !changes(w, rate.Name) {
+		if !changes(w, rate.Name) || rate.Kind == "lockout" && w.call.Clear {
+			continue
+		}
+		if rate.Kind == "lockout" {
+			if err := x.backInSeries(l, i, k, units[k]); err != nil {
+				return fmt.Errorf("%s: %w", name(w.slot), err)
+			}
 			continue
 		}
 		if over := gone[rate.Kind]; over == nil || over(rate, x.entriesOf(l, w.slot), k, i, now) {

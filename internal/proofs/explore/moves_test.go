@@ -123,7 +123,7 @@ func (x *explorer) enabled(w *world, s int) bool {
 	switch r.verb {
 	case repeat:
 		return w.procs[r.of].phase != idle
-	case release, renew:
+	case release, unlock, renew:
 		return w.procs[r.of].phase == over && x.keeps.at(w.procs[r.of].kept).at != 0
 	case present:
 		return w.procs[r.of].phase == over && x.keeps.at(w.procs[r.of].kept).readyAt != 0

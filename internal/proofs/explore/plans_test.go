@@ -64,6 +64,7 @@ var (
 	minutes  = []int64{0, 29_000, 890_000}                     // as long as receipts are held
 	late     = []int64{-1, 3000, 4999}                         // as long as an attempt can be late
 	cycle    = []int64{-1, 258_999}                            // until a generation of ids has the same set again
+	locked   = []int64{-1, 0, 1999, 5998}                      // until a lock ends, and almost until the next one ends, which is longer
 	expiry   = []int64{-1, 120_999, 121_000, 121_001}          // of a window's item
 	expiries = []int64{-1, 130_999, 141_001, 151_001, 281_001} // of other items
 )
@@ -140,6 +141,12 @@ func plans(t *testing.T) []plan {
 			{name: "prepaid limits, at once on an instance", subjects: prepaids(), scenarios: hot[:2], instants: whole, skews: same, attempts: 1, faults: 1, set: shared},
 			{name: "a live prepaid limit", subjects: prepaids(), scenarios: hot[:1], instants: whole, skews: same, attempts: 1, faults: 1, live: true},
 			{name: "a live limit above 100", subjects: crossing(), scenarios: checks[1:2], instants: border[:1], skews: same, attempts: 2, faults: 1, live: true},
+			{name: "locks", subjects: locks(single), scenarios: locking[3:], instants: locked[1:3], skews: apart, attempts: 2, faults: 1},
+			{name: "two locks", subjects: locks(single), scenarios: locking[:3], instants: locked, skews: same, attempts: 1, faults: 1},
+			{name: "locks beside another limit", subjects: locks(several), scenarios: locking[3:5], instants: locked[1:3], skews: same, attempts: 1, faults: 1},
+			{name: "locks, at once on an instance", subjects: locks(single), scenarios: checks[:2], instants: locked[1:3], skews: same, attempts: 1, set: fine},
+			{name: "live lockouts", subjects: liveLocks(), scenarios: locking[:2], instants: locked[1:3], skews: apart, attempts: 1, faults: 1, live: true},
+			{name: "locks in rooms", subjects: locksInRooms()[1:3], scenarios: locking[3:5], instants: locked[1:2], skews: same, attempts: 1, faults: 1},
 		}
 	}
 	others := slices.Concat(large, several)
@@ -219,6 +226,12 @@ func plans(t *testing.T) []plan {
 		plan{name: "live prepaid limits in rooms", subjects: prepaidInRooms(), scenarios: hotInRooms[:1], instants: whole, skews: same, attempts: 1, faults: 1, live: true},
 		plan{name: "prepaid groups", subjects: prepaidGroups(), scenarios: hotter, instants: whole, skews: apart, attempts: 2, faults: 1},
 		plan{name: "live prepaid groups", subjects: prepaidGroups(), scenarios: hotter, instants: whole, skews: same, attempts: 1, faults: 1, live: true},
+		plan{name: "locks", subjects: locks(single), scenarios: locking, instants: locked, skews: skews, attempts: 2, faults: 2, set: cleanup},
+		plan{name: "locks beside another limit", subjects: locks(several), scenarios: locking, instants: locked, skews: apart, attempts: 2, faults: 1},
+		plan{name: "locks, slow answers", subjects: locks(single), scenarios: locking, instants: locked, skews: apart, attempts: 2, faults: 1, set: slow},
+		plan{name: "locks, at once on an instance", subjects: locks(single), scenarios: slices.Concat(checks, locking), instants: locked, skews: apart, attempts: 1, set: shared},
+		plan{name: "live lockouts", subjects: liveLocks(), scenarios: locking, instants: locked, skews: apart, attempts: 2, faults: 1, live: true},
+		plan{name: "locks in rooms", subjects: locksInRooms(), scenarios: locking, instants: locked[1:], skews: apart, attempts: 2, faults: 1, set: crash},
 		plan{name: "three attempts", subjects: single, scenarios: core, places: places, instants: border, skews: skews, attempts: 3, faults: 3},
 	)
 }

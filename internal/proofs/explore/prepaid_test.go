@@ -84,7 +84,7 @@ func (x *explorer) admits(e *ending, after uint32) error {
 			e.call, e.item = p.Request, x.itemOf(p.Request, e.now)
 		}
 	}
-	if !e.call.Policy.Prepaid() || d.outage || x.requests[e.slot].verb == release {
+	if !e.call.Policy.Prepaid() || d.outage || slices.Contains([]verb{release, unlock}, x.requests[e.slot].verb) {
 		return nil
 	}
 	c := entry{id: e.id, writer: uint8(e.slot), item: e.item, n: d.Granted, at: max(d.At, e.now), counted: max(d.At, e.now), now: e.now, limit: e.proc.limit}

@@ -39,6 +39,8 @@ func (x *explorer) against(r policy.Rate, counted []entry, limit int, last entry
 	case "bucket":
 		got, most = x.inAnyTime(r, counted, limit)
 		return got, most, nil
+	case "lockout":
+		return x.series(counted, limit).n(limit), r.Limit, nil
 	case "reservoir":
 		return sum(counted, limit, func(e entry) bool { return windowOf(r, e.place) == windowOf(r, last.place) }), r.Limit, nil
 	case "log": // any period as long as Window, which ends at the latest action by the clock that is most ahead

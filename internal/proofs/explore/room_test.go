@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -28,7 +29,7 @@ func (y *system) partsOf(s int, limit uint8, r ratelimit.Request) []ratelimit.Pa
 	}
 	r.Fallback = false
 	inRoom := r
-	inRoom.UserID, inRoom.For = room, r.UserID
+	inRoom.UserID, inRoom.For, inRoom.Clear = room, r.UserID, false
 	_, inRoom.Policy = y.terms(s, limit)
 	return []ratelimit.Part{{Request: r}, {Request: inRoom, Subject: "room"}}
 }
@@ -58,6 +59,8 @@ func (x *explorer) toldInRoom(e *ending) error {
 		return nil
 	case d.outage:
 		return fmt.Errorf("it may not be decided alone")
+	case verb == unlock:
+		return x.each(e, func(e *ending) error { return cmp.Or(x.toldCleared(e), x.released(e)) })
 	case verb == release:
 		return x.each(e, x.released)
 	case verb == renew:
@@ -148,6 +151,12 @@ func (x *explorer) busy(e *ending) bool {
 func (x *explorer) over(e *ending, entry int) bool {
 	now := e.ledger.met(e.item, x.time(e.world.now, int(e.proc.by)))
 	for i, r := range e.call.Policy.Rates() {
+		if r.Kind == "lockout" {
+			if x.inSeries(e, e.ledger.entries[entry]) {
+				return false
+			}
+			continue
+		}
 		if !gone[r.Kind](r, e.ledger.entries, i, entry, now) {
 			return false
 		}

@@ -100,6 +100,23 @@ var (
 	}
 )
 
+// locking are scenarios of a lockout. The third action is refused until the lock ends, or
+// until something is given back or cleared.
+var (
+	wash     = request{verb: unlock, of: 0, count: 1}
+	washBoth = request{verb: unlock, of: 0, count: two}
+	locking  = []scenario{
+		{[]request{one, one, one}, 0},
+		{[]request{both, one, one}, 0},
+		{[]request{one, one, one}, two}, // a lock that ends, and the next one, which is longer
+		{[]request{one, wash, one}, 1},
+		{[]request{one, wash, wash}, 1},
+		{[]request{both, washBoth, one}, 0},
+		{[]request{one, undo, one}, 1},
+		{[]request{one, wash, again}, 1},
+	}
+)
+
 // mixed are scenarios of a group. Every other request is of the activity whose actions
 // cost more.
 var mixed = []scenario{

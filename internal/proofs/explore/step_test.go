@@ -214,11 +214,15 @@ func (x *explorer) update(w world, s int, number uint32) (world, answer, error) 
 		before: x.items.at(before).State, after: x.items.at(a.item).State, ms: x.instants[w.now], inFlight: w.inFlight(), replied: w.replied(),
 	}
 	switch verb := x.requests[s].verb; {
-	case verb == release, verb == renew && frees(write):
+	case verb == release, verb == unlock && !request.Clear, verb == renew && frees(write):
 		if verb == renew { // a slot of another part was gone
 			done.call.At = l.latest(x.idOf(s), int64(x.number(write.Key)))
 		}
 		err = x.gaveBack(&l, done)
+		l.unsay(x.idOf(s), done.call.At, int64(x.number(write.Key)))
+		l.dismiss(func(a admission) bool { return a == admission{x.idOf(s), int64(x.number(write.Key))} })
+	case verb == unlock:
+		err = x.cleared(&l, done)
 		l.unsay(x.idOf(s), done.call.At, int64(x.number(write.Key)))
 		l.dismiss(func(a admission) bool { return a == admission{x.idOf(s), int64(x.number(write.Key))} })
 	case verb == renew:

@@ -116,6 +116,9 @@ func costly() (subjects []subject) {
 // text returns a limit of a kind in so many seconds.
 func text(k policy.Kind, limit int64, seconds int) string {
 	s := fmt.Sprintf("%s %d/%ds", k.Name, limit, seconds)
+	if k.Name == "lockout" {
+		return s + " for 2s to 4s"
+	}
 	for _, example := range k.Examples {
 		if policy.Must(example).Queues() && policy.Must(example).Rates()[0].Ahead > 0 {
 			return s + " ahead 20s"

@@ -48,6 +48,7 @@ const (
 	partial verb = "partial"
 	repeat  verb = "repeat"  // the caller sends request Of again
 	release verb = "release" // gives back request Of
+	unlock  verb = "clear"   // gives back request Of, and ends the series of each lockout
 	renew   verb = "renew"   // renews the slots of request Of
 	present verb = "present" // comes with the place that request Of got
 	reset   verb = "reset"
@@ -58,7 +59,7 @@ const (
 type request struct {
 	verb  verb
 	count int64
-	of    int // repeat, release, renew and present: the number of the request
+	of    int // repeat, release, clear, renew and present: the number of the request
 	tries int // the most attempts; 0: as the system has
 }
 
@@ -68,7 +69,7 @@ func (r request) String() string {
 	switch r.verb {
 	case check, partial:
 		text += fmt.Sprint(" ", r.count)
-	case release, renew:
+	case release, unlock, renew:
 		text += fmt.Sprintf(" %d of %s", r.count, name(r.of))
 	case repeat, present:
 		text += " of " + name(r.of)
@@ -89,7 +90,7 @@ func (y *system) tries(s int) int {
 	switch r := y.requests[s]; {
 	case r.tries != 0:
 		return r.tries
-	case r.verb == release || r.verb == renew:
+	case r.verb == release || r.verb == unlock || r.verb == renew:
 		return y.attempts + 1
 	}
 	return y.attempts
@@ -105,7 +106,7 @@ func (y *system) first(s int) int {
 
 // refers reports whether r is about another request.
 func (r request) refers() bool {
-	return r.verb == repeat || r.verb == release || r.verb == renew || r.verb == present
+	return r.verb == repeat || r.verb == release || r.verb == unlock || r.verb == renew || r.verb == present
 }
 
 // isOther reports whether the request in slot s is of the other tier or activity. A prepaid
@@ -162,8 +163,8 @@ func (y *system) call(s int, limit uint8, of kept) ratelimit.Request {
 		r.Count, r.Partial, r.Fresh = mine.count, true, true
 	case repeat:
 		r.Count = y.requests[y.first(s)].count
-	case release, renew:
-		r.At, r.Count = of.at, min(mine.count, of.granted)
+	case release, unlock, renew:
+		r.At, r.Count, r.Clear = of.at, min(mine.count, of.granted), mine.verb == unlock
 	case present:
 		r.ReadyAt = of.readyAt
 	case reset, status:

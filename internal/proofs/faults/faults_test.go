@@ -7,6 +7,7 @@ package faults_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -23,7 +24,11 @@ import (
 // is busy, so a prepaid limit keeps each promise. Half of the worlds with named limits have
 // two activities of a group.
 func policies() []string {
-	return append(policytest.Combined("4/100d", "5/50d"),
+	all := policytest.Combined("4/100d", "5/50d")
+	for i := range all {
+		all[i] = strings.ReplaceAll(all[i], " for 8s to 20s", " for 50d to 100d")
+	}
+	return append(all,
 		"101/100d", "log 60/100d", "sliding 120/100d", "reservoir 2/10d ahead 30d", "bucket 1/5d", "a: reservoir 2/10d ahead 50d, b: 5/100d",
 		"w: 4/100d", "w: log 9/100d cost 2", "a: 9/100d cost 2, w: bucket 5/50d", "log 3/100d",
 		"4/month in Europe/Berlin", "a: 4/month in Europe/Berlin, w: log 5/50d", "101/100d prepaid", "a: sliding 120/100d prepaid, w: bucket 125/50d prepaid")

@@ -30,6 +30,7 @@ var readers = map[string]func(r policy.Rate, n numbers, now int64) int64{
 		}
 		return (n["tat"] - n["since"]) / n["every"]
 	},
+	"lockout": func(_ policy.Rate, n numbers, _ int64) int64 { return n["n"] },
 	"reservoir": func(r policy.Rate, n numbers, now int64) int64 {
 		if n["t"] == 0 {
 			return 0

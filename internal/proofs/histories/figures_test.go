@@ -45,6 +45,9 @@ func (t tier) crosses(s, after *state, c *call, d *ratelimit.Decision) bool {
 				want = 80
 			}
 		}
+		if r.Kind == "lockout" && s.account.Models[i].Used(c.now, r, true) < r.Limit && after.account.Models[i].Used(c.now, r, true) >= r.Limit {
+			want = 100
+		}
 		if each[i].Crossed != want || each[i].Name == d.Name && d.Crossed != want {
 			return false
 		}
@@ -69,7 +72,7 @@ func binds(other, r policy.Reading) bool {
 func (t tier) readings(s *state, c *call, n int64) []policy.Reading {
 	list := make([]policy.Reading, len(t.limits))
 	for i, f := range s.account.Figures(t.numbers, c.now) {
-		list[i] = policy.Reading{Name: f.Name, Limit: f.Limit, Used: f.Used, Remaining: f.Left, ResetAt: f.Resets, WindowKey: f.Window}
+		list[i] = policy.Reading{Name: f.Name, Limit: f.Limit, Used: f.Used, Remaining: f.Left, ResetAt: f.Resets, WindowKey: f.Window, Locked: f.Locked}
 		if n > 0 {
 			list[i].Wait = millis(s.account.Wait(t.limits[i], c.now, n, false))
 		}
@@ -87,7 +90,7 @@ func (t tier) longest(s *state, c *call, n int64) (longest time.Duration) {
 
 func same(got, want policy.Reading) bool {
 	return got.Name == want.Name && got.Limit == want.Limit && got.Used == want.Used && got.Remaining == want.Remaining &&
-		got.ResetAt == want.ResetAt && got.WindowKey == want.WindowKey
+		got.ResetAt == want.ResetAt && got.WindowKey == want.WindowKey && got.Locked == want.Locked
 }
 
 func millis(n int64) time.Duration { return time.Duration(n) * time.Millisecond }

@@ -161,6 +161,28 @@ func (t tier) fits(s *state, c *call) int64 {
 // receipt of an id that was counted again can give back too. The contract does
 // not speak of such a release.
 func (t tier) undone(s *state, c *call) []*state {
+	states := t.givenBack(s, c)
+	if !c.clear || s.released[t.receipt(c)] {
+		return states
+	}
+	for i, after := range states {
+		states[i] = t.cleared(after, c)
+	}
+	return states
+}
+
+// cleared returns s after a release with clear, which keeps its id even if it gave nothing back.
+func (t tier) cleared(s *state, c *call) *state {
+	after := s.copied()
+	after.account.Unlock(t.numbers)
+	after.released[t.receipt(c)] = true
+	return after.sealed()
+}
+
+// receipt names a release in an item.
+func (t tier) receipt(c *call) string { return fmt.Sprint(t.name(c), c.at) }
+
+func (t tier) givenBack(s *state, c *call) []*state {
 	switch kept, ok := s.ids[t.name(c)]; {
 	case ok && kept.has(c.at):
 		return []*state{t.giveBack(s, c)}
@@ -176,7 +198,7 @@ const promised = 20_000
 // giveBack gives back the actions of c, whose id is in s. After a renewal, a release within
 // 20 s after the check frees every limit, and a later one the slots of the log.
 func (t tier) giveBack(s *state, c *call) *state {
-	receipt := fmt.Sprint(t.name(c), c.at)
+	receipt := t.receipt(c)
 	if s.released[receipt] {
 		return s
 	}

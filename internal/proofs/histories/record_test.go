@@ -167,6 +167,7 @@ func (h *history) drawRelease(c *call, slots bool, random *rand.Rand) bool {
 	case c.n > 1 && random.IntN(3) == 0:
 		c.n--
 	}
+	c.clear = c.op == ratelimit.Release && h.system[c.tier].HasLockout() && random.IntN(3) == 0
 	return c.now-c.at <= remembered
 }
 

@@ -142,7 +142,7 @@ func (h *history) group() bool {
 func (in *instance) send(ctx context.Context, h *history, c *call) (ratelimit.Decision, error) {
 	r := ratelimit.Request{
 		UserID: h.user, Activity: "act", Policy: h.system[c.tier].Policy, Count: c.n, Partial: c.partial,
-		ID: c.id, Fresh: c.partial, At: c.at, Fallback: c.now%3 == 0,
+		ID: c.id, Fresh: c.partial, At: c.at, Clear: c.clear, Fallback: c.now%3 == 0,
 	}
 	if h.group() { // the id tells which activity the request is for
 		r.Group, r.Activity = "act", []string{"post", "comment"}[len(c.id)%2]

@@ -12,6 +12,7 @@ type call struct {
 	partial bool
 	now     int64 // by the clock of the instance
 	at      int64 // release, renew: the receipt
+	clear   bool  // release: ends the series of each lockout, too
 	fewer   bool  // a partial grant may be smaller than what fits, because others gave back meanwhile
 }
 

@@ -117,11 +117,11 @@ func (a *Account) Holds(t *Terms, now int64, w Moment, n int64, strict bool) boo
 	return false
 }
 
-// Back gives back n actions in each limit that still counts them. In three cases, the
+// Back gives back n actions in each limit that still counts them. In some cases, the
 // item shows whether it gave them back. A log may have used their slots for others
 // already, if they are over on a clock ahead. An action of another pace may have filled
 // a bucket again that could give nothing back before. Or the item has changed since the
-// release began (raced).
+// release began (raced), so that a bucket or a lockout did not count them then.
 func (a *Account) Back(t *Terms, now int64, w Moment, n int64, before, after policy.State, raced bool) {
 	now = max(now, w.Counts)
 	for m, r := range a.Own(t) {
@@ -130,6 +130,9 @@ func (a *Account) Back(t *Terms, now int64, w Moment, n int64, before, after pol
 			continue
 		}
 		if b, ok := m.(*bucket); ok && (raced || b.every != Interval(r)) && before.Get(b.prefix+"tat") == after.Get(b.prefix+"tat") {
+			continue
+		}
+		if l, ok := m.(*lockout); ok && raced && l.leaves(before, after) {
 			continue
 		}
 		if m.Holds(now, w.in(m), n*Cost(r), true) {

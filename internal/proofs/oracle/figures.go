@@ -8,6 +8,7 @@ type Figure struct {
 	Left, MaxLeft      int64
 	Resets, LastResets int64
 	Window             int64 // the window's number; 0: the kind has none
+	Locked             bool  // a lockout allows nothing until Resets
 }
 
 // Figures returns what an answer at now may say about each limit.
@@ -23,8 +24,14 @@ func (a *Account) Figures(t *Terms, now int64) []Figure {
 			Left: max(0, r.Burst-maxUsed) / c, MaxLeft: max(0, r.Burst-used) / c,
 			Resets: m.Resets(at, r, false), LastResets: m.Resets(at, r, true),
 		}
-		if !a.Named() && r.Kind != "bucket" && r.Kind != "log" {
-			f.Window = WindowsOf(r).Key(m.At(at))
+		switch m := m.(type) {
+		case *lockout:
+			f.Locked = m.locked(at, r)
+		case *bucket, *slots:
+		default:
+			if !a.Named() {
+				f.Window = WindowsOf(r).Key(m.At(at))
+			}
 		}
 		figures = append(figures, f)
 	}

@@ -72,6 +72,7 @@ var models = map[string]func(r policy.Rate, prefix string) Model{
 	"reservoir": func(r policy.Rate, prefix string) Model {
 		return &reservoir{prefix: prefix, window: r.Window.Milliseconds()}
 	},
+	"lockout": func(_ policy.Rate, prefix string) Model { return &lockout{prefix: prefix} },
 }
 
 // New returns the model of a limit. It is an error if no model knows the kind.

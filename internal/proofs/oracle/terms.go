@@ -49,7 +49,7 @@ func (t *Terms) Rate(name string) (policy.Rate, bool) {
 // Longest returns the longest time until a full limit is empty again, in milliseconds.
 func (t *Terms) Longest() (window int64) {
 	for _, r := range t.Rates {
-		window = max(window, r.Window.Milliseconds(), r.Window.Milliseconds()/r.Limit*r.Burst)
+		window = max(window, r.Window.Milliseconds(), r.Window.Milliseconds()/r.Limit*r.Burst, r.MaxLock.Milliseconds())
 	}
 	return window
 }

@@ -67,7 +67,8 @@ func (l *ledger) admittedAlone(o *op, d ratelimit.Decision) {
 		s.wrong("%s: instance %d alone admits %d, and the state that it saw last has no room for them", o.name, o.in.number, n)
 	}
 	when, fits := a.Give(o.terms.numbers, o.now, n, max(o.now, d.ReadyAt))
-	if !fits && !o.earlier {
+	begun := a.loose && len(lockouts(o.terms.Policy)) > 0 // perhaps by an attempt that the model does not have
+	if !fits && !o.earlier && !begun {
 		s.wrong("%s: instance %d alone admits %d more, which do not fit: %v", o.name, o.in.number, n, a)
 	}
 	a.loose = a.loose || d.ReadyAt > o.now && o.terms.Named() // for now: it can leave out limits beside a place at a border
@@ -218,7 +219,7 @@ func (l *ledger) judgeRepeat(o *op, d ratelimit.Decision) {
 	if s.now-o.in.stepped < 60_000 {
 		trusted += o.in.step
 	}
-	own := u.freer != nil && u.freer.in == o.in && u.freer.ended && u.freed == u.freedFor(o.terms)
+	own := u.freer != nil && u.freer.in == o.in && u.freer.ended && u.freed <= o.began && u.freed == u.freedFor(o.terms)
 	switch {
 	case d.Reason != ratelimit.Limited || o.kind != ratelimit.Check:
 		s.wrong("%s is told %s without a request, want limited", o.name, d.Reason)

@@ -31,7 +31,7 @@ func (s *sim) plan(clients int) {
 		clients -= n
 		r := s.anyRate()
 		window := r.Window.Milliseconds()
-		longest := max(window, oracle.Interval(r)*r.Burst)
+		longest := max(window, oracle.Interval(r)*r.Burst, r.MaxLock.Milliseconds())
 		var over int64
 		switch s.random.IntN(patterns) {
 		case 1:
@@ -161,6 +161,8 @@ func (s *sim) arrive() {
 	switch in := s.any(); {
 	case s.chance(14):
 		in.send(ratelimit.Status, c, math.MaxInt64, nil)
+	case len(lockouts(a.Limit)) > 0 && s.chance(20):
+		s.sendClear(in, c)
 	case s.chance(60) && !queues:
 		c.Count, c.Partial, c.subjects = 1, false, nil
 		in.send(ratelimit.Reset, c, math.MaxInt64, nil)
@@ -268,6 +270,9 @@ func (s *sim) giveBack(in *instance, c call, d ratelimit.Decision) {
 		back.Count = oddCounts[s.random.IntN(len(oddCounts))]
 	case s.chance(10):
 		back.At = s.wrongReceipt(back.At)
+	}
+	if len(lockouts(s.named(c.Activity).Limit)) > 0 {
+		back.Clear = s.chance(3)
 	}
 	after := s.upTo(6000)
 	if s.chance(5) || c.Hold && s.chance(2) {

@@ -54,11 +54,11 @@ func (s *sim) page() []limits.Activity {
 	if grouped {
 		a.Group = "both"
 	}
-	a.Limit, a.Tiers = s.part(a, policy.Policy{}, 1)
+	a.Limit, a.Tiers = s.part(a, limits.Subject{}, 1)
 	if !a.Limit.Queues() {
 		for i := range s.random.IntN(3) {
 			sub := limits.Subject{Name: others[i], Optional: s.chance(3)}
-			sub.Limit, sub.Tiers = s.part(a, policy.Policy{}, 2)
+			sub.Limit, sub.Tiers = s.part(a, limits.Subject{}, 2)
 			a.Subjects = append(a.Subjects, sub)
 		}
 	}
@@ -66,10 +66,10 @@ func (s *sim) page() []limits.Activity {
 		return []limits.Activity{a}
 	}
 	b := limits.Activity{Name: "other", Group: a.Group, Hold: a.Hold != s.chance(4)}
-	b.Limit, b.Tiers = s.part(b, a.Limit, 1)
+	b.Limit, b.Tiers = s.part(b, a.Part(""), 1)
 	for _, sub := range a.Subjects {
 		if !b.Limit.Queues() && !s.chance(3) {
-			sub.Limit, sub.Tiers = s.part(b, sub.Limit, 2)
+			sub.Limit, sub.Tiers = s.part(b, sub, 2)
 			sub.Optional = s.chance(3)
 			b.Subjects = append(b.Subjects, sub)
 		}
@@ -78,14 +78,19 @@ func (s *sim) page() []limits.Activity {
 }
 
 // part draws the limits of a user or of another subject, and a tier's limits. In a group,
-// it takes over some limits of another activity, with another number and another cost.
-func (s *sim) part(a limits.Activity, other policy.Policy, times int64) (policy.Policy, limits.Tiers) {
+// it takes over some limits of another activity, with another number and another cost. A lockout
+// stays as it is.
+func (s *sim) part(a limits.Activity, other limits.Subject, times int64) (policy.Policy, limits.Tiers) {
 	var list []string
 	prepaid, names := !a.Hold && s.chance(3), strings.Split("abc", "")
-	if other.Named() && a.Group != "" {
+	if other.Limit.Named() && a.Group != "" {
 		names = strings.Split("def", "")
-		for _, r := range other.Rates() {
+		for _, r := range other.Limit.Rates() {
 			if s.chance(2) && (!prepaid || r.Prepaid) {
+				if r.Kind == "lockout" {
+					list = append(list, r.String())
+					continue
+				}
 				r.Limit, r.Cost, r.Prepaid = r.Limit+s.upTo(r.Limit), []int64{0, r.Cost, 2, 3}[s.random.IntN(4)], prepaid
 				list = append(list, r.String())
 			}
@@ -106,6 +111,9 @@ func (s *sim) part(a limits.Activity, other policy.Policy, times int64) (policy.
 	tiers := limits.Tiers{}
 	if choices := variations(p); s.chance(2) && len(choices) > 0 {
 		tiers[premium] = choices[s.random.IntN(len(choices))]
+	}
+	if other.Limit.Named() && a.Group != "" {
+		alike(p, tiers, other)
 	}
 	return p, tiers
 }
@@ -145,8 +153,11 @@ func (s *sim) rate(hold, prepaid bool, times int64) string {
 			text += option
 		}
 	}
-	if prepaid {
+	switch {
+	case prepaid:
 		text += " prepaid"
+	case kind == "lockout":
+		text += s.drawLocks(hold)
 	}
 	return text
 }
@@ -252,6 +263,7 @@ var excluded = []struct {
 	{"reservoir", []string{"subject", "optional subject", "two subjects", "tiers of a subject", "live limit of a subject", "given back after a refusal", "mark"}, "a reservoir gives places to users alone"},
 	{"reservoir", []string{"release", "reset", "partial grant", "renewal", "all given back after a renewal"}, "these are a ValidationError"},
 	{"reservoir", []string{"prepaid", "lease", "prepaid subject in a group"}, "each place is in the item"},
+	{"reservoir", []string{"lockout", "lock", "clear"}, "a place that was given is not given back"},
 	{"Hold", []string{"prepaid", "lease", "prepaid subject in a group"}, "a lease keeps no ids"},
 	{"prepaid subject in a group", []string{"calendar with cost and tiers"}, "each of the two has three features already"},
 }

@@ -30,7 +30,7 @@ type landing struct {
 	skips   bool     // the instance has given later places from memory, so figures and waits can't be known
 	must    bool     // a release has to give something back, and a renewal to find its slots
 	check   int64    // release: when its check came, as an item with slots knows; 0: perhaps it does not know
-	bare    bool     // a write without an id: for example, it records a slower pace
+	bare    bool     // a write without an id: for example, it records a slower pace; or a clear that gives nothing back
 	learned bool     // the instance knows what it shows
 }
 
@@ -41,7 +41,7 @@ func (l *ledger) read(a *landing, k ratelimit.Key) {
 	if byReceipt(a.op.kind) {
 		now = a.op.releasedAt()
 	}
-	l.forget(u, k, a.item)
+	l.forget(u, k, a.item, false)
 	l.expect(u, a, k, now)
 }
 
@@ -65,8 +65,9 @@ func (l *ledger) expect(u *user, a *landing, k ratelimit.Key, now int64) {
 		}
 		return
 	case ratelimit.Release:
-		a.must = u.mustGiveBack(r, o, now)
-		if o.terms.HasLog() {
+		x, sure := o.presents()
+		a.must = u.mustGiveBack(r, o, now) || o.request.Clear && sure && u.given[receipt(o.id, x)] == nil && u.given[receipt(o.id, o.request.At)] == nil
+		if o.terms.HasLog() && (!a.done || !a.bare) {
 			a.check = u.checkOf(r, o.id, o.request.At, now)
 		}
 		return

@@ -18,12 +18,13 @@ var sides = []string{
 	"bucket 10/1m", "bucket 10/1h", "bucket 5/10s burst 8", "bucket 12/1m cost 2",
 	"log 10/1m", "log 20/1m", "log 10/10s", "log 10/1h", "log 10/1m cost 2",
 	"sliding 10/1m", "sliding 20/1m", "sliding 10/10s", "sliding 10/5m", "sliding 10/1h",
+	"lockout 5/20s for 10s", "lockout 10/1m for 5s to 40s", "lockout 3/10s for 2s to 20s",
 	"reservoir 5/10s ahead 1m", "reservoir 10/1m ahead 5m", "reservoir 10/10s ahead 1m",
 	"a: 10/1m, b: 30/1h", "a: 10/5m, b: 20/1h", "a: sliding 10/1m, b: log 10/5m", "a: sliding 10/1h, b: log 10/1m", "a: bucket 10/1m, b: 10/10s",
 }
 
 // wide are limits that a run does not use up, and that get nothing back meanwhile.
-var wide = []string{"300/1d", "300/1d", "bucket 200/2d burst 300", "log 100/1d", "sliding 300/1d", "a: 300/1d, b: log 100/1d"}
+var wide = []string{"300/1d", "300/1d", "lockout 300/1d for 1d", "bucket 200/2d burst 300", "log 100/1d", "sliding 300/1d", "a: 300/1d, b: log 100/1d"}
 
 // aSideOf draws a limit that replaces another one: often one of the same kind.
 func aSideOf(before string, random *rand.Rand) string {
@@ -316,6 +317,9 @@ func (h *half) judgeLimit(user string, runs []int64, released int64, r, q policy
 		for j, to := range runs[i:] {
 			most := lets(r, from, to)
 			switch {
+			case together && r.Kind == "lockout": // a series is over as soon as it is for either of them
+				r.Limit, r.Window, r.Lock = max(r.Limit, q.Limit), min(r.Window, q.Window), min(r.Lock, q.Lock)
+				most = lets(r, from, to)
 			case together && r.Kind == "bucket": // the larger burst, and the faster pace
 				r.Burst, r.Limit, r.Window = max(r.Burst, q.Burst), 1, min(r.Window/time.Duration(r.Limit), q.Window/time.Duration(q.Limit))
 				most = lets(r, from, to)
@@ -328,7 +332,11 @@ func (h *half) judgeLimit(user string, runs []int64, released int64, r, q policy
 				windows := to/window - from/window + 1
 				most += (r.Limit - 1) * windows * max(1, window/q.Window.Milliseconds())
 			}
-			if n := int64(j + 1); n > most+released {
+			back := released
+			if r.Kind == "lockout" { // what is given back can end a lock, and the series with it
+				back *= r.Limit
+			}
+			if n := int64(j + 1); n > most+back {
 				h.fail("%d of %s run within %v, want at most the %d of %q, together: %v; %d were released",
 					n, user, time.Duration(to-from)*time.Millisecond, most, r.String(), together, released)
 				return
@@ -348,22 +356,6 @@ func (h *half) counterpart(v int, r policy.Rate) (policy.Rate, bool) {
 		}
 	}
 	return r, false
-}
-
-// lets returns how many actions of r may run from one time to another, both included.
-func lets(r policy.Rate, from, to int64) int64 {
-	window, passed, cost := r.Window.Milliseconds(), to-from, max(1, r.Cost)
-	switch {
-	case r.Unit != "": // its windows begin at other times
-		return r.Limit / cost * (passed/window + 2)
-	case r.Kind == "log":
-		return r.Limit / cost * (passed/window + 1)
-	case r.Kind == "sliding": // a write that lands in the next period counts there
-		to += 5000
-	case r.Kind == "bucket":
-		return (max(r.Burst, r.Limit) + passed*r.Limit/window) / cost
-	}
-	return r.Limit / cost * (to/window - from/window + 1)
 }
 
 // judgeCounts requires that each user and each room counts what was admitted, if one text

@@ -316,3 +316,21 @@ func TestHalfBrokenAndHalfDeployed(t *testing.T) {
 // halves is what TestHalfBrokenAndHalfDeployed adds to the figures of TestSimulation, which
 // runs after it.
 var halves stats
+
+// lets returns how many actions of r may run from one time to another, both included.
+func lets(r policy.Rate, from, to int64) int64 {
+	window, passed, cost := r.Window.Milliseconds(), to-from, max(1, r.Cost)
+	switch {
+	case r.Unit != "": // its windows begin at other times
+		return r.Limit / cost * (passed/window + 2)
+	case r.Kind == "log":
+		return r.Limit / cost * (passed/window + 1)
+	case r.Kind == "lockout": // the end of a series, and others that each last until the lock or the window is over
+		return r.Limit - 1 + r.Limit*(passed/min(window, r.Lock.Milliseconds())+1)
+	case r.Kind == "sliding": // a write that lands in the next period counts there
+		to += 5000
+	case r.Kind == "bucket":
+		return (max(r.Burst, r.Limit) + passed*r.Limit/window) / cost
+	}
+	return r.Limit / cost * (to/window - from/window + 1)
+}

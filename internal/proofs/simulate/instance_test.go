@@ -204,7 +204,7 @@ func (in *instance) newOp(v ratelimit.Op, c call, t live.Terms) *op {
 		o.parts = append(o.parts, made(c.Request, t.Limit))
 		for _, sub := range t.Subjects {
 			r := c.Request
-			r.UserID, r.For = sub.UserID, c.UserID
+			r.UserID, r.For, r.Clear = sub.UserID, c.UserID, false
 			p := made(r, sub.Limit)
 			p.subject = sub.Name
 			o.parts, most = append(o.parts, p), min(most, p.terms.numbers.Most)

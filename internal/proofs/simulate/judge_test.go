@@ -136,6 +136,9 @@ func (l *ledger) judgeCheck(o *op, d ratelimit.Decision) {
 	if !skips {
 		l.judgeFigures(o, d, a.figures, wait)
 	}
+	if a.done && mine {
+		l.judgeLocks(o, d, a.figures)
+	}
 	if d.Allowed {
 		l.admit(o)
 	}
@@ -188,7 +191,7 @@ func (l *ledger) judgeFigures(o *op, d ratelimit.Decision, want []oracle.Figure,
 	for i, r := range each {
 		f := want[i]
 		left := f.Left
-		if r.Name != f.Name || r.Limit != f.Limit || r.Used < f.Used || r.Used > f.MaxUsed || r.WindowKey != f.Window ||
+		if r.Name != f.Name || r.Limit != f.Limit || r.Used < f.Used || r.Used > f.MaxUsed || r.WindowKey != f.Window || r.Locked != f.Locked ||
 			r.ResetAt < min(f.Resets, f.LastResets) || r.ResetAt > max(f.Resets, f.LastResets) {
 			s.wrong("%s: the figures are %+v, want %+v", o.name, r, f)
 		}

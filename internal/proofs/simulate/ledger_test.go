@@ -131,7 +131,7 @@ func (u *user) remembers(r *record, now int64) bool { return r.remembers(max(now
 // update judges an update that has reached the store.
 func (l *ledger) update(a *landing, w ratelimit.Write, before ratelimit.Item) {
 	u := l.user(ownerOf(w.Key))
-	l.forget(u, w.Key, before)
+	l.forget(u, w.Key, before, a.op.request.Clear)
 	if a.done {
 		l.sim.stats[writes]++
 		if a.op.request.Group != "" {
@@ -148,7 +148,11 @@ func (l *ledger) update(a *landing, w ratelimit.Write, before ratelimit.Item) {
 			} else {
 				l.sim.had(a.op.request.Activity, "release")
 			}
-			l.gaveBack(u, a, w, before)
+			if a.op.request.Clear {
+				l.cleared(u, a, w, before)
+			} else {
+				l.gaveBack(u, a, w, before)
+			}
 		case a.op.kind == ratelimit.Renew:
 			l.sim.had(a.op.request.Activity, "renewal")
 			l.renewed(u, a, w, before)
@@ -201,11 +205,12 @@ func (l *ledger) counted(u *user, a *landing, w ratelimit.Write, before ratelimi
 		r.stale = (earlier.relied || earlier.stale) && r.sameSet(earlier)
 	}
 	r.place = u.Place(o.terms.numbers, when.Counts)
-	repaces := u.Repaces(o.terms.numbers)
+	repaces, turns := u.Repaces(o.terms.numbers), u.Begins(o.terms.numbers, when)
 	if err := u.CountAt(o.terms.numbers, when, n); err != nil {
 		s.wrong("%s: %v", o.name, err)
 	}
-	if repaces || u.At(o.terms.numbers, s.now) > s.now { // a clock ahead has begun a window that counts less
+	turns = turns || u.Locked(o.terms.numbers, when)              // the lock can end before the window
+	if repaces || turns || u.At(o.terms.numbers, s.now) > s.now { // a clock ahead has begun a window that counts less
 		u.freed, u.freer = s.now, nil
 	}
 	u.paced[o.terms] = s.now
@@ -275,8 +280,10 @@ func (u *user) whole(o *op, window int64) bool {
 // forget notes that an item does not exist. A promise of 15 minutes ends when nothing
 // counts any more, and then the item can be deleted with its ids. In a group, the next
 // write leaves out the limits of the other activity. After a deploy that makes a window
-// longer, an item that nobody has written since goes at its earlier time.
-func (l *ledger) forget(u *user, k ratelimit.Key, item ratelimit.Item) {
+// longer, an item that nobody has written since goes at its earlier time. A release with clear
+// writes no limit at all. A lockout forgets its locks by the text of the last attempt, and another
+// tier's text can remember them for longer.
+func (l *ledger) forget(u *user, k ratelimit.Key, item ratelimit.Item, clears bool) {
 	s := l.sim
 	if len(item.State)+len(item.IDs) > 0 {
 		return
@@ -286,14 +293,12 @@ func (l *ledger) forget(u *user, k ratelimit.Key, item ratelimit.Item) {
 	}
 	u.forgetReleases()
 	all := s.itemOf(u.owner)
-	if len(all) == 1 && !u.deployed {
-		return
-	}
+	others := len(all) > 1 || u.deployed || clears
 	empty := newAccount(all)
 	for _, t := range all {
 		for i, m := range u.Models {
 			r, ok := t.numbers.Rate(u.Names[i])
-			if ok && (u.deployed || m.Used(s.now, r, true) == 0) {
+			if ok && (others || r.Kind == "lockout") && (u.deployed || oracle.Over(m, s.now, r)) {
 				u.Models[i] = empty.Models[i]
 			}
 		}

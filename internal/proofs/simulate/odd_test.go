@@ -97,8 +97,12 @@ func misfits(p policy.Policy) (list []string) {
 	}
 	for i, r := range rates {
 		for _, k := range policy.Kinds() {
+			other := policy.Rate{Name: r.Name, Kind: k.Name, Limit: r.Limit, Window: r.Window}
+			if k.Name == "lockout" {
+				other.Lock, other.MaxLock = r.Window, 2*r.Window
+			}
 			if k.Name != r.Kind {
-				with(i, policy.Rate{Name: r.Name, Kind: k.Name, Limit: r.Limit, Window: r.Window})
+				with(i, other)
 			}
 		}
 		if longer := r; r.Kind != "bucket" { // whose pace may change
@@ -126,6 +130,7 @@ func misfits(p policy.Policy) (list []string) {
 func (s *sim) tryMisfits() {
 	tier := []string{"", premium}[s.random.IntN(2)]
 	a := s.anActivity()
+	s.tryForbidden(a)
 	for _, text := range misfits(a.Limit) {
 		if _, err := policy.Parse(text); err != nil {
 			continue // nobody can write such a limit

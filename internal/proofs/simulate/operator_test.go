@@ -47,8 +47,11 @@ func limitsOf(activities []limits.Activity) string {
 	return strings.Join(list, "; ")
 }
 
-// settings is the table of the live limits, with the times of all changes.
+// settings is the table of the live limits, with the times of all changes. Nobody blocks or
+// resets anybody, or reads the history.
 type settings struct {
+	liveedit.Table
+
 	sim      *sim
 	versions []settled
 }
@@ -122,14 +125,6 @@ func (t *settings) Settings(context.Context, bool) (live.Stored, error) {
 // Blocks implements [live.Source].
 func (*settings) Blocks(context.Context, bool) (live.Stored, error) { return live.Stored{}, nil }
 
-// ChangeBlocks implements [liveedit.Table].
-func (*settings) ChangeBlocks(context.Context, int64, live.Stored, liveedit.Change) error {
-	return errors.ErrUnsupported
-}
-
-// Note implements [liveedit.Table].
-func (*settings) Note(context.Context, liveedit.Change) error { return nil }
-
 // ChangeSettings implements [liveedit.Table].
 func (t *settings) ChangeSettings(_ context.Context, before int64, after live.Stored, _ liveedit.Change) error {
 	if before != t.inForce(t.sim.now).Version {
@@ -138,9 +133,6 @@ func (t *settings) ChangeSettings(_ context.Context, before int64, after live.St
 	t.versions = append(t.versions, settled{since: t.sim.now, Stored: after})
 	return nil
 }
-
-// SettingsHistory implements [liveedit.Table].
-func (t *settings) SettingsHistory(context.Context) ([]liveedit.Change, error) { return nil, nil }
 
 // operate changes a live limit or a mode, undoes a change, or deletes the document.
 func (s *sim) operate() {
@@ -156,7 +148,7 @@ func (s *sim) operate() {
 	changed := slices.ContainsFunc(slices.Collect(maps.Keys(set)), func(k string) bool { return k == name+" "+tier || tier == "" && k == name+" "+premium })
 	choices := slices.DeleteFunc(variations(part.Limit), func(p policy.Policy) bool { return a.Hold && p.CheckHold() != nil })
 	var edit func(liveedit.Draft) (liveedit.Draft, error)
-	what := "number"
+	what, split := "number", false
 	switch {
 	case s.chance(6):
 		s.settings.versions = append(s.settings.versions, settled{since: s.now})
@@ -183,6 +175,11 @@ func (s *sim) operate() {
 		if s.odd && s.chance(2) {
 			to = reversed(to)
 		}
+		if own, same := s.ofTheGroup(a, part, tier, to, set); !same && s.chance(2) {
+			to = own
+		} else {
+			split = !same
+		}
 		edit = func(l liveedit.Draft) (liveedit.Draft, error) { return l.Set(name, tier, to.String(), ""), nil }
 		whole, err := to.WithDefaults(part.For(tier))
 		if err != nil && a.Group != "" { // such as a longer reservoir than the shared item is kept for
@@ -199,6 +196,10 @@ func (s *sim) operate() {
 		if part.Name != "" {
 			s.had(a.Name, "live limit of a subject")
 		}
+	}
+	if split {
+		s.refusesSplit(set[name+" "+tier], edit)
+		return
 	}
 	if edit != nil {
 		if err := liveedit.Edit(context.Background(), &s.settings, []limits.Guard{s.guard()}, liveedit.Change{}, edit); err != nil {

@@ -144,7 +144,7 @@ func (l *ledger) tell(o *op, d ratelimit.Decision, at int64) {
 		return
 	}
 	for _, r := range o.terms.Rates() {
-		if r.Kind == "log" || r.Kind == "reservoir" {
+		if r.Kind == "log" || r.Kind == "reservoir" || r.Kind == "lockout" {
 			continue // the store is judged by this limit, exactly
 		}
 		p, ok := u.spent[r.Name]

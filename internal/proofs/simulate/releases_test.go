@@ -140,7 +140,7 @@ func (l *ledger) gaveBack(u *user, a *landing, w ratelimit.Write, before ratelim
 		s.wrong("%s gives back %d of %d twice", o.name, n, x)
 	case late && log == nil, !named && w.Now-x < o.remembered():
 		s.wrong("%s gives back %d of %d too late, or twice, or what was never counted: the store has %s", o.name, n, x, r)
-	case slotsOnly && !log.Holds(now, when.Came, n*oracle.Cost(rate), true), !slotsOnly && !u.Holds(o.terms.numbers, now, when, n, true):
+	case slotsOnly && !log.Holds(now, when.Came, n*oracle.Cost(rate), true), !slotsOnly && !u.Holds(o.terms.numbers, now, when, n, true) && (!o.request.Clear || u.changed < o.began): // clear asks for no count
 		s.wrong("%s gives back %d of %d, which do not count: %v", o.name, n, x, u)
 	}
 	if slotsOnly {

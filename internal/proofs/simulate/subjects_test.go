@@ -8,6 +8,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/policy/policytest"
 )
 
 // A subject is a policy that the simulation runs, with the limits that tiers and
@@ -31,11 +32,14 @@ func subjects() (list []subject) {
 			}
 		}
 	}
-	all := make([]string, len(kinds))
-	for i, k := range kinds {
-		all[i] = string(rune('a'+i)) + ": " + small(k, fmt.Sprintf("%d/%ds", 4+i, 10+10*(i%2)))
+	for _, all := range policytest.Together(func(k policy.Kind) string {
+		i := slices.IndexFunc(kinds, func(other policy.Kind) bool { return other.Name == k.Name })
+		return small(k, fmt.Sprintf("%d/%ds", 4+i, 10+10*(i%2)))
+	}) {
+		rates := policy.Must(all).Rates()
+		list = append(list, subject{name: fmt.Sprintf("%d kinds, the last one %s", len(rates), rates[len(rates)-1].Kind), texts: []string{all}})
 	}
-	return append(list, subject{name: "all kinds", texts: []string{strings.Join(all, ", ")}})
+	return list
 }
 
 // sizes returns the text forms of a kind: its examples with a window of at least
@@ -51,7 +55,7 @@ func sizes(k policy.Kind) (texts []string) {
 		if text := k.Name + " " + numbers; valid(text) {
 			texts = append(texts, text, text) // twice: more often than the examples
 		}
-		for _, option := range []string{" burst 3", " ahead 1m", " ahead 15m", " cost 2"} {
+		for _, option := range []string{" burst 3", " ahead 1m", " ahead 15m", " cost 2", " for 1s to 5s", " for 30s", " for 8s to 1m"} {
 			if text := k.Name + " " + numbers + option; valid(text) {
 				texts = append(texts, text)
 			}
@@ -63,11 +67,12 @@ func sizes(k policy.Kind) (texts []string) {
 // small returns a limit of kind k with these numbers, or else its first example.
 func small(k policy.Kind, numbers string) string {
 	if text := k.Name + " " + numbers; valid(text) {
-		for _, option := range []string{" ahead 1m"} {
-			if valid(text + option) {
-				return text + option
-			}
+		if valid(text + " ahead 1m") {
+			return text + " ahead 1m"
 		}
+		return text
+	}
+	if text := k.Name + " " + numbers + " for 8s to 20s"; valid(text) {
 		return text
 	}
 	return k.Examples[0]
@@ -90,6 +95,10 @@ func variations(p policy.Policy) (list []policy.Policy) {
 		func(r *policy.Rate) { r.Limit = 100 },
 		func(r *policy.Rate) { r.Limit, r.Burst = 1, min(r.Burst, 2) },
 		func(r *policy.Rate) { r.Window, r.Unit, r.Burst = 7*r.Window, "", 2*r.Burst },
+		func(r *policy.Rate) { r.Lock *= 3; r.MaxLock = max(r.Lock, r.MaxLock) },
+		func(r *policy.Rate) { r.Lock = min(r.Lock, max(time.Second, r.Lock/4).Truncate(time.Millisecond)) },
+		func(r *policy.Rate) { r.MaxLock *= 4 },
+		func(r *policy.Rate) { r.MaxLock = r.Lock },
 		func(r *policy.Rate) { r.Ahead /= 2 },
 		func(r *policy.Rate) { r.Ahead *= 4 },
 		func(r *policy.Rate) { r.Prepaid = false },

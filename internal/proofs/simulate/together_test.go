@@ -158,6 +158,10 @@ func (l *ledger) judgeAll(o *op, d ratelimit.Decision, err error) {
 	refuser, next := -1, (*op)(nil)
 	if err == nil && !d.Allowed {
 		refuser = o.refuser(d)
+		if refuser < 0 {
+			s.fail("%s is told %s by %s, and no limit refuses it: %+v", o.name, d.Reason, d.LimitedBy, d.Each)
+			return
+		}
 		next = o.parts[refuser] // if it was known to refuse, those before it were not asked
 	}
 	cmp.Or(o.turn, o).learns()

@@ -69,6 +69,11 @@ var largest = map[string]struct {
 	"eight sliding":               {beside("sliding 100/289ms", "sliding 100/28%dms"), []int64{1, 1, 1}, 1, beside("sliding 100/289ms", "sliding 100/28%dms"), 1},
 	"eight sliding after a pause": {beside("sliding 100/289ms", "sliding 100/28%dms"), []int64{1, 1, 1}, 500, beside("sliding 100/289ms", "sliding 100/28%dms"), 1},
 	"eight buckets":               {beside("bucket 1/1s burst 9", "bucket 1/%ds burst 9"), []int64{3}, 1, beside("bucket 1/2s burst 9", "bucket 1/1%ds burst 9"), 1},
+	"eight lockouts":              {beside("lockout 9/1h for 1h", "lockout 9/%dh for 1h"), []int64{1, 1}, 1, beside("lockout 9/1h for 1h", "lockout 9/%dh for 1h"), 1},
+	"eight lockouts, behind":      {beside("lockout 9/1h for 1h", "lockout 9/%dh for 1h"), []int64{1, 1}, -10, beside("lockout 9/1h for 1h", "lockout 9/%dh for 1h"), 1},
+	"eight lockouts, anew":        {beside("lockout 1/1h for 1s", "lockout 1/%dh for 1s"), []int64{1}, 1000, beside("lockout 1/1h for 1s", "lockout 1/%dh for 1s"), 1},
+	"a log of 100, 7 lockouts":    {beside("log 100/12h", "lockout 100/%dh for 1h"), []int64{1}, 1, beside("log 100/12h", "lockout 100/%dh for 1h"), 99},
+	"50 in a log, 7 lockouts":     {beside("log 100/12h", "lockout 100/%dh for 1h"), []int64{1}, 1, beside("log 100/12h", "lockout 100/%dh for 1h"), 50},
 	"a reservoir and 7 fixed":     {beside("reservoir 1/1h ahead 3h", "9/%dh"), []int64{1}, 1, beside("reservoir 1/1h ahead 3h", "9/%dh"), 1},
 }
 

@@ -81,7 +81,7 @@ func TestLawSmall(t *testing.T) {
 			}
 		}
 		if u, ok := p.Undo(w.Now, at, at, n, s); ok {
-			for _, write := range undos(p, w.Now, u) {
+			for _, write := range append(undos(p, w.Now, u), undos(p, w.Now, p.Clear(u))...) {
 				small(t, write)
 			}
 		}

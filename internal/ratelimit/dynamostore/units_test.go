@@ -51,6 +51,7 @@ var scenes = []scene{
 	{"reservoir 10/10s ahead 15m", "update_member_role", 55, 0, 0, false, constant(45 + 18), last20s(20)},
 	{"log 100/12h", "pin", 110, 433_237 * time.Millisecond, 0, true, logBytes(1), one},
 	{"log 100/12h", "pin", 10, 0, 10, false, logBytes(10), last20s(6)},
+	{"lockout 5/15m for 30m", "sign_in", 5, 0, 0, true, constant(42 + 3 + 14 + 14 + 8), last20s(6)},
 	{"minute: 10/1m, day: 200/1d", "create_post", 10, 0, 0, true, severalBytes, last20s(6)},
 }
 
