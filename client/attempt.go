@@ -10,7 +10,7 @@ import (
 	"github.com/cric-talk/guards"
 )
 
-// So long after its check, an attempt can be given back for sure. The guards promise 20 s, and
+// For this long after its check, an attempt can be given back for sure. The guards promise 20 s, and
 // 15 minutes with Hold; the rest is for clocks that differ and for the way.
 const (
 	inTime     = 18 * time.Second

@@ -255,7 +255,7 @@ func TestAnAttemptHasAnIDOfItsOwn(t *testing.T) {
 	})
 }
 
-// The release is sent however late it is. When it may be too late, a warning says what helps.
+// The release is sent however late it is. When it may be too late, a warning names what helps.
 func TestALateSuccessWarns(t *testing.T) {
 	for name, tt := range map[string]struct {
 		hold  bool
@@ -355,7 +355,7 @@ func TestAnAttemptIsDeniedInAnOutage(t *testing.T) {
 	}
 }
 
-// Of many calls, the first one decides, and it alone has an effect.
+// Of many calls, the first one decides, and only it has an effect.
 func TestAnAttemptEndsOnce(t *testing.T) {
 	eachWay(t, false, func(t *testing.T, d *door) {
 		for _, first := range []string{"succeeded", "failed"} {

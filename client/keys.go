@@ -100,7 +100,7 @@ func isZone(text string) bool {
 // AccountOptions configure [AccountKey].
 type AccountOptions struct {
 	// Key is a secret of at least 16 bytes, the same in each backend that asks. It is required,
-	// because without it, whoever reads a table can try all likely names. NoKey says that plain
+	// because without it, somebody who reads a table can try all likely names. NoKey says that plain
 	// SHA-256 is meant.
 	Key   []byte
 	NoKey bool

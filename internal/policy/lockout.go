@@ -8,12 +8,12 @@ import (
 )
 
 // lockout allows limit attempts in a window that begins with the first of them. The attempt
-// that reaches the limit locks: nothing is allowed for the time lock, and each further lock
+// that reaches the limit locks, and nothing is allowed for the time lock. Each further lock
 // lasts twice as long as the one before, up to longest. An attempt that succeeds is given
 // back, so only failures lock.
 //
-// Worst case: limit-1 at the end of one series and limit at the beginning of the next, so
-// 2*limit-1 in any window if lock is at least as long, and else limit in each lock.
+// Worst case: limit-1 at the end of one series and limit at the beginning of the next. That is
+// 2*limit-1 in any window if lock is at least as long. Otherwise it is limit in each lock.
 //
 // Its state is one series of attempts, with times in Unix milliseconds:
 //
@@ -33,8 +33,8 @@ import (
 //	01:50  it is given back    0  01:40   01:40   1
 //
 // A series that does not lock ends when the window after its first attempt has passed.
-// Strikes are forgotten when the time longest has passed since the end of the last lock; after
-// a series that did not lock, since its latest attempt, and not before the series ends.
+// Strikes are forgotten when the time longest has passed since the end of the last lock. After a
+// series that did not lock, it is the time since the latest attempt, or the end of the series.
 //
 // A strike is counted when the next series begins, not when the lock does. So who gives back
 // the attempt that locked takes back the lock, and nothing else. A clock that is behind moves

@@ -73,7 +73,7 @@ func TestALockoutOnClocksThatDiffer(t *testing.T) {
 	})
 }
 
-// By a new text, nobody is locked for longer than it says, and a higher limit unlocks.
+// By a new text, no lock lasts longer than it says, and a higher limit unlocks.
 func TestALockoutWithAnotherText(t *testing.T) {
 	timeline(t, "lockout 2/10m for 30m to 1d", []moment{
 		{at: 0, take: 2, want: "ok 2/2"},

@@ -84,7 +84,7 @@ func (q *question) undo(item Item) step {
 	back := Write{Key: q.write.Key, GivesBack: q.mine, Now: q.write.Now, Renewed: q.write.Renewed}
 	back.ID = q.id("release " + strconv.FormatInt(q.At, 10))
 	before, released := item.Find(back)
-	if q.Clear && !released { // a copy can come when nobody knows the time of the check any more
+	if q.Clear && !released { // a copy can come after the time of the check is forgotten
 		back.ID = q.id("release " + strconv.FormatInt(q.own, 10))
 		before, released = item.Find(back)
 	}

@@ -8,9 +8,9 @@ import (
 	. "github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// A lockoutVector is a lockout and what an independent model of it answered, step by step:
-// attempts, releases of some of them, some with clear and some far too late, and other
-// texts from a step on. The model keeps a list of attempts. The clocks of some steps are up
+// A lockoutVector is a lockout and what an independent model of it answered, step by step. There
+// are attempts, and releases of some of them: with clear, or far too late. From some steps on
+// there is another text. The model keeps a list of attempts. The clocks of some steps are up
 // to 1.5 s behind. Only the fields that are present in want are compared.
 type lockoutVector struct {
 	Lockout policy.Policy

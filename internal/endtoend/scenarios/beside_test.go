@@ -71,7 +71,7 @@ func elsewhere(w http.ResponseWriter, r *http.Request, _ func()) {
 }
 
 // runs reports whether a scenario is meant for a way. A socket moves the same bytes as a
-// port, so what waits for the clock runs only there.
+// port, so scenarios that wait for the clock run only there.
 func (s scenario) runs(by way) bool {
 	switch by {
 	case byInvoke:

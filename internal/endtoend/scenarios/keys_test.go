@@ -200,7 +200,7 @@ func TestTheClientsMakeTheSameKeysOfRandomInput(t *testing.T) {
 	}
 }
 
-// A keyGenerator makes random questions: right ones, and such that are right but for a change or two.
+// A keyGenerator makes random questions: right ones, and some with a change or two.
 type keyGenerator struct{ *rand.Rand }
 
 func (g keyGenerator) question() keyQuestion {

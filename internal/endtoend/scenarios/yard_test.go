@@ -127,7 +127,7 @@ func (y *yard) serve(w http.ResponseWriter, r *http.Request) {
 // decision as JSON. It closes the connection if something gets lost.
 func (y *yard) decide(ctx context.Context, name string, body []byte, ask func(*guard.Handler) []byte) []byte {
 	var q request
-	_ = json.Unmarshal(body, &q) // the guard says what is wrong
+	_ = json.Unmarshal(body, &q) // the guard names the mistake
 	y.mu.Lock()
 	p := y.posts[name]
 	p.ops = append(p.ops, q.Op)

@@ -15,8 +15,8 @@ func Text(k policy.Kind, rate string) string {
 	return k.Name + " " + rate
 }
 
-// Combined returns text forms with small limits: each kind, each pair of kinds
-// that a policy can have, and as many kinds at once as can stand beside each other. For example,
+// Combined returns text forms with small limits: each kind, each pair of kinds that a
+// policy can have, and the kinds together that can stand beside each other. For example,
 // with the rates 3/9s and 4/18s, it returns "bucket 3/9s" and "a: log 3/9s, b: bucket 4/18s".
 func Combined(rate, other string) (texts []string) {
 	for i, k := range policy.Kinds() {

@@ -125,8 +125,8 @@ func pair(a, b policy.Kind) [][]string {
 	return sets
 }
 
-// Together returns text forms that combine a limit of each kind, written by text, except for
-// kinds that can't stand beside each other: one form has all kinds but lockout, and one all but reservoir.
+// Together returns text forms that combine a limit of each kind, written by text. A lockout and
+// a reservoir can't stand beside each other, so one form leaves out the one, and one the other.
 func Together(text func(policy.Kind) string) (all []string) {
 	for _, without := range []string{"lockout", "reservoir"} {
 		var limits []string

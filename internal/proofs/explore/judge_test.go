@@ -224,7 +224,7 @@ func (x *explorer) toldLimited(e *ending) error {
 }
 
 // roomSince reports whether another instance made room up to a second ago, so that this one can
-// still refuse from memory. An attempt that locks makes room, too, if the lock ends before the
+// still refuse from memory. An attempt that locks also leads to free attempts if the lock ends before the
 // window.
 func (x *explorer) roomSince(e *ending) bool {
 	l := e.ledger

@@ -29,7 +29,7 @@ type ledger struct {
 	refused   uint8      // the slots that were told limited
 	over      []dropped  // for each item, the newest of the entries that the ledger has dropped
 	whole     bool       // each entry stays, because a lockout goes by the times of those given back, too
-	turned    int64      // when a lockout last locked or began anew, in ms after the edge and 1,000,000 more: it can have room sooner than before; 0: never
+	turned    int64      // when a lockout last locked or began a new series, in ms after the edge and 1,000,000 more: it can have room sooner than before; 0: never
 	full      int64      // when an item last had no room for a request of a room or of a prepaid limit, in ms after the edge and 1,000,000 more; 0: never
 }
 

@@ -87,7 +87,7 @@ func (c *resetCommand) Run(ctx context.Context, env session) error {
 	return c.print(env, &answer)
 }
 
-// note adds the reset to the history. Whoever may not do that may still reset.
+// note adds the reset to the history. An operator who may not do that can still reset.
 func (c *resetCommand) note(ctx context.Context, env session, s store, by liveedit.Change) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()

@@ -35,8 +35,8 @@ func (e *endless) Read(p []byte) (int, error) {
 }
 
 // Several shards decide the requests of their users at the same time, and drop what has expired. Each of
-// the 50 users makes 24 requests a minute, for 166 minutes and 16 requests. 20 a minute are allowed. What
-// waits for a shard differs at each look, so the least of the first half is compared with the least of the second.
+// the 50 users makes 24 requests a minute, for 166 minutes and 16 requests. 20 a minute are allowed. The
+// lines in a queue differ at each look, so the least of the first half is compared with the least of the second.
 func TestMemoryDoesNotGrowWithTheNumberOfLines(t *testing.T) {
 	for limit, allowed := range map[string]int64{"20/1m": 166*50*20 + 801, "log 20/1m": 166*50*20 + 800} {
 		var used []int64

@@ -20,8 +20,8 @@ import (
 	"github.com/cric-talk/guards/internal/testkit"
 )
 
-// pages have recipes. How often the app of each one worked and what it returned, in the
-// order of the page, is for a new user and for one who has used up all limits.
+// pages have recipes. In the order of a page, this is how often each app worked, and what it
+// returned: for a new user, and for one who has used up all limits.
 var pages = map[string]struct{ fresh, spent string }{
 	"recipes.md": {
 		"0 None, 0 None, 1 None, 1 None, 2 None, 0 None, 0 None, 0 None, 1 None, 2 None",

@@ -24,7 +24,7 @@ func Several(n int64, noun string) string {
 }
 
 // Reached returns what a line about an answer adds: ", locked" if a lockout is, or
-// ", crossed 80 %" if its check crossed this share of the limit. It is nothing for 0.
+// ", crossed 80 %" if its check crossed this share of the limit. It is empty for 0.
 func Reached(percent int64, locked bool) string {
 	switch {
 	case locked:

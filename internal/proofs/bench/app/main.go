@@ -83,7 +83,7 @@ func run(ctx context.Context, way string, where ...string) error {
 	}
 }
 
-// first asks once, for a user whom nobody else asks about.
+// first asks once, for a user of its own.
 func first(ctx context.Context, ask asker) error {
 	allowed, err := ask(ctx, fmt.Sprintf("first-%d-%d", os.Getpid(), time.Now().UnixNano()))
 	if err == nil && !allowed {
