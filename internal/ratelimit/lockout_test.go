@@ -116,6 +116,24 @@ func TestAClearIsDoneOnce(t *testing.T) {
 }
 
 // Other limits keep what they have when a lockout is cleared.
+// A release without clear is no copy of one with it, and a copy of either gives back nothing.
+func TestAClearAfterARelease(t *testing.T) {
+	timeline(t, "lockout 3/10m for 5m to 1h", []moment{
+		{at: 0, id: "a", count: 2, want: "ok 2/3"},
+		{at: sec, id: "right", want: "ok 3/3 locked"},
+		{at: 2 * sec, ask: Release, id: "right", want: "ok 2/3"},
+		{at: 3 * sec, by: "cold", ask: Release, id: "right", receipt: sec, clear: true, want: "ok 0/3"},
+		{at: 4 * sec, id: "b", count: 2, want: "ok 2/3"},
+		{at: 5 * sec, ask: Release, id: "right", receipt: sec, clear: true, want: "ok 2/3"},
+		{at: 6 * sec, ask: Release, id: "right", receipt: sec, want: "ok 2/3"},
+		{at: 7 * sec, id: "right", want: "ok 3/3 locked"},
+		{at: 8 * sec, ask: Release, id: "right", receipt: sec, want: "ok 3/3 locked"},
+		{at: 9 * sec, ask: Release, id: "right", receipt: 7 * sec, clear: true, want: "ok 0/3"},
+		{at: 10 * sec, id: "right", want: "ok 1/3"},
+		{at: 11 * sec, ask: Release, id: "right", receipt: 7 * sec, want: "ok 1/3"}, // a copy of the one that cleared
+	})
+}
+
 func TestAClearLeavesOtherLimits(t *testing.T) {
 	timeline(t, "day: 20/1d, try: lockout 3/10m for 5m", []moment{
 		{at: 0, id: "a", count: 2, want: "ok 2/3", used: []int64{2, 2}},

@@ -78,21 +78,29 @@ type origin struct {
 // asked first, and the step passes it on.
 //
 // With Clear, the same write ends the series of each lockout. It is sent even if there is
-// nothing to give back, once for each id of a release. Then it can be the first write of an
-// item, so it says when the item expires.
+// nothing to give back, and has an id of its own, so a release before it is no copy of it. It
+// can be the first write of an item, so it says when the item expires.
 func (q *question) undo(item Item) step {
 	back := Write{Key: q.write.Key, GivesBack: q.mine, Now: q.write.Now, Renewed: q.write.Renewed}
 	back.ID = q.id("release " + strconv.FormatInt(q.At, 10))
 	before, released := item.Find(back)
-	if q.Clear && !released { // a copy can come after the time of the check is forgotten
-		back.ID = q.id("release " + strconv.FormatInt(q.own, 10))
-		before, released = item.Find(back)
+	cleared := false
+	if q.Policy.HasLockout() {
+		clear := back
+		clear.ID = q.id("clear " + strconv.FormatInt(q.own, 10))
+		at, found := item.Find(clear)
+		if cleared = found; found && !released {
+			before, released = at, true
+		}
+		if q.Clear {
+			back.ID = clear.ID
+		}
 	}
 	if r := q.receipt(item); q.renewed(r.kept) && !r.wrong {
 		back.First, back.Last = r.check, r.check
 	}
 	s := q.giveBack(item, back, before, released)
-	if !q.Clear || released {
+	if !q.Clear || cleared {
 		return s
 	}
 	if s.sends() {

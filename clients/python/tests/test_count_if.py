@@ -101,6 +101,23 @@ def fails(error: Exception) -> Handler:
     return handler
 
 
+def test_flask_asks_once_even_if_an_after_request_fails(server: Server) -> None:
+    app = flask.Flask("test")
+
+    @app.after_request
+    def fail(response: flask.Response) -> flask.Response:
+        raise AbortError if response.status_code == 401 else RuntimeError
+
+    @app.post("/post")
+    @guards_flask.limit(Guards(**PATIENT), "create_post", user_id=lambda: "u1", **COUNTS_401)
+    def post() -> tuple[str, int]:
+        return "no", 401
+
+    with httpx.Client(transport=httpx.WSGITransport(app, raise_app_exceptions=False), base_url="http://app") as client:
+        assert client.post("/post").status_code == 500
+    assert [received.event["op"] for received in server.received] == ["check"]
+
+
 @MIDDLEWARE
 def test_the_status_of_the_response_decides(server: Server, middleware: Post) -> None:
     for status, ops in ((401, ["check"]), (200, ["check", "release"]), (404, ["check", "release"]), (500, ["check", "release"])):

@@ -12,7 +12,7 @@ import re
 import textwrap
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from enum import Enum
 from http import HTTPStatus
 from pathlib import Path
@@ -201,6 +201,9 @@ NOT_RUN: dict[str, Callable[[], Any]] = {
     "class": lambda: VerifyError,
     "future": done,
     "result of a pool": pooled,
+    "context": nullcontext,
+    "context of a generator": contextmanager(generator),
+    "thread": threading.Thread,
 }
 AMBIGUOUS: dict[str, Callable[[], Any]] = {
     "tuple": lambda: (False, "wrong password"),
@@ -216,6 +219,7 @@ AMBIGUOUS: dict[str, Callable[[], Any]] = {
     "fastapi": lambda: fastapi.Response("no", 401),
     "httpx": lambda: httpx.Response(401),
     "lambda handler": lambda: {"statusCode": 401, "body": "no"},
+    "status of a mapping": lambda: {"status": 401},
     "lambda invoke": lambda: {"StatusCode": 200, "FunctionError": "Unhandled"},
     "a 200": lambda: httpx.Response(200),
     "aiohttp": lambda: type("ClientResponse", (), {"status": 401, "headers": {}})(),

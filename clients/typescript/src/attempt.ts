@@ -65,10 +65,20 @@ export function lateness(activity: string, ms: number, hold: boolean): string | 
 /** Reports whether a result is true. One that can't be meant as an answer is a ValidationError. */
 function isSuccess(name: "verify" | "succeeded", result: unknown, guard: string): boolean {
   checkResolved(name, result, guard);
-  const kind = result instanceof Error ? "an error" : isResponse(result) ? "a response" : undefined;
-  if (!kind) return Boolean(result);
-  const want = name === "succeeded" ? "true or false" : "a result, or an option succeeded such as (response) => response.ok";
+  const decides = name === "succeeded"; // so it knows, and only nothing can stand for false
+  const kind = decides ? (typeof result === "boolean" ? undefined : kindOf(result)) : ambiguous(result);
+  if (!kind || (decides && (result === undefined || result === null))) return Boolean(result);
+  const want = decides ? "true or false" : "a result, or an option succeeded such as (response) => response.ok";
   throw new ValidationError(`${name} returned ${kind}, want ${want}. The attempt stays counted`, { guard });
+}
+
+/** Names a result that is true and can mean a failure. Errors can come from another realm. */
+function ambiguous(result: unknown): string | undefined {
+  if (result instanceof Error || Object.prototype.toString.call(result) === "[object Error]") return "an error";
+  if (isResponse(result)) return "a response";
+  if (typeof result !== "object" || result === null) return undefined;
+  const { allowed, reason } = result as Partial<Decision>;
+  return typeof allowed === "boolean" && typeof reason === "string" ? "a decision" : undefined;
 }
 
 /** Throws a ValidationError for what nobody has called, awaited or iterated over. It would always be true. */
@@ -85,5 +95,5 @@ function isResponse(value: unknown): boolean {
   if (typeof value !== "object" || value === null) return false;
   if (Object.prototype.toString.call(value) === "[object Response]") return true;
   const { status, statusCode } = value as Record<string, unknown>;
-  return [status, statusCode].some((code) => typeof code === "number" && code >= 100 && code <= 599);
+  return [status, statusCode].some((code) => (typeof code === "number" || typeof code === "string") && /^[1-5]\d\d$/.test(String(code)));
 }

@@ -1,6 +1,7 @@
 // Attempts: counted first, and given back after a success.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { runInNewContext } from "node:vm";
 import { type Decision, GuardsError, LimitedError, OutageError, ValidationError } from "@cric-talk/guards";
 import { Lambda, limited, ok, type Reply, stopClock } from "./lambda.js";
 
@@ -68,6 +69,9 @@ const failures: [name: string, verify: () => unknown, message?: RegExp][] = [
   ["Response.error()", () => Response.error(), /^verify returned a response, .* option succeeded/],
   ["a response of axios", () => ({ status: 401, data: "no", headers: {} }), /^verify returned a response, .* option succeeded/],
   ["the result of a Lambda handler", () => ({ statusCode: 401, body: "no" }), /^verify returned a response, .* option succeeded/],
+  ["a status in a string", () => ({ statusCode: "401" }), /^verify returned a response, .* option succeeded/],
+  ["a refused decision", () => ({ allowed: false, reason: "limited" }), /^verify returned a decision, .* option succeeded/],
+  ["an error of another realm", () => runInNewContext("new Error('no')"), /^verify returned an error, .* option succeeded/],
   ["an error", () => new WrongPassword("no"), /^verify returned an error, .* option succeeded/],
 ];
 
@@ -124,9 +128,13 @@ test("the option succeeded decides", async (t) => {
     [["u1"], async (rows) => rows.length > 0, 1],
     [null, (error) => error === null, 1],
     ["yes", () => undefined, 0],
-    ["yes", () => NaN, 0],
+    ["yes", () => null, 0],
+    ["yes", () => NaN, 0, /^succeeded returned NaN, want true or false/],
+    ["yes", () => "false", 0, /^succeeded returned a string, want true or false/],
+    ["yes", () => 401, 0, /^succeeded returned a number, want true or false/],
+    ["yes", () => ({ ok: false }), 0, /^succeeded returned an object, want true or false/],
     ["yes", () => () => true, 0, /^succeeded returned a function, want its result/],
-    ["yes", () => new Response(""), 0, /^succeeded returned a response, want true or false/],
+    ["yes", () => new Response(""), 0, /^succeeded returned an object, want true or false/],
     [() => true, () => true, 0, /^verify returned a function/], // nobody called it
     ["yes", () => { throw new WrongPassword("none"); }, 0, /^none$/],
     ["yes", () => Promise.reject(new WrongPassword("none")), 0, /^none$/],

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 LATE = 18.0
 LATE_WITH_HOLD = 14 * 60.0
 
+STATUSES = frozenset(map(str, range(100, 600)))  # of HTTP
+
 
 class _Attempt:
     """What Attempt and AsyncAttempt have in common."""
@@ -199,6 +201,10 @@ def _not_run(result: Any) -> str | None:
         return "a generator or another iterator"
     if inspect.isroutine(result) or inspect.isclass(result) or isinstance(result, functools.partial):
         return "a function or a class"
+    if kind.__module__ == "contextlib":
+        return "a context that nobody entered"
+    if hasattr(kind, "is_alive"):
+        return "a thread or a process"
     return None
 
 
@@ -215,7 +221,8 @@ def _ambiguous(result: Any) -> str | None:
     if isinstance(result, Number) and result != result:
         return "NaN"
     if isinstance(result, Mapping):
-        return "a response" if "statusCode" in result or "StatusCode" in result else None
+        is_response = "statusCode" in result or "StatusCode" in result or str(result.get("status")) in STATUSES
+        return "a response" if is_response else None
     has_status = isinstance(getattr(result, "status_code", None), int)
     if has_status or (isinstance(getattr(result, "status", None), int | str) and hasattr(result, "headers")):
         return "a response"

@@ -99,10 +99,18 @@ def limit(
 
 
 def _decided_at_the_end(attempt: Attempt, count_if: http.CountIf) -> Decision:
-    """Return the decision of an attempt. If it is allowed, the response decides at last, even the one of an error handler."""
+    """Return the decision of an attempt. If it is allowed, the response decides at last, even the one of an error handler.
+
+    If the app's own after_request fails, Flask makes another response, about
+    which nobody is asked any more.
+    """
+    is_over = False
 
     def ask(response: flask.Response) -> flask.Response:
-        attempt._give_back_unless(count_if, http.Response(response.status_code))
+        nonlocal is_over
+        if not is_over:
+            is_over = True
+            attempt._give_back_unless(count_if, http.Response(response.status_code))
         return response
 
     if attempt.decision.allowed:
