@@ -130,3 +130,19 @@ func TestAResetThatFailsIsReported(t *testing.T) {
 		p.contains("status --user u1", tt.counted)
 	}
 }
+
+// An operator who may not write to the history may still reset.
+func TestAResetWithoutAHistory(t *testing.T) {
+	p := ofApp(t)
+	proxy := p.through()
+	p.does("check create_post --user u1 --store dynamodb")
+	proxy.Fail(1, dynamotest.AccessDenied, "UpdateItem")
+	status, out, log := p.run("reset create_post --user u1 --yes")
+	if status != done || !strings.HasPrefix(out, "create_post of u1: 0/10 used") ||
+		!strings.HasPrefix(log, "guards: the reset is done, but the history has no entry about it: access to the table is denied") {
+		t.Errorf("status %d, %s%s", status, out, log)
+	}
+	if _, out, _ := p.run("limits history"); strings.Contains(out, "reset") {
+		t.Errorf("the history is %s", out)
+	}
+}
