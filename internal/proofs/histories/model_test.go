@@ -162,7 +162,7 @@ func (t tier) fits(s *state, c *call) int64 {
 // not speak of such a release.
 func (t tier) undone(s *state, c *call) []*state {
 	states := t.givenBack(s, c)
-	if !c.clear || s.released[t.receipt(c)] {
+	if !c.clear || s.released[clearOf(t.receipt(c))] {
 		return states
 	}
 	for i, after := range states {
@@ -171,11 +171,14 @@ func (t tier) undone(s *state, c *call) []*state {
 	return states
 }
 
+// clearOf names a release with clear. One without clear is no copy of it.
+func clearOf(receipt string) string { return receipt + " clear" }
+
 // cleared returns s after a release with clear, which keeps its id even if it gave nothing back.
 func (t tier) cleared(s *state, c *call) *state {
 	after := s.copied()
 	after.account.Unlock(t.numbers)
-	after.released[t.receipt(c)] = true
+	after.released[t.receipt(c)], after.released[clearOf(t.receipt(c))] = true, true
 	return after.sealed()
 }
 
