@@ -3,6 +3,7 @@ package histories_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
@@ -23,7 +24,8 @@ func (h *history) judge(in *instance, o op, sent []*dynamotest.Attempt, err erro
 	}
 	h.count(o, sent)
 	c, d := *o.call, o.answer
-	if c.op == ratelimit.Release || c.op == ratelimit.Reset {
+	asked := slices.ContainsFunc(sent, func(a *dynamotest.Attempt) bool { return !a.Probes() })
+	if asked && (c.op == ratelimit.Release || c.op == ratelimit.Reset) { // an open circuit sends none, so the memory is as true as before
 		in.doubted = o.end
 	}
 	for range applied { // each lost attempt by itself, because a reset may come between two of them
