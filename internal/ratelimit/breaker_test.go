@@ -122,6 +122,29 @@ func TestAnOpenCircuitIsProbed(t *testing.T) {
 	}
 }
 
+// A probe is answered after 200 of a caller's 300 ms. The same request would need longer than
+// is left, so the memory decides.
+func TestAProbeThatLeavesTooLittleTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, store := newFaulty(hang)
+		var r ids
+		mustCheck(t, l, r.next(1))
+		time.Sleep(5 * time.Second)
+		store.set(func(_ context.Context, perform func() error) error {
+			time.Sleep(200 * time.Millisecond)
+			return perform()
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		began, sent := time.Now(), store.count()
+		d, err := l.Check(ctx, r.next(1))
+		if took := time.Since(began); err != nil || d.Reason != Unavailable || store.count() != sent+1 || took != 200*time.Millisecond {
+			t.Errorf("%+v, %v with %d requests after %v, want the memory after the probe", d, err, store.count()-sent, took)
+		}
+		settle()
+	})
+}
+
 // Of many concurrent decisions one is the probe.
 func TestOneDecisionIsTheProbe(t *testing.T) {
 	for name, f := range map[string]fault{"an outage": hang, "a throttled key": throttle} {
