@@ -86,14 +86,14 @@ func (q *question) undo(item Item) step {
 	before, released := item.Find(back)
 	cleared := false
 	if q.Policy.HasLockout() {
-		clear := back
-		clear.ID = q.id("clear " + strconv.FormatInt(q.own, 10))
-		at, found := item.Find(clear)
+		clears := back
+		clears.ID = q.id("clear " + strconv.FormatInt(q.own, 10))
+		at, found := item.Find(clears)
 		if cleared = found; found && !released {
 			before, released = at, true
 		}
 		if q.Clear {
-			back.ID = clear.ID
+			back.ID = clears.ID
 		}
 	}
 	if r := q.receipt(item); q.renewed(r.kept) && !r.wrong {
