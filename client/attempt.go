@@ -132,7 +132,7 @@ func (a *Attempt) Succeeded(ctx context.Context) {
 	}
 }
 
-// late returns what to warn of if an attempt took so long that it is perhaps not given back.
+// late returns a warning for an attempt that took too long to be sure of its release, or nil.
 func (a *Attempt) late(took time.Duration) error {
 	limit, advice := inTime, "Mark the activity as Hold in limits.go, so that there are 15 minutes"
 	if a.hold {

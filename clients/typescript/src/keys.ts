@@ -19,7 +19,7 @@ export interface IPKeyOptions {
 /** The options of `accountKey`. */
 export interface AccountKeyOptions {
   /**
-   * The same key in each backend that asks. Without one, whoever reads a table can try all likely names; null says that
+   * The same key in each backend that asks. Without one, somebody who reads a table can try all likely names; null says that
    * plain SHA-256 is meant. An undefined key is a ValidationError.
    */
   key: HmacKey | null;

@@ -77,7 +77,7 @@ def account_key(text: str, *, key: str | bytes | None, fold: bool = True) -> str
     no str is a ValidationError.
 
     key: a secret of at least 16 bytes, or a text with as many in UTF-8, the same
-        in each backend that asks. Without one, whoever reads a table can try all
+        in each backend that asks. Without one, a reader of the table can try all
         likely names; None says that plain SHA-256 is meant. So take a key of the
         environment with os.environ["KEY"], which raises if it is missing.
     fold: False takes the text as it is. Use it if your database tells Ann from ann.
