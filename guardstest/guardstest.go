@@ -25,17 +25,14 @@ import (
 
 // Guards answers the requests of a test. It is safe for concurrent use.
 type Guards struct {
-	mu      sync.Mutex
-	refused map[string]guards.Decision // by activity
-	allowed map[string]guards.Decision // by activity; none: by default
-	outage  error
-	calls   []guards.Request
+	mu     sync.Mutex
+	played map[string]guards.Decision // what a test says of an activity, Allowed or not; none: it is allowed
+	outage error
+	calls  []guards.Request
 }
 
 // New returns guards that allow everything.
-func New() *Guards {
-	return &Guards{refused: map[string]guards.Decision{}, allowed: map[string]guards.Decision{}}
-}
+func New() *Guards { return &Guards{played: map[string]guards.Decision{}} }
 
 // Client returns a client that asks g. List is the app's list of activities, as for
 // [client.Options]. If the list is wrong, the test fails.
@@ -54,15 +51,15 @@ func (g *Guards) Client(tb testing.TB, list []client.Activity) *client.Guards {
 func (g *Guards) Refuse(activity string, d guards.Decision) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.refused[activity] = d
+	d.Allowed = false
+	g.played[activity] = d
 }
 
 // Allow allows an activity again.
 func (g *Guards) Allow(activity string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	delete(g.refused, activity)
-	delete(g.allowed, activity)
+	delete(g.played, activity)
 }
 
 // AllowWith allows an activity from now on, with the fields of d in each check. Those that are
@@ -73,8 +70,8 @@ func (g *Guards) Allow(activity string) {
 func (g *Guards) AllowWith(activity string, d guards.Decision) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	delete(g.refused, activity)
-	g.allowed[activity] = d
+	d.Allowed = true
+	g.played[activity] = d
 }
 
 // Outage lets no guard answer from now on, if down is set. A check is then refused with a
@@ -108,14 +105,14 @@ func (l local) Decide(ctx context.Context, r guards.Request) (guards.Decision, e
 	}
 	g.calls = append(g.calls, r)
 	r.Op, r.Count = cmp.Or(r.Op, guards.Check), cmp.Or(r.Count, 1)
-	refused, refuses := g.refused[r.Activity]
+	d, says := g.played[r.Activity]
 	switch {
 	case g.outage != nil:
 		return guards.Decision{}, g.outage
-	case refuses && (r.Op == guards.Check || r.Op == guards.Status):
-		return refusal(r, refused), nil
-	case r.Op == guards.Check:
-		return allowed(r, g.allowed[r.Activity]), nil
+	case says && !d.Allowed && (r.Op == guards.Check || r.Op == guards.Status):
+		return refusal(r, d), nil
+	case says && d.Allowed && r.Op == guards.Check:
+		return allowed(r, d), nil
 	}
 	return allowed(r, guards.Decision{}), nil
 }
