@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 	"github.com/cric-talk/guards/internal/testkit/lambdatest"
 )
@@ -39,7 +40,7 @@ func TestUnderTheRuntimeEmulator(t *testing.T) {
 		"GUARDS_METRICS=activity": {`"allowed":true,"reason":"ok"`, `"allowed":false,"reason":"limited"`},
 		"GUARDS_MODE=of":          {`GUARDS_MODE is`, `GUARDS_MODE is`}, // the function lives
 	} {
-		address, agent := freePort(t), freePort(t)
+		address, agent := testkit.FreeAddress(t), testkit.FreeAddress(t)
 		var log lines
 		cmd := exec.Command("unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", `mount --bind "$0" /opt && exec "$@"`, opt, emulator, "--runtime-interface-emulator-address", address, app)
 		cmd.Env = append(os.Environ(), "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=t", "AWS_SECRET_ACCESS_KEY=t", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE=512",

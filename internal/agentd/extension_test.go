@@ -14,6 +14,7 @@ import (
 	"github.com/cric-talk/guards/internal/liveedit"
 	"github.com/cric-talk/guards/internal/liveedit/dynamoedit"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 	"github.com/cric-talk/guards/internal/testkit/lambdatest"
@@ -34,7 +35,7 @@ func onTable(t *testing.T, proxy *dynamotest.Proxy, address string) (env []strin
 // before the first check. At SHUTDOWN it writes the last metrics and ends.
 func TestAnExtension(t *testing.T) {
 	t.Parallel()
-	proxy, address := dynamotest.NewProxy(t), freePort(t)
+	proxy, address := dynamotest.NewProxy(t), testkit.FreeAddress(t)
 	env, _ := onTable(t, proxy, address)
 	c := newCaller(address, "local")
 	var before string
@@ -76,7 +77,7 @@ func TestMistakesInLambda(t *testing.T) {
 		"GUARDS_AGENT_SOCKET_MODE=7777":   `GUARDS_AGENT_SOCKET_MODE is \"7777\"`,
 		"AWS_REGION= AWS_DEFAULT_REGION=": "no AWS region is set",
 	} {
-		address := freePort(t)
+		address := testkit.FreeAddress(t)
 		e := lambdatest.StartExtension(t, lambdatest.Build(t, "./cmd/guards-agent"), nil, append(strings.Fields(env), "GUARDS_AGENT_ADDR="+address)...)
 		e.Wait(t)
 		status, body, err := newCaller(address, "local").ask(t.Context(), check)
@@ -95,7 +96,7 @@ func TestMistakesInLambda(t *testing.T) {
 // If it can't listen, it writes one line, registers and waits.
 func TestATakenPortInLambda(t *testing.T) {
 	t.Parallel()
-	address := freePort(t)
+	address := testkit.FreeAddress(t)
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", address)
 	if err != nil {
 		t.Fatal(err)
@@ -128,7 +129,7 @@ func freeze(t *testing.T, e *lambdatest.Extension, lasts time.Duration) {
 // no answer.
 func TestAFreeze(t *testing.T) {
 	t.Parallel()
-	proxy, address := dynamotest.NewProxy(t), freePort(t)
+	proxy, address := dynamotest.NewProxy(t), testkit.FreeAddress(t)
 	env, table := onTable(t, proxy, address)
 	e := lambdatest.StartExtension(t, lambdatest.Build(t, "./cmd/guards-agent"), nil, env...)
 	e.Wait(t)
@@ -140,7 +141,7 @@ func TestAFreeze(t *testing.T) {
 		t.Fatalf("%+v", d)
 	}
 	release := strings.Replace(check, "{", `{"op":"reset",`, 1)
-	other := newCaller(freePort(t), "local") // another environment of the app
+	other := newCaller(testkit.FreeAddress(t), "local") // another environment of the app
 	onOther := lambdatest.StartExtension(t, lambdatest.Build(t, "./cmd/guards-agent"), nil, append(slices.Clone(env), "GUARDS_AGENT_ADDR="+other.address)...)
 	onOther.Wait(t)
 	other.decide(t, release)
@@ -156,7 +157,7 @@ func TestAFreeze(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	third := newCaller(freePort(t), "local")
+	third := newCaller(testkit.FreeAddress(t), "local")
 	begun, held := make(chan struct{}), atomic.Bool{}
 	proxy.Do(func(op string) dynamotest.Fault { // the table answers the read during the freeze
 		if op == "GetItem" && held.CompareAndSwap(false, true) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/agentd"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // wrong is a page with two mistakes.
@@ -36,7 +37,7 @@ func (l *lines) String() string {
 // Mistakes in the limits end the program with all of them. In Lambda they are what each check
 // is told, and the function lives.
 func TestMistakesInTheLimits(t *testing.T) {
-	address := freePort(t)
+	address := testkit.FreeAddress(t)
 	t.Setenv("AWS_REGION", "us-east-1")
 	t.Setenv("AWS_LAMBDA_RUNTIME_API", "")
 	t.Setenv("GUARDS_AGENT_ADDR", address)

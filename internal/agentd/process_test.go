@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/cric-talk/guards"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
 
@@ -25,7 +26,7 @@ import (
 // what the program writes.
 func TestTheProgram(t *testing.T) {
 	t.Parallel()
-	address := freePort(t)
+	address := testkit.FreeAddress(t)
 	p := start(t, append(nowhere, "GUARDS_AGENT_ADDR="+address, "GUARDS_AGENT_TOKEN=s3cret-token", "GUARDS_METRICS=off", "TABLE_NAME=a b", "MODE=of")...)
 	c := newCaller(address, "s3cret-token")
 	c.listening(t)
@@ -61,7 +62,7 @@ func TestTheProgram(t *testing.T) {
 // the mark, and none is a success, so a client lets nobody through.
 func TestWhatTheServerItselfAnswers(t *testing.T) {
 	t.Parallel()
-	address := freePort(t)
+	address := testkit.FreeAddress(t)
 	start(t, append(nowhere, "GUARDS_AGENT_ADDR="+address)...)
 	newCaller(address, "").listening(t)
 	post := func(header string) string {
@@ -107,7 +108,7 @@ func TestMistakesEndTheProgram(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	taken := freePort(t)
+	taken := testkit.FreeAddress(t)
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", taken)
 	if err != nil {
 		t.Fatal(err)
@@ -185,7 +186,7 @@ func TestSockets(t *testing.T) {
 func TestTheEnd(t *testing.T) {
 	t.Parallel()
 	proxy, table := dynamotest.NewProxy(t), dynamotest.Table(t)
-	address := freePort(t)
+	address := testkit.FreeAddress(t)
 	p := start(t, "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test", "AWS_ENDPOINT_URL_DYNAMODB="+proxy.URL(),
 		"GUARDS_TABLE_NAME="+table, "GUARDS_DECISION_TIMEOUT=5s", "GUARDS_AGENT_ADDR="+address, "GUARDS_METRICS_NAMESPACE=Mine")
 	c := newCaller(address, "local")

@@ -88,17 +88,6 @@ func (p *process) signal(t *testing.T, s syscall.Signal) {
 	}
 }
 
-// freePort returns an address of this machine on which nobody listens.
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
-}
-
 // A caller asks an agent as a client does.
 type caller struct {
 	http    *http.Client

@@ -11,6 +11,17 @@ import (
 	"testing"
 )
 
+// FreeAddress returns a HOST:PORT of this machine on which nobody listens.
+func FreeAddress(t testing.TB) string {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
 // A Response is an HTTP response whose body was read.
 type Response struct {
 	*http.Response

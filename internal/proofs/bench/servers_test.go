@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -39,8 +38,8 @@ func startServers(t *testing.T) *servers {
 		time.Sleep(time.Duration(at.late.Load()))
 		return dynamotest.Pass
 	})
-	at.agent, at.socket = freePort(t), filepath.Join(t.TempDir(), "agent.sock")
-	agent, serve := lambdatest.Build(t, "./cmd/guards-agent"), freePort(t)
+	at.agent, at.socket = testkit.FreeAddress(t), filepath.Join(t.TempDir(), "agent.sock")
+	agent, serve := lambdatest.Build(t, "./cmd/guards-agent"), testkit.FreeAddress(t)
 	variables := func(more ...string) []string {
 		return slices.Concat(environment(t), []string{"AWS_ENDPOINT_URL_DYNAMODB=" + at.table}, more)
 	}
@@ -55,16 +54,8 @@ func startServers(t *testing.T) *servers {
 func (at *servers) answerLate(t *testing.T, d time.Duration) {
 	t.Helper()
 	at.late.Store(int64(d))
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, at.table, strings.NewReader(d.String()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _ = response.Body.Close(); response.StatusCode != http.StatusOK {
-		t.Fatal(response.Status)
+	if r := testkit.Send(t, http.MethodPut, at.table, d.String()); r.StatusCode != http.StatusOK {
+		t.Fatal(r.Status)
 	}
 }
 
@@ -174,15 +165,4 @@ func serveBeside(t *testing.T, network, address string, variables []string, comm
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-}
-
-// freePort returns an address of this machine on which nobody listens.
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
 }
