@@ -16,11 +16,14 @@ var ErrGroupLockout = errors.New("change it for the whole group")
 // keepsLockouts returns an [ErrGroupLockout] if p has another lockout than the group has now. A
 // lock of one activity is a lock of all, so their lockouts change together.
 func (c *change) keepsLockouts(code limits.Activity, part limits.Subject, tier string, p policy.Policy) error {
+	if code.Group == "" {
+		return nil
+	}
 	if _, ok := part.Tiers[tier]; !ok { // it goes by the ordinary limit
 		tier = ""
 	}
 	for _, r := range part.For(tier).Rates() {
-		if r.Lock == 0 || code.Group == "" {
+		if r.Lock == 0 {
 			continue
 		}
 		ofGroup := Target{Group: code.Group, Subject: part.Name, Limit: r.Name}.String()
