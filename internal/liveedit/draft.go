@@ -180,17 +180,17 @@ func ValidateGrant(g live.Grant) error {
 // validate checks only what differs from before, so settings with a mistake somewhere
 // else can still be edited.
 func validate(before, after live.Settings, guards limits.Guards) error {
+	shared := ofGroups(after, guards)
 	for _, name := range slices.Sorted(maps.Keys(after.Activities)) {
 		was, ok := before.Activities[name]
 		changed := without(after.Activities[name], was)
 		if ok && changed.Empty() {
 			continue
 		}
-		one := map[string]live.Override{}
+		one := map[string]live.Override{name: changed}
 		if live.ParseTarget(name).Group == "" { // its lockouts have to be those of its group
-			one = ofGroups(after, guards)
+			maps.Copy(one, shared)
 		}
-		one[name] = changed
 		if problems := problems(one, guards); len(problems) > 0 {
 			return errors.Join(problems...)
 		}
