@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"strings"
@@ -11,15 +12,19 @@ import (
 	"testing"
 )
 
-// FreeAddress returns a HOST:PORT of this machine on which nobody listens.
+// FreeAddress returns a HOST:PORT of this machine on which nobody listens. The system
+// gives such a port to nobody: its own begin at 32768.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		address := fmt.Sprint("127.0.0.1:", 20_000+rand.IntN(12_000))
+		if l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", address); err == nil {
+			_ = l.Close()
+			return address
+		}
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
+	t.Fatal("no free port was found")
+	return ""
 }
 
 // A Response is an HTTP response whose body was read.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import random
 import socket
 import socketserver
 import threading
@@ -83,9 +84,11 @@ def agent(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
 
 
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
+    """Return a port on which nobody listens, and which the system gives to nobody: its own begin at 32768."""
+    while True:
+        port = random.randrange(20_000, 32_000)
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 # What is sent

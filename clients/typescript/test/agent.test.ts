@@ -1,5 +1,6 @@
 // Guards that are asked through an agent, which is a small server here. docs/events.md describes its answers.
 import assert from "node:assert/strict";
+import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http";
@@ -60,11 +61,15 @@ async function start(t: TestContext, at?: number | string): Promise<{ agent: Age
 /** Returns guards without a list. */
 const guardsAt = (agent: string, options: Options = {}) => new Guards<Activities>({ agent, warn: () => {}, timeout: 20_000, decisionTimeout: 5000, ...options });
 
-/** Returns the address of a port where nothing listens. */
+/** Returns the address of a port where nothing listens. The system gives such a port to nobody: its own begin at 32768. */
 async function nowhere(): Promise<string> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
+  const port = randomInt(20_000, 32_000);
+  const server = createServer().listen(port, "127.0.0.1");
+  try {
+    await once(server, "listening");
+  } catch {
+    return nowhere(); // taken
+  }
   await new Promise((resolve) => server.close(resolve));
   return `http://127.0.0.1:${port}`;
 }

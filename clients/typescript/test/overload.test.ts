@@ -3,8 +3,10 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { Guards, type GuardsError } from "@cric-talk/guards";
 import { activities } from "./activities.js";
+import { between, duration } from "./lambda.js";
 import { startGuard } from "./thread.js";
 
 /** OVERLOAD=full tries all of them, which takes minutes. The others take longer than the timeout of a call. */
@@ -27,7 +29,7 @@ for (const { checks, delay, way } of bursts.flatMap((burst) => ["Invoke", "URL",
 const crowds = process.env["OVERLOAD"] === "full" ? [40, 51, 100, 200, 500, 1000, 2000] : [40, 2000];
 
 for (const { checks, way } of crowds.flatMap((checks) => ["Invoke", "URL"].map((way) => ({ checks, way })))) {
-  test(`${checks} checks at once by ${way} of a port that accepts and never answers: each ends within 6 s`, async (t) => {
+  test(`${checks} checks at once by ${way} of a port that accepts and never answers: each ends within a second of its timeout`, async (t) => {
     const sockets = new Set<Socket>();
     const server = createServer((socket) => void sockets.add(socket.on("error", () => {}))).listen(0, "127.0.0.1");
     await once(server, "listening");
@@ -39,6 +41,7 @@ for (const { checks, way } of crowds.flatMap((checks) => ["Invoke", "URL"].map((
     const urls: Record<string, string> = way === "URL" ? { "posts-guard": endpoint } : {};
     const credentials = { accessKeyId: "AKID", secretAccessKey: "secret" };
     const guards = new Guards({ activities, region: "eu-west-1", endpoint, credentials, urls, warn: () => {} });
+    const timer = duration(() => sleep(5000)); // on a busy machine, it is late as well
     const took = await Promise.all(
       Array.from({ length: checks }, async () => {
         const start = performance.now();
@@ -46,8 +49,6 @@ for (const { checks, way } of crowds.flatMap((checks) => ["Invoke", "URL"].map((
         return performance.now() - start;
       }),
     );
-    const longest = Math.max(...took);
-    assert.ok(longest < 6000, `the longest took ${longest} ms`);
-    t.diagnostic(`the longest took ${Math.round(longest)} ms`);
+    between(Math.max(...took), 0, (await timer) + 1000);
   });
 }
