@@ -96,10 +96,11 @@ func (q *question) undo(item Item) step {
 			back.ID = clears.ID
 		}
 	}
-	if r := q.receipt(item); q.renewed(r.kept) && !r.wrong {
+	r := q.receipt(item)
+	if q.renewed(r.kept) && !r.wrong {
 		back.First, back.Last = r.check, r.check
 	}
-	s := q.giveBack(item, back, before, released)
+	s := q.giveBack(item, r, back, before, released)
 	if !q.Clear || cleared {
 		return s
 	}
@@ -111,10 +112,9 @@ func (q *question) undo(item Item) step {
 	return s
 }
 
-// giveBack returns the step that gives back the request's actions, by the write back without
-// its update. Before is where the item keeps the id of that write, if they were released.
-func (q *question) giveBack(item Item, back Write, before Location, released bool) step {
-	r := q.receipt(item)
+// giveBack returns the step that gives back the actions of the receipt r, by the write back
+// without its update. Before is where the item keeps the id of that write, if they were released.
+func (q *question) giveBack(item Item, r receipt, back Write, before Location, released bool) step {
 	back.Drop = r.kept
 	s, slots := step{origin: q.origin}, q.Policy.HasLog()
 	switch {
