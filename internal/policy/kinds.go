@@ -30,6 +30,8 @@ type Kind struct {
 	options   []string          // the options that the text form takes
 	without   map[string]string // options of other kinds, and why this one can't have them
 	once      bool              // at most one limit of this kind in a policy
+	apart     string            // the kind that can't stand beside this one in a policy; empty: none
+	alike     bool              // limits of a group that share a count are the same in all numbers
 	anyWindow bool              // limits with different windows can share a count
 	crosses   []int64           // the shares of the limit that Reading.Crossed tells, in percent, the highest first
 }
@@ -64,11 +66,11 @@ var kinds = []Kind{
 		Examples: []string{"sliding 50/1h", "sliding 1/3ms", "sliding 3/9ms", "sliding 9/26ms", "sliding 1000/1d", "sliding 9/26ms cost 2", "sliding 101/26ms prepaid"},
 	},
 	{
-		Name: reservoirKind, make: makeReservoir, options: []string{"ahead"}, once: true, without: places,
+		Name: reservoirKind, make: makeReservoir, options: []string{"ahead"}, once: true, without: places, apart: lockoutKind,
 		Examples: []string{"reservoir 10/10s ahead 15m", "reservoir 1/3ms ahead 9ms", "reservoir 3/9ms ahead 26ms", "reservoir 2/7ms ahead 20ms", "reservoir 10/10s"},
 	},
 	{
-		Name: lockoutKind, make: makeLockout, options: []string{"for", "to"}, crosses: []int64{100},
+		Name: lockoutKind, make: makeLockout, options: []string{"for", "to"}, apart: reservoirKind, alike: true, crosses: []int64{100},
 		without: map[string]string{
 			"cost":    "with a cost of 2 and a limit of 5, the count would stay at 4, and nothing would lock",
 			"prepaid": "what is taken in advance can't be given back, as an attempt that succeeds is",

@@ -41,12 +41,13 @@ func (l *limit) read(now, n int64, s State) Reading {
 // raise it to 10 cross 100. With 100/1h cost 7, the 14th action does: 98 are used, and 2
 // are left.
 func (p Policy) Cross(now, n int64, s State, r Reading) Reading {
-	if one, ok := p.single(); ok {
+	if one, ok := p.single(); ok && len(one.crosses) > 0 {
 		r.Crossed = one.crossed(now, n, p.cheapest(one.rate), r, s)
 	}
 	for i := range r.Each {
-		l := &p.limits[i]
-		r.Each[i].Crossed = l.crossed(now, n, p.cheapest(l.rate), r.Each[i], s)
+		if l := &p.limits[i]; len(l.crosses) > 0 {
+			r.Each[i].Crossed = l.crossed(now, n, p.cheapest(l.rate), r.Each[i], s)
+		}
 		if r.Each[i].Name == r.Name {
 			r.Crossed = r.Each[i].Crossed
 		}
@@ -63,9 +64,6 @@ func (p Policy) cheapest(r Rate) int64 {
 // units: with mixed costs, rounded actions could reach a share twice, or never. The limit is
 // used up if not even an action of the cheapest cost fits.
 func (l *limit) crossed(at, n, cheapest int64, r Reading, s State) int64 {
-	if len(l.crosses) == 0 {
-		return 0
-	}
 	cost, units := l.rate.cost(), r.Used
 	if cost > 1 {
 		units = l.kind.read(at, 0, l.mine(s)).Used

@@ -79,7 +79,7 @@ func (p Policy) checkNext(r Rate, k Kind) error {
 		return errors.New("one limit is prepaid and another is not, want all or none, because one update counts for all")
 	case k.once && p.has(k.Name):
 		return fmt.Errorf("two limits are of the kind %s, want at most one of them", k.Name)
-	case k.Name == lockoutKind && p.Queues(), p.has(lockoutKind) && k.Name == reservoirKind:
+	case p.has(k.apart):
 		return errors.New("a lockout can't stand beside a reservoir, because a place that was given is not given back")
 	}
 	return nil
@@ -228,7 +228,7 @@ func compatible(a, b Policy, all bool) error {
 			problem("%s counts in another way than %s%q, with which it shares a count; did you mean %q?", what, in, a, meant.String())
 		case our.span() != r.span() && !k.anyWindow:
 			problem("window of %s is %s, want %s as in %q, with which it shares a count", what, r.span(), our.span(), a)
-		case !all && r.Kind == lockoutKind && our != r:
+		case !all && k.alike && our != r:
 			problem("%s is %s, want %s as in %q, because a lock of one is a lock of both", what, r.text(), our.text(), a)
 		}
 		if all && ok && our.Cost != r.Cost {

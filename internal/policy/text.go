@@ -216,18 +216,11 @@ func (r *Rate) setOption(option, value string) (want string, ok bool) {
 			r.Cost = 0
 		}
 		return numbers, cost > 0
-	case "ahead":
-		r.Ahead = parseSpan(value)
-		return cmp.Or(meantSpan(value), spans), r.Ahead > 0
-	case "keep":
-		r.Keep = parseSpan(value)
-		return cmp.Or(meantSpan(value), spans), r.Keep > 0
-	case "for":
-		r.Lock = parseSpan(value)
-		return cmp.Or(meantSpan(value), spans), r.Lock > 0
-	case "to":
-		r.MaxLock = parseSpan(value)
-		return cmp.Or(meantSpan(value), spans), r.MaxLock > 0
+	case "ahead", "keep", "for", "to":
+		times := map[string]*time.Duration{"ahead": &r.Ahead, "keep": &r.Keep, "for": &r.Lock, "to": &r.MaxLock}
+		at := times[option]
+		*at = parseSpan(value)
+		return cmp.Or(meantSpan(value), spans), *at > 0
 	default: // in
 		if r.Zone = value; value == "UTC" {
 			r.Zone = ""
