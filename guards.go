@@ -113,6 +113,7 @@ type Tiers map[string]Limit
 //	reservoir 10/10s ahead 15m     10 in 10 s; the next ones get a later time
 //	minute: 10/1m, day: 200/1d     both limits must allow the action
 //	100000/1d cost 200             one action takes 200 of the limit
+//	100/1h max 10000               100, or the number that the caller gives, up to 10000
 //	6000/1m prepaid                a busy instance takes many actions with one write
 //	1000/month in Europe/Berlin    from midnight to midnight of a time zone; also day and week
 //	writes: 100/1h                 a limit of an activity that has a Group

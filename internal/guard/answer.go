@@ -32,6 +32,11 @@ func (a *Answer) short() bool { return a.Granted < a.Count && a.Reason != rateli
 // blocked reports whether an operator's block decided, also in shadow mode.
 func (a *Answer) blocked() bool { return a.Decision != nil && a.Decision.Reason == ratelimit.Blocked }
 
+// tooLow reports whether a number that the caller gave refused, so that no wait helps.
+func (a *Answer) tooLow() bool {
+	return a.Decision != nil && a.Decision.Reason == ratelimit.Limited && a.Decision.Limit == 0
+}
+
 // delayed reports whether the request was refused now and has a place for
 // later. It looks at the place and not at the reason, because the reason is
 // "unavailable" if memory gave the place in an outage.

@@ -44,6 +44,7 @@ import (
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/metrics"
+	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/retry"
 )
@@ -166,7 +167,7 @@ func (h *Handler) terms(r *Request) (live.Terms, error) {
 		return live.Terms{}, &input.ValidationError{Field: "job", Problem: "goes only to a function: ask " + h.Guard.Name + " by Invoke"}
 	}
 	t := h.Live.Limits().Terms(live.Query{
-		Activity: activity, UserID: r.UserID, Subjects: r.Subjects, Tier: r.Tier, Roles: r.Roles, At: h.Limiter.Clock(),
+		Activity: activity, UserID: r.UserID, Subjects: r.Subjects, Numbers: r.Limit, Tier: r.Tier, Roles: r.Roles, At: h.Limiter.Clock(),
 		BypassRoles: h.BypassRoles, Mode: string(h.Mode),
 	})
 	if r.blocked(t) {
@@ -175,9 +176,13 @@ func (h *Handler) terms(r *Request) (live.Terms, error) {
 	if err := r.validPlace(t.Limit, h.Delay != nil); err != nil || t.Exempt() {
 		return t, err
 	}
+	if err := r.takesNumbers(activity); err != nil {
+		return t, err
+	}
 	held := false
+	_, tooLow := r.tooLow(t)
 	for s := range t.Parts {
-		if err := r.fits(widest(t, s), s.Name); err != nil {
+		if err := r.fits(widest(t, s), s.Name, tooLow); err != nil {
 			return t, err
 		}
 		held = held || s.Limit.HasLog()
@@ -214,6 +219,10 @@ func (h *Handler) refresh(ctx context.Context, withoutTable bool) (wait func()) 
 
 // ask lets the limiter decide.
 func (h *Handler) ask(ctx context.Context, t live.Terms, r Request) (Answer, error) {
+	limit, tooLow := r.tooLow(t)
+	if tooLow && (r.Op == Check || r.Op == Status) {
+		return h.refuseNumber(t, r, limit), nil
+	}
 	fresh := r.RequestID == ""
 	if fresh {
 		r.RequestID = h.newID(ctx)
@@ -243,6 +252,9 @@ func (h *Handler) ask(ctx context.Context, t live.Terms, r Request) (Answer, err
 	}
 	if never {
 		refuse(&d)
+	}
+	if tooLow {
+		d.Reading = policy.Reading{} // no limit is so low
 	}
 	return h.answer(t, r, d), nil
 }

@@ -77,9 +77,12 @@ func (h *Handler) Respond(ctx context.Context, body []byte) Response {
 	if !a.Refused() {
 		return Response{http.StatusOK, append([]string{"Content-Type", "application/json"}, header...), a.AppendJSON(nil)}
 	}
-	after := max(1, ceilSeconds(a.Decision.Wait.Milliseconds()))
 	r := refusal(a).response()
-	r.Header = append(append(r.Header, header...), "Retry-After", strconv.FormatInt(after, 10))
+	r.Header = append(r.Header, header...)
+	if !a.tooLow() {
+		after := max(1, ceilSeconds(a.Decision.Wait.Milliseconds()))
+		r.Header = append(r.Header, "Retry-After", strconv.FormatInt(after, 10))
+	}
 	return r
 }
 

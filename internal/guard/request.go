@@ -23,6 +23,7 @@ type Request struct {
 	Op        Op                // empty means Check
 	Count     int64             // how many actions at once; zero means 1
 	Partial   bool              // grant as many of Count as fit, instead of all or nothing
+	Limit     map[string]int64  // numbers for limits with a max, by [policy.FullName]; "" alone is the user's only limit
 	Tier      string            // the caller's plan; a tier that the activity does not name gets the ordinary limit
 	Roles     []string          // the caller's roles; a caller with a bypass role is never limited
 	RequestID string            // checks with the same id are counted once; if empty, the guard makes an id
@@ -40,7 +41,7 @@ type Request struct {
 // RequestOf returns the request that an app made in its own process.
 func RequestOf(r guards.Request) Request {
 	return Request{
-		UserID: r.UserID, Activity: r.Activity, Op: r.Op, Count: r.Count, Partial: r.Partial, Tier: r.Tier, Roles: r.Roles,
+		UserID: r.UserID, Activity: r.Activity, Op: r.Op, Count: r.Count, Partial: r.Partial, Limit: r.Limit, Tier: r.Tier, Roles: r.Roles,
 		RequestID: r.RequestID, At: r.At, Clear: r.Clear, ReadyAt: r.ReadyAt, Subjects: r.Subjects, Job: r.Job,
 	}
 }
@@ -72,6 +73,9 @@ var fields = []input.Field[Request]{
 	{Name: "op", Read: readOp},
 	{Name: "count", Read: func(r *Request, f string, v strictjson.Value) error { return input.Whole(&r.Count, f, v) }},
 	{Name: "partial", Read: func(r *Request, f string, v strictjson.Value) error { return input.Bool(&r.Partial, f, v) }},
+	{Name: "limit", Read: func(r *Request, f string, v strictjson.Value) error {
+		return input.Numbers(&r.Limit, f, v, wantedLimit)
+	}},
 	{Name: "tier", Read: func(r *Request, f string, v strictjson.Value) error { return input.Text(&r.Tier, f, v) }},
 	{Name: "roles", Read: func(r *Request, f string, v strictjson.Value) error { return input.Texts(&r.Roles, f, v) }},
 	{Name: "requestId", Read: func(r *Request, f string, v strictjson.Value) error { return input.ID(&r.RequestID, f, v) }},
@@ -121,7 +125,7 @@ func (r *Request) resolve(g limits.Guard) (limits.Activity, error) {
 		err = input.CheckRequestID(r.RequestID)
 	}
 	if err == nil {
-		err = cmp.Or(r.validOp(activity), r.validSubjects(activity))
+		err = cmp.Or(r.validOp(activity), r.validSubjects(activity), r.validNumbers())
 	}
 	return activity, err
 }
@@ -168,6 +172,8 @@ func (r *Request) validOp(a limits.Activity) error {
 		return input.Invalid("at", strconv.FormatInt(r.At, 10), "the one in the check's answer, in Unix milliseconds")
 	case !receipt && r.At != 0:
 		return &input.ValidationError{Field: "at", Problem: "goes only with op release or renew"}
+	case len(r.Limit) > 0 && r.Op == Reset:
+		return &input.ValidationError{Field: "limit", Problem: "does not go with op reset"}
 	case r.Clear && r.Op != Release:
 		return &input.ValidationError{Field: "clear", Problem: "goes only with op release"}
 	case r.Clear && !a.Limit.HasLockout():
@@ -197,8 +203,8 @@ func (r *Request) validPlace(p policy.Policy, queue bool) error {
 
 // fits returns an error if the limit of the user, or of a subject, could never grant r. A
 // release or a renewal may exceed the limit, because its check may have been counted
-// under a higher limit.
-func (r *Request) fits(p policy.Policy, subject string) error {
+// under a higher limit. TooLow: a number of the caller's refuses r.
+func (r *Request) fits(p policy.Policy, subject string, tooLow bool) error {
 	of := "the limit"
 	if subject != "" {
 		of += " of " + subject
@@ -210,7 +216,7 @@ func (r *Request) fits(p policy.Policy, subject string) error {
 		return input.Invalid("count", strconv.FormatInt(r.Count, 10), "1, because places are given one at a time")
 	case places && r.Partial:
 		return input.Invalid("partial", "true", "false, because places are given one at a time")
-	case r.Count > p.Max() && !r.Partial && (r.Op == Check || r.Op == Status):
+	case r.Count > p.Max() && !tooLow && !r.Partial && (r.Op == Check || r.Op == Status):
 		return input.Invalid("count", strconv.FormatInt(r.Count, 10),
 			fmt.Sprintf("at most %d, %s: waiting would never help, but partial grants what fits", p.Max(), of))
 	}

@@ -146,28 +146,59 @@ func checkID(field, id string, longest int) error {
 }
 
 // Whole reads a whole number of at least 1, which can be written as 1.0 or 1e0.
-func Whole(to *int64, field string, v strictjson.Value) (err error) {
-	if *to, err = strconv.ParseInt(string(v), 10, 64); err != nil {
-		*to = exact(string(v))
-	}
-	if *to < 1 {
+func Whole(to *int64, field string, v strictjson.Value) error {
+	n, ok := exact(string(v))
+	if !ok || n < 1 {
 		return Invalid(field, showValue(v), "a whole number of at least 1")
 	}
+	*to = n
 	return nil
 }
 
-// exact returns the value of a number with a fraction or an exponent. It returns
-// 0 if that is no whole number from 1 to 2^63 - 1. Values that are far out of
-// range are found first, because as fractions they would fill the memory.
-func exact(number string) int64 {
-	if near, err := strconv.ParseFloat(number, 64); err != nil || near < 1 || near > 1<<63 {
-		return 0
+// exact returns the value of a number that can have a fraction or an exponent. It returns
+// false if that is no whole number from 0 to 2^63 - 1. Values that are far out of range
+// are found first, because as fractions they would fill the memory.
+func exact(number string) (int64, bool) {
+	if n, err := strconv.ParseInt(number, 10, 64); err == nil {
+		return n, n >= 0
+	}
+	near, err := strconv.ParseFloat(number, 64)
+	if err != nil || near != 0 && near < 1 || near > 1<<63 {
+		return 0, false
+	}
+	if near == 0 {
+		digits, _, _ := strings.Cut(strings.ToLower(number), "e")
+		return 0, !strings.ContainsAny(digits, "123456789")
 	}
 	r, ok := new(big.Rat).SetString(number)
 	if !ok || !r.IsInt() || !r.Num().IsInt64() {
-		return 0
+		return 0, false
 	}
-	return r.Num().Int64()
+	return r.Num().Int64(), true
+}
+
+// Numbers reads a whole number, whose name is then empty, or an object of such numbers by name.
+// They are 0 or more. Want tells what is accepted.
+func Numbers(to *map[string]int64, field string, v strictjson.Value, want string) error {
+	values := map[string]strictjson.Value{"": v}
+	if v.Kind() == '{' {
+		values = nil
+		if err := strictjson.Unmarshal(v, &values); err != nil || len(values) == 0 {
+			return Invalid(field, showValue(v), want)
+		}
+		if _, ok := values[""]; ok {
+			return &ValidationError{field, "has an empty name, want " + want}
+		}
+	}
+	*to = make(map[string]int64, len(values))
+	for name, value := range values {
+		n, ok := exact(string(value))
+		if !ok {
+			return Invalid(strings.TrimSuffix(field+"."+name, "."), showValue(value), want)
+		}
+		(*to)[name] = n
+	}
+	return nil
 }
 
 // Bool reads true or false.

@@ -37,6 +37,7 @@ type Query struct {
 	Subjects map[string]string // the ids of other subjects, by their names in the code
 	Tier     string            // that the caller names
 	Roles    []string          // that the caller has
+	Numbers  map[string]int64  // that the caller gives for limits with a max, by [policy.FullName]; "" is the user's only limit
 	At       time.Time
 
 	BypassRoles []string // callers with one of these roles are never limited
@@ -98,7 +99,7 @@ func (l *Limits) Terms(c Query) (t Terms) {
 		t.Role = ""
 	}
 	tier := cmp.Or(t.Tier, c.Tier)
-	t.Limit, t.Code, t.Before = activity.For(tier), c.Activity.For(tier), l.before(activity.Part(""), c, tier)
+	t.Limit, t.Code, t.Before = c.with("", t.Tier, activity.For(tier)), c.Activity.For(tier), l.before(activity.Part(""), c, tier)
 	for i, s := range activity.Subjects {
 		id, ok := c.Subjects[s.Name]
 		if !ok {
@@ -107,7 +108,7 @@ func (l *Limits) Terms(c Query) (t Terms) {
 		one := Subject{Name: s.Name, UserID: limits.SubjectID(s.Name, id)}
 		one.Tier, _ = l.granted(one.UserID, c, s.Tiers)
 		tier := cmp.Or(one.Tier, c.Tier)
-		one.Limit, one.Code, one.Before = s.For(tier), c.Activity.Subjects[i].For(tier), l.before(s, c, tier)
+		one.Limit, one.Code, one.Before = c.with(s.Name, one.Tier, s.For(tier)), c.Activity.Subjects[i].For(tier), l.before(s, c, tier)
 		t.Subjects = append(t.Subjects, one)
 	}
 	t.Unlimited = t.Limit.IsZero() || t.Mode == off
@@ -115,6 +116,20 @@ func (l *Limits) Terms(c Query) (t Terms) {
 		t.Block = l.blocked(c)
 	}
 	return t
+}
+
+// with returns the limit p of a part with the caller's numbers. A granted tier wins over them.
+func (c Query) with(subject, granted string, p policy.Policy) policy.Policy {
+	if len(c.Numbers) == 0 || granted != "" {
+		return p
+	}
+	return p.With(func(limit string) (int64, bool) {
+		n, ok := c.Numbers[policy.FullName(c.Activity.Name, subject, limit)]
+		if only, given := c.Numbers[""]; given && subject == "" {
+			return only, true
+		}
+		return n, ok
+	})
 }
 
 // before returns the limit before the one that a part of the case's activity has now.

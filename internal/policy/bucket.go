@@ -38,6 +38,7 @@ import (
 type bucket struct {
 	interval int64 // milliseconds that one action takes to come back
 	burst    int64
+	longest  int64         // milliseconds until it is full again at the latest, whichever number a caller gives
 	keep     time.Duration // how long an idle item is kept at least
 	shared   bool          // the item also holds other limits
 }
@@ -56,6 +57,9 @@ func makeBucket(r Rate, shared bool) (kind, error) {
 			span(r.Window), r.Limit, (window/r.Limit+1)*r.Limit)
 	}
 	p := bucket{interval: window / r.Limit, burst: r.Burst, keep: r.Keep, shared: shared}
+	if p.longest = p.burst * p.interval; r.Max > 0 {
+		p.longest = max(window+r.cost(), p.longest+r.highest().Burst) // an interval is rounded up
+	}
 	if p.interval > maxWindow.Milliseconds()/p.burst {
 		return nil, fmt.Errorf("burst is %d, and one action comes back every %s; want a bucket that is full again within 366d", r.Burst, span(millis(p.interval)))
 	}
@@ -65,15 +69,20 @@ func makeBucket(r Rate, shared bool) (kind, error) {
 	return p, nil
 }
 
+func (p bucket) with(r Rate) kind {
+	p.interval, p.burst = (r.Window.Milliseconds()+r.Limit-1)/r.Limit, r.Burst
+	return p
+}
+
 func (p bucket) item(now int64) (window, expires int64) {
-	return 0, p.expires(now + p.burst*p.interval)
+	return 0, p.expires(now + p.longest)
 }
 
 // expires returns until when an item matters that is full at a time, in Unix seconds.
 func (p bucket) expires(full int64) int64 { return expiry(full, max(ClockSlack, p.keep)) }
 
 func (p bucket) stays() (least, most int64) {
-	stays := p.burst*p.interval + max(ClockSlack, p.keep).Milliseconds()
+	stays := p.longest + max(ClockSlack, p.keep).Milliseconds()
 	return stays, stays
 }
 

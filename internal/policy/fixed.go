@@ -39,6 +39,11 @@ func makeFixed(r Rate, shared bool) (kind, error) {
 	return p, nil
 }
 
+func (p fixed) with(r Rate) kind {
+	p.limit = r.Limit
+	return p
+}
+
 func (p fixed) item(now int64) (window, expires int64) {
 	w := p.at(now)
 	return w.Key, expiry(w.End, ClockSlack)
@@ -116,6 +121,11 @@ func stamp(start, count int64) int64 { return start*million + count }
 
 // unstamp returns what stamp was given.
 func unstamp(s int64) (start, count int64) { return s / million, s % million }
+
+func (p sharedFixed) with(r Rate) kind {
+	p.limit = r.Limit
+	return p
+}
 
 func (p sharedFixed) item(now int64) (window, expires int64) {
 	_, expires = p.fixed.item(now + ClockSlack.Milliseconds()) // a clock ahead can have begun the window that counts

@@ -42,31 +42,30 @@ const (
 	lockoutKind   = "lockout"
 )
 
-// places says why a kind with a place for each action is never prepaid.
-var places = map[string]string{
-	"prepaid": "each of its actions has a place of its own in the item, so there is nothing to take in advance",
-}
+// notPrepaid says why a kind with a place for each action is never prepaid.
+const notPrepaid = "each of its actions has a place of its own in the item, so there is nothing to take in advance"
 
 // kinds lists every way to limit. A new kind is a new file and an entry here.
 var kinds = []Kind{
 	{
-		Name: "fixed", make: makeFixed, options: []string{"in", "cost", "prepaid"}, crosses: []int64{100, 80},
-		Examples: []string{"10/1m", "1/3ms", "3/9ms", "9/26ms", "100/1h", "1000/1h", "9/26ms cost 2", "7/26ms cost 2", "9/day in Europe/Berlin", "5/week", "9/month in America/Santiago", "101/26ms prepaid"},
+		Name: "fixed", make: makeFixed, options: []string{"in", "cost", "prepaid", "max"}, crosses: []int64{100, 80},
+		Examples: []string{"10/1m", "1/3ms", "3/9ms", "9/26ms", "100/1h", "1000/1h", "9/26ms cost 2", "7/26ms cost 2", "9/day in Europe/Berlin", "5/week", "9/month in America/Santiago", "101/26ms prepaid", "3/26ms max 9"},
 	},
 	{
-		Name: "bucket", make: makeBucket, options: []string{"burst", "keep", "cost", "prepaid"}, anyWindow: true,
-		Examples: []string{"bucket 10/1m burst 15", "bucket 1/5s keep 1h", "bucket 1/3ms", "bucket 3/9ms burst 2", "bucket 1/10ms burst 3", "bucket 3/9ms burst 7 cost 3"},
+		Name: "bucket", make: makeBucket, options: []string{"burst", "keep", "cost", "prepaid", "max"}, anyWindow: true,
+		Examples: []string{"bucket 10/1m burst 15", "bucket 1/5s keep 1h", "bucket 1/3ms", "bucket 3/9ms burst 2", "bucket 1/10ms burst 3", "bucket 3/9ms burst 7 cost 3", "bucket 1/99ms burst 3 max 11"},
 	},
 	{
-		Name: "log", make: makeLog, options: []string{"cost"}, once: true, without: places,
-		Examples: []string{"log 100/12h", "log 1/3ms", "log 3/9ms", "log 9/26ms", "log 60/12h", "log 9/26ms cost 2"},
+		Name: "log", make: makeLog, options: []string{"cost", "max"}, once: true, without: map[string]string{"prepaid": notPrepaid},
+		Examples: []string{"log 100/12h", "log 1/3ms", "log 3/9ms", "log 9/26ms", "log 60/12h", "log 9/26ms cost 2", "log 3/26ms max 9"},
 	},
 	{
-		Name: "sliding", make: makeSliding, options: []string{"cost", "prepaid"},
-		Examples: []string{"sliding 50/1h", "sliding 1/3ms", "sliding 3/9ms", "sliding 9/26ms", "sliding 1000/1d", "sliding 9/26ms cost 2", "sliding 101/26ms prepaid"},
+		Name: "sliding", make: makeSliding, options: []string{"cost", "prepaid", "max"},
+		Examples: []string{"sliding 50/1h", "sliding 1/3ms", "sliding 3/9ms", "sliding 9/26ms", "sliding 1000/1d", "sliding 9/26ms cost 2", "sliding 101/26ms prepaid", "sliding 3/26ms max 9"},
 	},
 	{
-		Name: reservoirKind, make: makeReservoir, options: []string{"ahead"}, once: true, without: places, apart: lockoutKind,
+		Name: reservoirKind, make: makeReservoir, options: []string{"ahead"}, once: true, apart: lockoutKind,
+		without:  map[string]string{"prepaid": notPrepaid, "max": "a place that was given stays given, whatever number comes next"},
 		Examples: []string{"reservoir 10/10s ahead 15m", "reservoir 1/3ms ahead 9ms", "reservoir 3/9ms ahead 26ms", "reservoir 2/7ms ahead 20ms", "reservoir 10/10s"},
 	},
 	{
@@ -74,6 +73,7 @@ var kinds = []Kind{
 		without: map[string]string{
 			"cost":    "with a cost of 2 and a limit of 5, the count would stay at 4, and nothing would lock",
 			"prepaid": "what is taken in advance can't be given back, as an attempt that succeeds is",
+			"max":     "a caller with another number would end the lock or begin it",
 		},
 		Examples: []string{"lockout 5/15m for 30m", "lockout 5/15m for 1m to 1d", "lockout 3/4s for 2s to 9s", "lockout 1/1s for 1s", "lockout 9/4s for 3s"},
 	},
@@ -97,6 +97,7 @@ type Rate struct {
 	Name   string        // the limit's name, if the policy has several; else empty
 	Kind   string        // the name of its kind
 	Limit  int64         // units in one window, 1 to 1,000,000; an action takes Cost of them
+	Max    int64         // fixed, bucket, log, sliding: the highest Limit that a caller can give, Limit to 1,000,000; 0: none can be given
 	Window time.Duration // a positive whole number of milliseconds, at most 366 days; with a Unit its usual length
 	Unit   string        // fixed: day, week or month, if these are the windows; else empty
 	Zone   string        // fixed with a Unit: the IANA name of its time zone; empty: UTC
@@ -145,6 +146,7 @@ func (r Rate) checkCost(k kind) error {
 // checkPace returns an error if a user can have more than maxRequests while the item
 // keeps an id. The user uses up r at an even pace, without the burst.
 func (r Rate) checkPace(kept time.Duration) error {
+	r = r.highest()
 	most := maxRequests * r.Window.Milliseconds() / kept.Milliseconds()
 	switch {
 	case r.Actions() <= most, r.Prepaid:

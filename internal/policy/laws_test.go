@@ -32,7 +32,7 @@ func interval(r Rate) time.Duration {
 	if r.Burst == 0 {
 		return r.Window
 	}
-	return r.Window / time.Duration(r.Limit)
+	return time.Duration((r.Window.Milliseconds()+r.Limit-1)/r.Limit) * time.Millisecond
 }
 
 func TestLawAnEmptyItemTakesEveryCountUpToTheMost(t *testing.T) {

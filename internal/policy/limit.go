@@ -7,7 +7,12 @@ type limit struct {
 	rate    Rate
 	kind    kind
 	crosses []int64 // as in Kind
+	given   bool    // the caller gave the number of rate
+	short   bool    // that number is below the cost, so that not even one action fits
 }
+
+// max returns the most actions that l can take at once.
+func (l *limit) max() int64 { return l.read(0, 0, nil).Limit }
 
 // take, undo and read do what the methods of the kind do, in actions. The kind counts
 // in units, and an action takes as many units as its cost.

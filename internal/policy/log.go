@@ -63,6 +63,11 @@ func makeLog(r Rate, _ bool) (kind, error) {
 	return log{r.Limit, r.Window.Milliseconds()}, nil
 }
 
+func (p log) with(r Rate) kind {
+	p.limit = r.Limit
+	return p
+}
+
 func (p log) item(now int64) (window, expires int64) {
 	return 0, expiry(now+p.window, ClockSlack)
 }

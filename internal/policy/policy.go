@@ -11,6 +11,7 @@
 //	lockout 5/15m for 1h           5 attempts in 15 minutes; the fifth locks for an hour
 //	minute: 10/1m, day: 200/1d     both limits must allow the action
 //	100000/1d cost 200             one action takes 200 of the limit
+//	100/1h max 10000               100, or the number that the caller gives, up to 10000
 //	6000/1m prepaid                a busy process takes many actions with one update
 //	1000/month in Europe/Berlin    from midnight to midnight of a time zone; also day and week
 //
@@ -46,6 +47,8 @@ type Policy struct {
 	queue  *limit  // the limit that is a reservoir, which gives places in later windows; nil: no limit is
 	log    *limit  // the limit that is a log; nil: no limit is
 	atOnce *Policy // see AtOnce; nil: the policy itself
+
+	highest int64 // the lowest limit, each with the highest number that a caller can give
 
 	beside []kind           // the limits of a group that are in the same item, see [Policy.Beside]
 	costs  map[string]int64 // the lowest cost of each of these limits, by its name

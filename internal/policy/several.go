@@ -28,7 +28,7 @@ func newPolicy(rates []Rate) (Policy, error) {
 	if len(rates) > maxLimits {
 		return Policy{}, fmt.Errorf("there are %d limits, want at most %d", len(rates), maxLimits)
 	}
-	p := Policy{limits: make([]limit, 0, len(rates)), max: million}
+	p := Policy{limits: make([]limit, 0, len(rates))}
 	named := len(rates) > 1 || rates[0].Name != ""
 	for _, r := range rates {
 		k, _ := kindNamed(r.Kind)
@@ -37,7 +37,7 @@ func newPolicy(rates []Rate) (Policy, error) {
 		}
 		made, err := k.make(r, named)
 		if err == nil {
-			err = cmp.Or(r.checkCost(made), r.checkPrepaid(made), r.checkPace(IDsKept))
+			err = cmp.Or(r.checkCost(made), r.checkPrepaid(made), r.checkMax(made), r.checkPace(IDsKept))
 		}
 		if err != nil && named {
 			err = fmt.Errorf("%s: %w", r.Name, err)
@@ -45,16 +45,9 @@ func newPolicy(rates []Rate) (Policy, error) {
 		if err != nil {
 			return Policy{}, err
 		}
-		p.limits = append(p.limits, limit{r, made, k.crosses})
-		l := &p.limits[len(p.limits)-1]
-		p.max = min(p.max, l.read(0, 0, nil).Limit)
-		switch made.(type) {
-		case reservoir:
-			p.queue, p.max = l, 1
-		case log:
-			p.log = l
-		}
+		p.limits = append(p.limits, limit{rate: r, kind: made, crosses: k.crosses})
 	}
+	p.index()
 	if p.queue != nil && p.queue.rate.Ahead > 0 {
 		atOnce := slices.Clone(rates)
 		for i := range atOnce {
@@ -63,6 +56,24 @@ func newPolicy(rates []Rate) (Policy, error) {
 		p.atOnce = new(must(newPolicy(atOnce)))
 	}
 	return p, nil
+}
+
+// index sets what p remembers of its limits.
+func (p *Policy) index() {
+	p.max, p.highest = million, million
+	for i := range p.limits {
+		l := &p.limits[i]
+		p.max, p.highest = min(p.max, l.max()), min(p.highest, l.rate.highest().Actions())
+		switch l.kind.(type) {
+		case reservoir:
+			p.queue = l
+		case log:
+			p.log = l
+		}
+	}
+	if p.queue != nil {
+		p.max = 1
+	}
 }
 
 // checkNext returns an error if a limit of the kind k can't stand beside p's limits.
@@ -130,17 +141,21 @@ func (p Policy) Each() []Policy {
 	return each
 }
 
-// WithDefaults returns p with the options in, ahead, keep and cost of q, unless p sets them
+// WithDefaults returns p with the options in, ahead, keep, cost and max of q, unless p sets them
 // itself: bucket 1/2s with the options of bucket 1/5s burst 3 keep 1h is bucket 1/2s
-// keep 1h. It returns an error if the two can't share a count, see [CompatibleTiers], or if the
-// cost is above a limit. It also returns one if p counts for longer than the items that
-// q shares, see [Policy.Beside].
+// keep 1h. A max of q that is below the limit of p becomes that limit. WithDefaults returns
+// an error if the two can't share a count, see [CompatibleTiers], or if the cost is above a
+// limit. It also returns one if p counts for longer than the items that q shares, see
+// [Policy.Beside].
 func (p Policy) WithDefaults(q Policy) (Policy, error) {
 	rates := p.Rates()
 	meant := Policy{limits: make([]limit, len(rates))}
 	for i, r := range rates {
 		theirs, _ := q.rate(r.Name)
 		r.Cost = cmp.Or(r.Cost, theirs.Cost)
+		if r.Max == 0 && theirs.Max > 0 {
+			r.Max = max(r.Limit, theirs.Max)
+		}
 		if r.Unit != "" {
 			r.Zone = cmp.Or(r.Zone, theirs.Zone)
 		}
@@ -231,11 +246,31 @@ func compatible(a, b Policy, all bool) error {
 		case !all && k.alike && our != r:
 			problem("%s is %s, want %s as in %q, because a lock of one is a lock of both", what, r.text(), our.text(), a)
 		}
+		switch {
+		case !ok:
+		case our.Max > 0 && r.Max == 0:
+			problem("%s has no max, but %s%q has one, and they share a count", what, in, a)
+		case our.Max == 0 && r.Max > 0:
+			problem("%s has a max, but %s%q has none, and they share a count", what, in, a)
+		}
 		if all && ok && our.Cost != r.Cost {
 			problem("cost of %s is %d, want %d as in %q, with which it shares a count", what, r.cost(), our.cost(), a)
 		}
 	}
 	return errors.Join(problems...)
+}
+
+// FullName returns the name of a limit among those of an activity and its subjects, such as
+// room.minute. The only limit of the user has the name of the activity, and the only one of a
+// subject has the subject's name. An empty subject is the user.
+func FullName(activity, subject, limit string) string {
+	switch {
+	case subject == "":
+		return cmp.Or(limit, activity)
+	case limit == "":
+		return subject
+	}
+	return subject + "." + limit
 }
 
 // rate returns the numbers of the limit with this name. It returns false if p has none.

@@ -63,6 +63,11 @@ func makeSliding(r Rate, shared bool) (kind, error) {
 	return sliding{r.Limit, r.Window.Milliseconds(), later}, nil
 }
 
+func (p sliding) with(r Rate) kind {
+	p.limit = r.Limit
+	return p
+}
+
 func (p sliding) item(now int64) (window, expires int64) {
 	return 0, expiry((p.key(now+ClockSlack.Milliseconds())+2)*p.window, ClockSlack)
 }

@@ -18,6 +18,7 @@ import (
 //	in Europe/Berlin  day, week, month: the time zone; default: UTC
 //	burst 15          bucket: how many actions can come at once; default: the actions
 //	keep 1h           bucket: how long an idle item is kept at least
+//	max 10000         fixed, bucket, log, sliding: the highest number that a caller can give instead of the actions; default: callers give none
 //	ahead 15m         reservoir: how far ahead it gives places; default: not at all
 //	for 30m           lockout: how long the attempt that reaches the limit locks
 //	to 1d             lockout: each lock lasts twice as long as the last, up to this; default: for
@@ -83,6 +84,9 @@ func (r Rate) String() string {
 	b.WriteString(strconv.FormatInt(r.Limit, 10) + "/" + r.span())
 	if r.Burst != 0 && r.Burst != r.Limit {
 		b.WriteString(" burst " + strconv.FormatInt(r.Burst, 10))
+	}
+	if r.Max != 0 {
+		b.WriteString(" max " + strconv.FormatInt(r.Max, 10))
 	}
 	if r.Ahead != 0 {
 		b.WriteString(" ahead " + span(r.Ahead))
@@ -210,6 +214,9 @@ func (r *Rate) setOption(option, value string) (want string, ok bool) {
 	case "burst":
 		r.Burst = whole(value, million)
 		return numbers, r.Burst > 0
+	case "max":
+		r.Max = whole(value, million)
+		return numbers, r.Max > 0
 	case "cost":
 		cost := whole(value, million)
 		if r.Cost = cost; cost == 1 {

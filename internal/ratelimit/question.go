@@ -79,7 +79,7 @@ func (r Request) ask(op Op, now int64) question {
 	alone := log && !r.Policy.Named() && !r.Shared // a log alone keeps receipts as long as its slots, without ids
 	return question{Request: r, op: op, own: r.At, write: Write{
 		Key: Key{UserID: r.UserID, Activity: cmp.Or(r.Group, r.Activity), Window: window},
-		ID:  r.id(what), KeepAll: window != 0 && r.Policy.Max() <= maxKeepAll, Hold: r.Hold && !alone,
+		ID:  r.id(what), KeepAll: window != 0 && r.Policy.Highest() <= maxKeepAll, Hold: r.Hold && !alone,
 		Renewed: log || r.Policy.Queues(), Now: now, Expires: expires,
 	}}
 }

@@ -78,14 +78,5 @@ func (t *tally) decision() Decision {
 	return t.Decision
 }
 
-// limit returns the name that a limit of p has in a decision about all parts, such as
-// room.minute. The only limit of a part has the name of the subject or the activity.
-func (p Part) limit(name string) string {
-	switch {
-	case p.Subject == "":
-		return cmp.Or(name, p.Activity)
-	case name == "":
-		return p.Subject
-	}
-	return p.Subject + "." + name
-}
+// limit returns the name that a limit of p has in a decision about all parts.
+func (p Part) limit(name string) string { return policy.FullName(p.Activity, p.Subject, name) }

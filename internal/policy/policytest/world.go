@@ -63,6 +63,8 @@ func Sets() (sets [][]string) {
 		prepaid := strings.ReplaceAll(ordinary, ",", " prepaid,") + " prepaid"
 		sets = append(sets, []string{prepaid, ordinary, strings.ReplaceAll(prepaid, "160", "500")})
 	}
+	sets = append(sets, []string{"a: 3/26ms max 9, b: 7/26ms", "b: 9/26ms, a: 5/26ms max 8"})
+	sets = append(sets, []string{"a: 3/26ms max 9 cost 2, b: log 3/26ms max 9, c: sliding 3/26ms max 9, d: bucket 1/99ms burst 3 max 11"})
 	for _, text := range Together(func(k policy.Kind) string { return small(k)[0] }) {
 		sets = append(sets, []string{text})
 	}
@@ -183,9 +185,19 @@ func Reach(t *rapid.T, policies ...policy.Policy) *World {
 	return w
 }
 
-// Any draws one of the world's policies.
+// Any draws one of the world's policies, and the numbers of a caller for its limits with a max.
 func (w *World) Any(t *rapid.T) policy.Policy {
-	return rapid.SampledFrom(w.Policies).Draw(t, "policy")
+	p := rapid.SampledFrom(w.Policies).Draw(t, "policy")
+	numbers := map[string]int64{}
+	for _, r := range p.Rates() {
+		if r.Max > 0 && rapid.Bool().Draw(t, "gives") {
+			numbers[r.Name] = rapid.Int64Range(0, r.Max+1).Draw(t, "number")
+		}
+	}
+	if len(numbers) == 0 {
+		return p
+	}
+	return p.With(func(limit string) (int64, bool) { n, ok := numbers[limit]; return n, ok })
 }
 
 // Count draws a number of actions that p accepts in one request. Large numbers

@@ -1,0 +1,99 @@
+package guard
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/ratelimit"
+)
+
+// A caller gives numbers for limits that have a max, such as what a customer has bought. The
+// policies decide by them, see [policy.Policy.With]. This file checks them. A number without
+// room for a request refuses it, and the table is not asked.
+
+const (
+	maxNumber   = 1_000_000
+	wantedLimit = "a whole number from 0 to 1000000, or an object of such numbers by the names of limits"
+)
+
+// validNumbers checks what does not depend on the activity.
+func (r *Request) validNumbers() error {
+	for name, n := range r.Limit {
+		switch {
+		case n < 0 || n > maxNumber:
+			return input.Invalid(strings.TrimSuffix("limit."+name, "."), strconv.FormatInt(n, 10), wantedLimit)
+		case name == "" && len(r.Limit) > 1:
+			return &input.ValidationError{Field: "limit", Problem: "has an empty name, want " + wantedLimit}
+		}
+	}
+	return nil
+}
+
+// takesNumbers checks that the limits of a take r's numbers. A subject that r leaves out can
+// have one, too.
+func (r *Request) takesNumbers(a limits.Activity) error {
+	if len(r.Limit) == 0 {
+		return nil
+	}
+	var names, own []string // of the limits with a max; of the user's
+	for _, part := range a.Parts() {
+		for _, rate := range part.Limit.Rates() {
+			name := policy.FullName(a.Name, part.Name, rate.Name)
+			if rate.Max > 0 {
+				names = append(names, name)
+			}
+			if part.Name == "" {
+				own = append(own, name)
+			}
+		}
+	}
+	given := r.Limit
+	if n, only := r.Limit[""]; only && len(own) > 1 {
+		return input.Invalid("limit", "a number", "an object of numbers by the names of limits: "+strings.Join(own, ", "))
+	} else if only {
+		given = map[string]int64{own[0]: n}
+	}
+	for name := range given {
+		switch {
+		case len(names) == 0:
+			return &input.ValidationError{Field: "limit", Problem: "goes only with activities whose limit has a max"}
+		case !slices.Contains(names, name):
+			return &input.ValidationError{Field: "limit", Problem: "is for a limit without a max, want only these: " + strings.Join(names, ", ")}
+		}
+	}
+	return nil
+}
+
+// tooLow returns the limit whose number, which the caller gave, has no room for r. Its name is as
+// in an answer: empty, if it is the only one. TooLow returns false if there is none.
+func (r *Request) tooLow(t live.Terms) (limit string, ok bool) {
+	n := r.Count
+	if r.Partial || r.Op == Release || r.Op == Renew {
+		n = 1
+	}
+	for s := range t.Parts {
+		if limit, ok = s.Limit.TooLow(n); !ok {
+			continue
+		}
+		if len(t.Subjects) > 0 {
+			limit = policy.FullName(r.Activity, s.Name, limit)
+		}
+		return limit, true
+	}
+	return "", false
+}
+
+// refuseNumber returns the refusal of a request by a number that is too low for it. It has no
+// figures, because nobody has looked at what is counted.
+func (h *Handler) refuseNumber(t live.Terms, r Request, limit string) Answer {
+	a := Answer{Request: r, Reason: ratelimit.Limited, Decision: &ratelimit.Decision{Reason: ratelimit.Limited, LimitedBy: limit}, Message: h.Guard.Message}
+	if Mode(t.Mode) == Shadow {
+		a.Allowed, a.Reason, a.Message = true, ratelimit.Shadow, ""
+	}
+	return a
+}
