@@ -21,7 +21,7 @@ func Example() {
 	// Output: <nil>
 }
 
-// All mistakes are told at once.
+// Validate reports all mistakes at once.
 func ExampleValidate() {
 	fmt.Println(guards.Validate([]guards.Guard{{
 		Name:    "photos-guard",

@@ -129,8 +129,8 @@ func TestWhatTheAgentRefuses(t *testing.T) {
 	}
 }
 
-// What comes from the app itself gets in, by the path of the guard or by the activity, and the
-// answers are those of a Function URL.
+// The agent accepts requests from the app itself, by the path of the guard or by the activity. It
+// answers like a Function URL.
 func TestWhatTheAgentAnswers(t *testing.T) {
 	for name, tt := range map[string]struct {
 		token string

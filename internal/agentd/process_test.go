@@ -142,8 +142,8 @@ func TestMistakesEndTheProgram(t *testing.T) {
 	}
 }
 
-// An agent replaces a socket on which nobody answers, and no other file. Its mode is the one
-// that is set, whatever the umask is.
+// An agent replaces a socket if nobody answers on it, and no other file. The socket's mode is the
+// one that is set, whatever the umask is.
 func TestSockets(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "agent.sock")

@@ -40,7 +40,7 @@ type Source interface {
 // both documents while a decision is made, and they apply from the next one on. If a read
 // fails, the last good document stays in force, and the next read is due 5 s later.
 //
-// Lambda freezes an instance after it responds, also in the middle of a read. The read
+// Lambda freezes an instance after it responds, even in the middle of a read. The read
 // goes on when the instance does:
 //
 //	 0.00 s  a decision begins a read, answers after 10 ms, and waits 20 ms for the read

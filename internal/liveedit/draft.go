@@ -188,7 +188,7 @@ func validate(before, after live.Settings, guards limits.Guards) error {
 			continue
 		}
 		one := map[string]live.Override{name: changed}
-		if live.ParseTarget(name).Group == "" { // its lockouts have to be those of its group
+		if live.ParseTarget(name).Group == "" { // its lockouts have to match its group's
 			maps.Copy(one, shared)
 		}
 		if problems := problems(one, guards); len(problems) > 0 {

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// FreeAddress returns a HOST:PORT of this machine on which nobody listens. The system
+// FreeAddress returns a HOST:PORT of this machine where nobody listens. The system
 // gives such a port to nobody: its own begin at 32768.
 func FreeAddress(t testing.TB) string {
 	t.Helper()

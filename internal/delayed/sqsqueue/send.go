@@ -22,9 +22,9 @@ const (
 
 // sends are the sends of one job. For example, the queue takes 1.3 s to answer:
 //
-//	0 s     the first send, on a connection that is open already
-//	1 s     a copy, on a new connection, because the first one may be dead
-//	1.3 s   the answer to the first send: the job is on the queue, perhaps twice
+//	0 s     the first send, on an open connection
+//	1 s     a copy, on a new connection, because the first may be dead
+//	1.3 s   the first send is answered: the job is queued, perhaps twice
 //
 // A send that the queue has certainly not taken is repeated at once, and is no copy. So
 // there are at most two copies of a job, whatever fails.

@@ -20,10 +20,10 @@ var (
 )
 
 // A fragment needs an app around it, so no test runs it. Its syntax must be right,
-// and what it imports from the clients must exist. Others run the fragments in sh
-// (internal/workbench/command), the events of docs/recipes.md and docs/sign-in.md
-// (internal/workbench/scaffold) and the samples of docs/calling.md
-// (TestSamplesInCallingDoWhatTheDocumentPromises).
+// and what it imports from the clients must exist. Other tests run the rest: the
+// fragments in sh (internal/workbench/command), and the events of docs/recipes.md and
+// docs/sign-in.md (internal/workbench/scaffold). TestSamplesInCallingDoWhatTheDocumentPromises
+// runs the samples of docs/calling.md.
 func TestFragmentsInDocumentsAreRight(t *testing.T) {
 	checked := map[string]int{}
 	for _, name := range []string{"calling.md", "recipes.md", "sign-in.md", "strangers.md", "testing.md"} {

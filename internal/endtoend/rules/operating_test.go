@@ -46,7 +46,7 @@ func TestTheDocumentListsEachMessageOfTheLog(t *testing.T) {
 			t.Fatalf("docs/operating.md has no row of messages for %s", row)
 		}
 		cell, _, _ = strings.Cut(cell, " |\n")
-		cell, _, _ = strings.Cut(cell, ", and those of the guards")
+		cell, _, _ = strings.Cut(cell, ", and the guards' messages")
 		for part := range strings.SplitSeq(cell, "; ") {
 			level := strings.Trim(regexp.MustCompile(`\([A-Z]+\)`).FindString(part), "()")
 			for _, m := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(part, -1) {

@@ -100,8 +100,8 @@ func (s scenario) timed() bool {
 //	broken-   has a mistake in its settings
 //	missing-  is not there
 //
-// Of the functions there is only posts-guard, which shares the table. The app's environment
-// has nothing of AWS.
+// The only function is posts-guard, which shares the table. The app's environment contains no
+// AWS variables.
 func besideApp(t *testing.T) *cloud {
 	t.Helper()
 	c := &cloud{table: dynamotest.Table(t), functions: map[string]*lambdatest.Instance{}, agents: map[way]map[string]string{}, env: withoutAWS(t)}
@@ -122,7 +122,7 @@ func besideApp(t *testing.T) *cloud {
 	return c
 }
 
-// withoutAWS returns changes to the environment of an app that leave nothing of AWS in it.
+// withoutAWS returns changes to the environment of an app that leave no AWS variables in it.
 func withoutAWS(t *testing.T) map[string]string {
 	t.Helper()
 	changes := map[string]string{}

@@ -91,7 +91,7 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// runScenarios runs the scenarios with each of these ways for which they are meant.
+// runScenarios runs the scenarios with each of these ways that they are meant for.
 func (c client) runScenarios(t *testing.T, cloud *cloud, ways ...way) {
 	t.Helper()
 	shared := c.start(t, cloud.url, cloud.env) // starting a driver takes longer than most scenarios

@@ -102,8 +102,8 @@ func find(apps []*app, language, way string) *app {
 }
 
 // measureCalls measures the calls of the apps of one language, in turns after some rounds that do
-// not count, and then the memory of their processes. Rounds are short, and the other languages wait for their own turns, because
-// Node.js forgets compiled code while it has nothing to do.
+// not count, and then the memory of their processes. Rounds are short, and the other languages wait
+// for their own turns, because an idle Node.js forgets compiled code.
 func measureCalls(t *testing.T, at *servers, apps []*app, warm int) {
 	t.Helper()
 	var asking []*app

@@ -8,9 +8,9 @@
 //
 //   - It takes turns. What is measured and what it is compared with run in short
 //     rounds, one after the other, and each round gives one ratio. The result is
-//     the median of the ratios, with the middle half of them as its spread.
-//   - It counts the CPU time of the process, and not the time on the clock. Most
-//     of the time on the clock belongs to DynamoDB Local.
+//     the median of the ratios. Its spread is their middle half.
+//   - It counts the CPU time of the process, not the wall time. Most of the wall
+//     time belongs to DynamoDB Local.
 //
 // The command internal/proofs/bench/run runs the measurements, which are tests, saves what
 // they find, and writes docs/performance.md.

@@ -60,7 +60,7 @@ func TestPeers(t *testing.T) {
 		requests.Bars = append(requests.Bars, findings.Bar{Label: p.name, Value: mean, Text: fmt.Sprintf("%.2f", mean), Own: own})
 		cpu.Bars = append(cpu.Bars, findings.Bar{Label: p.name, Value: used(eight[i]), Text: fmt.Sprintf("%.2f ms", used(eight[i])), Own: own})
 	}
-	const slower = "decisions a second of rate-limiter-flexible, times those of Guards as a library, "
+	const slower = "decisions a second of rate-limiter-flexible, as a multiple of Guards as a library, "
 	Save(t, "peers", findings.Result{
 		Tables: []findings.Table{costs, speed},
 		Charts: []findings.Chart{requests, cpu},

@@ -7,8 +7,9 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 )
 
-// A series is what a lockout counts together: the entries since the last one that began
-// anew. Those given back stay in it, because it goes by their times, too.
+// A series holds the entries that a lockout counts together: the last entry that began a
+// series, and all entries after it. Entries that were given back stay in the series, because
+// their times matter, too.
 type series struct {
 	entries []entry
 	before  int64 // the latest time of all series before

@@ -12,7 +12,7 @@ import (
 // nothing.
 var reductions = [][2]string{
 	{"a lost request and a lost answer are one fault", "an attempt that gets no answer stays on its way: it arrives at once (a lost answer), later, or never (a lost request)"},
-	{"an outage is not a state of its own", "it is a time in which no attempt gets through, and the explorer tries that for every attempt"},
+	{"an outage is not a state of its own", "it is a time when no attempt gets through, and the explorer tries that for every attempt"},
 	{"a decision depends only on the answers that it got", "the real loop runs again from its start with the same answers, so the explorer need not copy its state"},
 	{"identical requests start in one fixed order", "if nothing refers to them, they can change places"},
 	{"identical late copies arrive in one fixed order", "each does the same"},

@@ -16,12 +16,12 @@ import (
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
 
-// The work of operators. Their answers contain how many items were deleted. For
-// them the words of the ledger mean:
+// The work of operators. Their answers contain how many items were deleted. Here
+// the words of the ledger describe an item:
 //
-//	phantom  an item is said to be deleted, and is still there
-//	lost     the work is said to be finished, and an item is left
-//	under    an item is gone that should have stayed
+//	phantom  it is reported as deleted, but is still there
+//	lost     it is left, although the work is reported as finished
+//	under    it is gone, but should have stayed
 const (
 	erase ratelimit.Op = "erase"
 	sweep ratelimit.Op = "sweep"

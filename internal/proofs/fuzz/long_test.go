@@ -60,7 +60,7 @@ func TestALongRunFindsNothing(t *testing.T) {
 	}
 	result.Figures = []findings.Figure{
 		{What: "executions", Value: strconv.Itoa(total)},
-		{What: "inputs that panic, or for which something does not hold", Value: "0"}, // each one ends this test
+		{What: "inputs that panic, or break what must hold", Value: "0"}, // each one ends this test
 	}
 	prove.Save(t, "fuzz", result)
 }

@@ -2,16 +2,16 @@
 // times, in a model of what a user, a room and a tenant count of it. It is about one rule:
 // what a refused attempt gives back, although another attempt may rely on it.
 //
-//   - An attempt asks all parts, one after the other. Once the last one has admitted, it
-//     marks each part that already had the request, from the last part to the first.
-//   - If a part refuses the mark, because the request is not there any more, the attempt counts
-//     it there again.
+//   - An attempt asks all parts, one after the other. Once the last part has admitted it, the
+//     attempt marks each part that already had the request, from the last part to the first.
+//   - If a part refuses the mark, because it no longer has the request, the attempt counts the
+//     request there again.
 //   - A refused attempt gives back what its own writes have counted, except for a part with a mark.
 //   - Only an attempt that has counted all parts itself has a receipt. With it, the app can release
 //     the request. So no give-back is on its way that could remove what is counted afterwards.
 //
-// Then each part counts what was admitted. The model shows that for every rule that differs in
-// one point, it does not hold. Package explore tries the same with the real code and two parts.
+// Then each part counts what was admitted. The model shows that this fails for every rule that
+// differs in one point. Package explore tries the same with the real code and two parts.
 package giveback
 
 import (

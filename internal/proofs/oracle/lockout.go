@@ -12,7 +12,7 @@ import (
 // reached, and as long as that many attempts count.
 type lockout struct {
 	prefix   string
-	attempts []int64 // when those of the series came, in the order of the store's updates; those given back, too
+	attempts []int64 // when the attempts of the series came, in the order of the store's updates; also attempts given back
 	back     int64   // how many of them were given back
 	before   int64   // the latest attempt of all series before
 	locks    int64   // of the series before, if they are not forgotten

@@ -20,7 +20,7 @@ type initCommand struct {
 	Limit    string `required:"" placeholder:"TEXT" help:"How often, such as 5/1m."`
 	optionFlags
 	Module  string `placeholder:"PATH" help:"The module of the project, such as example.com/my-guards. Default: the folder's name."`
-	Replace string `placeholder:"FOLDER" help:"Take Guards from this checkout in place of a published version. A program without a version takes the checkout that you are in."`
+	Replace string `placeholder:"FOLDER" help:"Take Guards from this checkout instead of a published version. A program without a version takes the checkout that you are in."`
 	yesFlag
 	DryRun bool `help:"List the files, and write nothing."`
 	JSON   bool `name:"json" help:"Print one JSON document."`

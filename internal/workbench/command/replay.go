@@ -22,11 +22,11 @@ type replayCommand struct {
 	Files    []string `arg:"" name:"file" help:"Recorded traffic: CSV with a header, JSON lines, a log of a web server or of AWS, or an export of CloudWatch, also compressed with gzip or zstd. - is standard input."`
 	Activity string   `placeholder:"A" help:"The activity to replay, or a pattern such as \"POST /posts*\". Lines that name another one are skipped. Lines without an activity are counted."`
 	Limit    []string `sep:"none" placeholder:"LIMIT" help:"The limit to try, such as 20/1m, \"log 100/12h\" or \"minute: 10/1m, day: 200/1d\". Default: the activity's own limit. Without --activity: ACTIVITY=LIMIT, once for each activity of a group, whose limits have names."`
-	Group    string   `placeholder:"G" help:"Replay all activities of this group of the code, each with its own limits or with that of --limit."`
-	Subject  []string `sep:"none" placeholder:"NAME=LIMIT" help:"Count each request for a subject, too, such as room=600/1m. Its id is in the column with its name. Without a limit: that of the activity in the code. Can be repeated, from the narrowest to the widest."`
+	Group    string   `placeholder:"G" help:"Replay all activities of this group of the code, each with its own limits or with its limit from --limit."`
+	Subject  []string `sep:"none" placeholder:"NAME=LIMIT" help:"Count each request for a subject, too, such as room=600/1m. Its id is in the column with its name. Without a limit, the limit of the activity in the code applies. Can be repeated, from the narrowest to the widest."`
 	Compare  []string `sep:"none" placeholder:"LIMIT" help:"One more limit to show beside the first one. Repeat the flag for more."`
 	Suggest  string   `placeholder:"99.9%" help:"Find the lowest limit, of the kind and window of --limit, that leaves this share of the users untouched."`
-	Format   string   `enum:"auto,csv,json,nginx,fields" default:"auto" help:"How the files are written: auto, csv, json, nginx (its format combined) or fields (between spaces). auto recognizes all but fields, and the logs of ALB, CloudFront, API Gateway, S3, Apache, Caddy, Traefik, HAProxy, Envoy and W3C."`
+	Format   string   `enum:"auto,csv,json,nginx,fields" default:"auto" help:"The format of the files: auto, csv, json, nginx (its format combined) or fields (between spaces). The value auto recognizes all but fields, and the logs of ALB, CloudFront, API Gateway, S3, Apache, Caddy, Traefik, HAProxy, Envoy and W3C."`
 	Columns  string   `placeholder:"time=NAME,..." help:"The names of columns, fields of a log or JSON fields, such as time=ts,user=account_id,activity=verb,room=room_id."`
 	Zone     string   `placeholder:"ZONE" help:"The time zone of times without one, such as Europe/Berlin. Default: UTC."`
 	Hops     int      `placeholder:"N" default:"1" help:"Which address of X-Forwarded-For is the user, counted from the last one: the number of your own proxies. Default: 1."`

@@ -33,7 +33,7 @@ func TestServeAnswersAsAnAgent(t *testing.T) {
 	}
 }
 
-// The token of serve is that of an agent.
+// Serve accepts the same token as an agent.
 func TestServeHasTheTokenOfAnAgent(t *testing.T) {
 	t.Setenv("GUARDS_AGENT_TOKEN", "secret-1")
 	endpoint, log := serve(t)

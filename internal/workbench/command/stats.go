@@ -14,7 +14,7 @@ import (
 )
 
 type statsCommand struct {
-	Activity string `placeholder:"A" help:"List only this activity, or the group in which it counts. The totals are still those of the whole table."`
+	Activity string `placeholder:"A" help:"List only this activity, or the group that it counts in. The totals are still for the whole table."`
 	JSON     bool   `name:"json" help:"Print one JSON document."`
 	tableFlags
 }

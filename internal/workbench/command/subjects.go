@@ -60,7 +60,7 @@ func (s subjects) of(a limits.Activity) error {
 // ownerFlags names the user or the subject whose items a command shows or changes.
 type ownerFlags struct {
 	User    string   `required:"" xor:"whose" placeholder:"ID" help:"The user."`
-	Subject subjects `required:"" xor:"whose" placeholder:"NAME=ID" help:"In place of a user: a subject, such as room=r42."`
+	Subject subjects `required:"" xor:"whose" placeholder:"NAME=ID" help:"Instead of a user: a subject, such as room=r42."`
 }
 
 // key returns the key of the user or the subject.

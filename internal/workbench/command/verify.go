@@ -106,8 +106,8 @@ type portion struct {
 	Allowed  int64  `json:"allowed"`
 }
 
-// A usedLimit is how much of a limit was taken. Of a group, its figures are in units, of which
-// an action takes as many as its cost. Otherwise they are in actions.
+// A usedLimit is how much of a limit was taken. The figures of a group's limit are in units, and
+// an action takes as many units as its cost. Other figures are in actions.
 type usedLimit struct {
 	Name  string `json:"name"`
 	Limit int64  `json:"limit"` // the highest of an activity
@@ -189,7 +189,8 @@ func (v raceResult) verdict(env session) string {
 	}
 }
 
-// details returns in words how much of each limit is used, and by whom.
+// details describes in words how much of each limit is used, how many requests of each activity
+// were allowed, and the number of users.
 func (v raceResult) details() string {
 	var used, by []string
 	for _, l := range v.Limits {

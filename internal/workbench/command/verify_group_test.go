@@ -122,9 +122,9 @@ func TestFunctionsOfAGroup(t *testing.T) {
 	}
 }
 
-// Actions of several costs can use up units that those of one cost leave: of 11 units, three
-// actions of cost 3 use 9, and two of cost 3 and one of cost 4 use 10. Activities can also have
-// several limits of the same count.
+// Actions of several costs can use up units that actions of one cost leave. For example, of 11
+// units, three actions of cost 3 use 9, and two of cost 3 and one of cost 4 use 10. Activities can
+// also have several limits of the same count.
 func TestVerifyOfUnevenGroups(t *testing.T) {
 	for limits, want := range map[[2]guards.Limit]string{
 		{"units: 11/1h cost 3", "units: 11/1h cost 4"}: "api: 3 of 7 allowed, exactly the limits: units 10/11 (read 2 of 4, write 1 of 3), in ",

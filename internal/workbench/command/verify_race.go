@@ -17,8 +17,8 @@ import (
 	"github.com/cric-talk/guards/internal/table"
 )
 
-// A race is many callers who ask at once, and the items that count what they do: one for each
-// made-up user, and one for each made-up subject, such as a room. A race is exact if
+// A race is many callers who ask at once, and the items that count what they do. Each made-up user
+// has an item, and so does each made-up subject, such as a room. A race is exact if
 //
 //   - no limit is exceeded
 //   - each item counts what was allowed
@@ -40,7 +40,7 @@ type race struct {
 // A lane is the requests for one activity.
 type lane struct {
 	activity string
-	limits   []raced // in the order of an answer's figures: the user's, then those of subjects
+	limits   []raced // in the order of an answer's figures: the user's, then the subjects'
 	fits     int64   // how many actions all users can do, if there is no other lane
 }
 

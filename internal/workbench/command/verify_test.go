@@ -126,7 +126,7 @@ func one(limit string) []limits.Activity {
 	return []limits.Activity{{Name: "create_post", Limit: policy.Must(limit)}}
 }
 
-// A clean-up that fails takes nothing away from the verdict. The verdict says what is wrong.
+// A clean-up that fails does not change the verdict, which names what is wrong.
 func TestVerifyPrintsTheVerdictIfItsUserStays(t *testing.T) {
 	for _, tt := range []struct {
 		through, more int64

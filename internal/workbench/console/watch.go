@@ -215,9 +215,9 @@ const (
 
 // serveEvents streams what changes, as server-sent events:
 //
-//	clock    a clockView, at the start and when the clock was moved
-//	windows  all windowViews, at the start and when one changed
-//	answer   an answerView; its id is its number
+//	clock    a clockView, at the start and when the clock moves
+//	windows  all windowViews, at the start and when one changes
+//	answer   an answerView, whose id is its number
 //
 // The query after=N leaves out the answers up to N, which the page shows
 // already. A browser that connects again sends the last id. If maxStreams are

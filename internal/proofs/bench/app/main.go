@@ -1,8 +1,9 @@
 //go:build unix
 
 // App is an app in Go that asks a guard by one way, or decides in its own process. Its arguments
-// are the way, an address, and for a limiter the table. app.mjs and app.py are the same app in
-// other languages. program_test.go in the folder above describes what they read and print.
+// are the way, an address, and for a limiter the table. The files app.mjs and app.py are the same
+// app in other languages. A comment in program_test.go, in the folder above, describes what they
+// read and print.
 package main
 
 import (
