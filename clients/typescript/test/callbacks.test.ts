@@ -93,7 +93,7 @@ test("middleware needs userId, but no other option", () => {
   checker(never, "create_post", { ...user, skip: undefined as never });
 });
 
-for (const name of ["userId", "count", "partial", "tier", "roles", "requestId", "readyAt", "job"]) {
+for (const name of ["userId", "count", "limit", "partial", "tier", "roles", "requestId", "readyAt", "job"]) {
   for (const [what, value] of [
     ["a promise", Promise.resolve(1)],
     ["a promise", { then: () => {} }], // as some libraries for databases have
