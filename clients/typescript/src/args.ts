@@ -1,5 +1,5 @@
 import type { AttemptArgs } from "./attempt.js";
-import type { CheckArgs, ReleaseArgs, ReleaseOptions } from "./decision.js";
+import type { CheckArgs, GivenLimit, ReleaseArgs, ReleaseOptions } from "./decision.js";
 import { ValidationError } from "./errors.js";
 import { nearest } from "./nearest.js";
 import type { WaitOptions } from "./wait.js";
@@ -84,6 +84,11 @@ export function readAttempt<T>(given: AttemptArgs<T>, guard: string): AttemptArg
     throw new ValidationError(`${name} does not go with attempt: each call is one attempt, with an id of its own`, { guard });
   }
   return read(given, ofAttempts, ["userId"], guard) as unknown as AttemptArgs<T>;
+}
+
+/** Returns a copy of the limit that a request has. A mistake is a ValidationError. */
+export function readLimit(given: unknown): GivenLimit | undefined {
+  return read({ limit: given }, ["limit"], [])["limit"] as GivenLimit | undefined;
 }
 
 /** Returns a copy of the options of a call that has a decision. A mistake is a ValidationError. */

@@ -56,7 +56,7 @@ for (const [result, kind] of strange) {
 
 for (const [option, question] of [["cuont", ' Do you mean "count"?'], ["skipp", ' Do you mean "skip"?'], ["key", ""]] as const) {
   test(`middleware does not know the option ${option}`, () => {
-    const names = "userId, skip, count, tier, roles, subjects, requestId, onOutage, countIf, refused";
+    const names = "userId, skip, count, limit, tier, roles, subjects, requestId, onOutage, countIf, refused";
     const message = `The option ${option} of the limit "create_post" is not known, want one of ${names}.${question}`;
     for (const limit of [expressLimit, fastifyLimit, honoLimit]) {
       assert.throws(() => limit(never, "create_post", { ...user, [option]: () => 2 } as never), { name: "ConfigurationError", message });

@@ -1,10 +1,16 @@
 // Numbers of limits that the app gives at run time.
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import type { Server } from "node:http";
+import type { AddressInfo } from "node:net";
 import { test, type TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { serve } from "@hono/node-server";
 import {
   type CheckArgs,
   type Decision,
+  type GivenLimit,
+  Guards,
   LimitedError,
   rateLimitHeaders,
   refusal,
@@ -12,9 +18,16 @@ import {
   tooMany,
   ValidationError,
 } from "@cric-talk/guards";
+import { limit as expressLimit } from "@cric-talk/guards/express";
+import { GuardsStore } from "@cric-talk/guards/express-rate-limit";
+import { limit as fastifyLimit } from "@cric-talk/guards/fastify";
+import { limit as honoLimit } from "@cric-talk/guards/hono";
 import { TestGuards } from "@cric-talk/guards/testing";
+import express from "express";
+import fastify from "fastify";
+import { Hono } from "hono";
 import { activities } from "./activities.js";
-import { Lambda, ok, type Reply } from "./lambda.js";
+import { Lambda, ok, type Reply, until } from "./lambda.js";
 
 const user = { userId: "u1" };
 const each = { tenant: 50_000, call_api: 500 };
@@ -84,6 +97,14 @@ for (const [index, [limit, message]] of wrong.entries()) {
         assert.ok(error instanceof ValidationError);
         assert.equal(error.message, message);
         return true;
+      });
+    }
+    const given = limit as GivenLimit;
+    const store = (_: unknown, __: unknown, options: { limit: GivenLimit }) => new GuardsStore(guards, "create_post", { limit: options.limit });
+    for (const middleware of typeof limit === "function" ? [] : [expressLimit, fastifyLimit, honoLimit, store]) {
+      assert.throws(() => middleware(guards, "create_post", { userId: () => "u1", limit: given }), {
+        name: "ConfigurationError",
+        message: `The limit "create_post" has a wrong option: ${message}.`,
       });
     }
     assert.equal(lambda.requests.length, 0);
@@ -204,4 +225,85 @@ test("TestGuards see the numbers", async () => {
   assert.deepEqual(decision.asked, { limit: each, tier: "premium" });
   await guards.release(decision);
   assert.deepEqual(guards.calls.map(({ op, limit, tier }) => [op, limit, tier]), [["check", each, "premium"], ["release", each, "premium"]]);
+});
+
+type Options = { limit: GivenLimit | (() => GivenLimit | null | undefined | Promise<GivenLimit>); countIf?: () => boolean };
+
+/** Each app has one route, and returns its address. */
+const apps: Record<string, (t: TestContext, guards: Guards<typeof activities>, options: Options) => Promise<string>> = {
+  async Express(t, guards, options) {
+    const app = express();
+    app.post("/", expressLimit(guards, "create_post", { userId: () => "u1", ...options }), (_, response) => void response.send("ok"));
+    return address(t, app.listen(0, "127.0.0.1"));
+  },
+  async Fastify(t, guards, options) {
+    const app = fastify();
+    app.post("/", { preHandler: fastifyLimit(guards, "create_post", { userId: () => "u1", ...options }) }, async () => "ok");
+    t.after(() => app.close());
+    return app.listen({ port: 0, host: "127.0.0.1" });
+  },
+  async Hono(t, guards, options) {
+    const app = new Hono();
+    app.post("/", honoLimit(guards, "create_post", { userId: () => "u1", ...options }), (c) => c.text("ok"));
+    return address(t, serve({ fetch: app.fetch, port: 0, hostname: "127.0.0.1" }) as Server);
+  },
+};
+
+async function address(t: TestContext, server: Server): Promise<string> {
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  if (!server.listening) await once(server, "listening");
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+for (const [name, app] of Object.entries(apps)) {
+  test(`${name}: the number is a value or comes from the request, and countIf gives back with it`, async (t) => {
+    const { lambda, guards, sent } = await start(t);
+    for (const [limit, want] of [
+      [500, 500],
+      [each, each],
+      [() => 500, 500],
+      [async () => each, each],
+      [() => null, undefined],
+      [() => undefined, undefined],
+    ] as const) {
+      lambda.requests.length = 0;
+      const response = await fetch(await app(t, guards, { limit, countIf: () => false }), { method: "POST" });
+      assert.equal(response.status, 200);
+      assert.equal(response.headers.has("RateLimit-Policy"), want === undefined);
+      await until(() => lambda.requests.length === 2);
+      assert.deepEqual(sent(), ["check", "release"].map((op) => [op, want, undefined]));
+    }
+  });
+
+  test(`${name}: a number that is too small is a 429 without Retry-After`, async (t) => {
+    const { guards } = await start(t, { answer: tooSmall });
+    const response = await fetch(await app(t, guards, { limit: () => 0 }), { method: "POST" });
+    assert.equal(response.status, 429);
+    assert.deepEqual([response.headers.get("Retry-After"), response.headers.get("RateLimit")], [null, null]);
+    assert.equal(((await response.json()) as Decision).message, tooSmall.message);
+  });
+}
+
+test("express-rate-limit's store takes a value or a function of the key", async (t) => {
+  const { lambda, guards, sent } = await start(t);
+  for (const limit of [500, (key: string) => (key === "u1" ? 500 : 0), async () => 500]) {
+    lambda.requests.length = 0;
+    const store = new GuardsStore(guards, "create_post", { limit });
+    await store.increment("u1");
+    await store.get("u1");
+    await store.decrement("u1");
+    await store.resetKey("u1");
+    assert.deepEqual(sent(), [...["check", "status", "release"].map((op) => [op, 500, undefined]), ["reset", undefined, undefined]]);
+  }
+  lambda.requests.length = 0;
+  // Express takes an error that is nothing for an order to go on.
+  const store = new GuardsStore(guards, "create_post", { limit: () => Promise.reject(undefined) });
+  await assert.rejects(store.increment("u1"), { name: "ConfigurationError" });
+  lambda.replies = [{ answer: tooSmall }];
+  const none = await new GuardsStore(guards, "create_post", { limit: () => null }).increment("u1");
+  assert.deepEqual(sent(), [["check", undefined, undefined]]);
+  assert.equal(none.totalHits, Number.MAX_SAFE_INTEGER);
 });

@@ -64,6 +64,8 @@ export async function types(guards: Guards<typeof activities>): Promise<string> 
   limit(guards, "create_post", { userId: (request) => request.get("x-user") });
   limit(guards, "create_post", { userId: () => "u1", refused: (_, __, response: Response) => void response.end() });
   limit(guards, "create_post", { userId: () => "u1", countIf: ({ status }) => status === 401 });
+  limit(guards, "create_post", { userId: () => "u1", limit: { tenant: 500 } });
+  limit(guards, "create_post", { userId: () => "u1", limit: async (request) => (request.get("x-user") ? 500 : null) });
   // @ts-expect-error The user is missing.
   limit(guards, "create_post", {});
 
