@@ -31,6 +31,10 @@ type Request struct {
 	Tier  string   `json:"tier,omitzero"`
 	Roles []string `json:"roles,omitempty"`
 
+	// Limit holds numbers for limits whose text has a max: [Number](500) for the user's only limit,
+	// and otherwise [Numbers] by name. Like a Tier, it never comes from the user's own input.
+	Limit Numbers `json:"limit,omitempty"`
+
 	// Subjects holds the ids of the others in whose limits the action counts, too, such as
 	// {"room": "r42"}, each like a UserID. The app must have checked that the user is there.
 	Subjects map[string]string `json:"subjects,omitempty"`
