@@ -127,7 +127,7 @@ func (a *Attempt) Succeeded(ctx context.Context) {
 	}
 	r := a.receipt(a.Granted)
 	r.Clear = a.clear
-	if _, err := a.guards.Release(context.WithoutCancel(ctx), a.asked(), r); err != nil {
+	if _, err := a.guards.Release(context.WithoutCancel(ctx), a.path(), r); err != nil {
 		a.guards.options.Warn(err)
 	}
 }

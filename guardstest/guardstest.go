@@ -85,7 +85,8 @@ func (g *Guards) Outage(down bool) {
 	}
 }
 
-// Calls returns what was asked so far, in order. A request without an Op is a check.
+// Calls returns what was asked so far, in order, with all that the app gave, such as a Limit. A
+// request without an Op is a check.
 func (g *Guards) Calls() []guards.Request {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -210,6 +210,17 @@ func TestAnAttemptOfMiddlewareHasAnIDOfItsOwn(t *testing.T) {
 	}
 }
 
+// What gives the action back is decided by the same limit.
+func TestAnAttemptOfMiddlewareKeepsItsLimit(t *testing.T) {
+	limit, g := paid(t, func(*http.Request) guards.Numbers { return guards.Number(500) })
+	limit.CountIf = unauthorized
+	serve(t, limit)
+	calls := g.Calls()
+	if len(calls) != 2 || calls[1].Op != guards.Release || calls[0].Limit[""] != 500 || calls[1].Limit[""] != 500 {
+		t.Errorf("%+v, want a check and a release with the limit", calls)
+	}
+}
+
 // In an outage with Deny, no request is verified.
 func TestAnAttemptOfMiddlewareIsDeniedInAnOutage(t *testing.T) {
 	for name, by := range map[string]client.Invoker{"outage": down{context.DeadlineExceeded}, "memory": memory{}} {
