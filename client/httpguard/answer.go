@@ -72,9 +72,14 @@ func unavailable(w http.ResponseWriter) {
 
 // refuse answers 429 with the guard's answer as a problem.
 func refuse(w http.ResponseWriter, d client.Decision) {
-	w.Header().Set("Retry-After", strconv.FormatInt(max(1, ceilSeconds(d.WaitTime)), 10))
+	if !tooLow(d) {
+		w.Header().Set("Retry-After", strconv.FormatInt(max(1, ceilSeconds(d.WaitTime)), 10))
+	}
 	problem(w, http.StatusTooManyRequests, refusal(d))
 }
+
+// tooLow reports whether the request's own number refused it, so that no wait helps.
+func tooLow(d client.Decision) bool { return d.Limit == 0 && len(d.Asked.Limit) > 0 }
 
 // refusal returns the problem of a refusal. It has all fields of the guard's answer. A
 // block violates no policy, and neither does a request whose own number is too low: such
@@ -83,7 +88,7 @@ func refusal(d client.Decision) []byte {
 	violated, _ := json.Marshal(cmp.Or(d.LimitedBy, d.Activity)) //nolint:errchkjson // a text can't fail
 	answer, _ := d.Decision.MarshalJSON()                        // texts and numbers can't fail
 	answer = bytes.TrimPrefix(answer, []byte("{"))
-	if d.Reason == client.Blocked || d.Limit == 0 && len(d.Asked.Limit) > 0 {
+	if d.Reason == client.Blocked || tooLow(d) {
 		return fmt.Appendf(nil, `{"title":"Too Many Requests","status":429,%s`, answer)
 	}
 	return fmt.Appendf(nil, `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded",`+
