@@ -27,11 +27,12 @@ export function refusal(decision: Decision): Refusal {
   const { waitTime } = decision;
   // No wait helps if the app gave a number that is too small.
   const never = waitTime === undefined && asked?.limit !== undefined;
+  const violates = decision.reason !== "blocked" && !never;
   return problem(429, never ? undefined : Math.max(1, seconds(waitTime ?? 0)), {
-    ...(decision.reason !== "blocked" && { type }),
+    ...(violates && { type }),
     title: "Too Many Requests",
     status: 429,
-    ...(decision.reason !== "blocked" && { "violated-policies": violated }),
+    ...(violates && { "violated-policies": violated }),
     ...answer,
   });
 }
