@@ -37,7 +37,7 @@ func (r *Request) validNumbers() error {
 // takesNumbers checks that the limits of a take r's numbers. A subject that r leaves out can
 // have one, too.
 func (r *Request) takesNumbers(a limits.Activity) error {
-	if len(r.Limit) == 0 {
+	if _, only := r.Limit[""]; only && a.Limit.TakesNumber("") || len(r.Limit) == 0 {
 		return nil
 	}
 	var names, own []string // of the limits with a max; of the user's
@@ -52,16 +52,13 @@ func (r *Request) takesNumbers(a limits.Activity) error {
 			}
 		}
 	}
-	given := r.Limit
-	if n, only := r.Limit[""]; only && len(own) > 1 {
-		return input.Invalid("limit", "a number", "an object of numbers by the names of limits: "+strings.Join(own, ", "))
-	} else if only {
-		given = map[string]int64{own[0]: n}
+	if len(names) == 0 {
+		return &input.ValidationError{Field: "limit", Problem: "goes only with activities whose limit has a max"}
 	}
-	for name := range given {
+	for name := range r.Limit {
 		switch {
-		case len(names) == 0:
-			return &input.ValidationError{Field: "limit", Problem: "goes only with activities whose limit has a max"}
+		case name == "" && len(own) > 1:
+			return input.Invalid("limit", "a number", "an object of numbers by the names of limits: "+strings.Join(own, ", "))
 		case !slices.Contains(names, name):
 			return &input.ValidationError{Field: "limit", Problem: "is for a limit without a max, want only these: " + strings.Join(names, ", ")}
 		}
@@ -72,6 +69,9 @@ func (r *Request) takesNumbers(a limits.Activity) error {
 // tooLow returns the limit whose number, which the caller gave, has no room for r. Its name is as
 // in an answer: empty, if it is the only one. TooLow returns false if there is none.
 func (r *Request) tooLow(t live.Terms) (limit string, ok bool) {
+	if len(r.Limit) == 0 {
+		return "", false
+	}
 	n := r.Count
 	if r.Partial || r.Op == Release || r.Op == Renew {
 		n = 1

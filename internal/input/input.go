@@ -180,21 +180,22 @@ func exact(number string) (int64, bool) {
 // Numbers reads a whole number, whose name is then empty, or an object of such numbers by name.
 // They are 0 or more. Want tells what is accepted.
 func Numbers(to *map[string]int64, field string, v strictjson.Value, want string) error {
-	values := map[string]strictjson.Value{"": v}
-	if v.Kind() == '{' {
-		values = nil
-		if err := strictjson.Unmarshal(v, &values); err != nil || len(values) == 0 {
-			return Invalid(field, showValue(v), want)
-		}
-		if _, ok := values[""]; ok {
-			return &ValidationError{field, "has an empty name, want " + want}
-		}
+	if n, ok := exact(string(v)); ok {
+		*to = map[string]int64{"": n}
+		return nil
+	}
+	var values map[string]strictjson.Value
+	if err := strictjson.Unmarshal(v, &values); err != nil || len(values) == 0 {
+		return Invalid(field, showValue(v), want)
 	}
 	*to = make(map[string]int64, len(values))
 	for name, value := range values {
 		n, ok := exact(string(value))
-		if !ok {
-			return Invalid(strings.TrimSuffix(field+"."+name, "."), showValue(value), want)
+		switch {
+		case name == "":
+			return &ValidationError{field, "has an empty name, want " + want}
+		case !ok:
+			return Invalid(field+"."+name, showValue(value), want)
 		}
 		(*to)[name] = n
 	}
