@@ -17,6 +17,7 @@ from starlette.responses import PlainTextResponse
 from guards import AsyncGuards, AttemptOptions, CheckOptions, ConfigurationError, Decision, Guards, StatusOptions, ValidationError
 from guards import fastapi as guards_fastapi
 from guards import flask as guards_flask
+from guards._request import Receipt
 from guards.asgi import LimitMiddleware
 from tests.conftest import PATIENT, Client
 from tests.server import Server, function_error, refuse
@@ -207,8 +208,8 @@ RECEIPT = {"at": 1, "request_id": "r1"}
 VERBS: dict[str, tuple[dict[str, Any], set[str]]] = {
     "check": ({}, set(ARGUMENTS)),
     "status": ({}, set(ARGUMENTS) - {"request_id", "ready_at", "job", "on_outage"}),
-    "release": (RECEIPT, {"user_id", "at", "request_id", "count", "subjects", "clear"}),
-    "renew": (RECEIPT, {"user_id", "at", "request_id", "count", "subjects"}),
+    "release": (RECEIPT, {"user_id", "clear", *Receipt.__annotations__}),
+    "renew": (RECEIPT, {"user_id", *Receipt.__annotations__}),
     "reset": ({}, {"user_id"}),
     "guarded": ({}, set(ARGUMENTS)),
     "slot": ({}, {*ARGUMENTS, "or_raise"}),

@@ -39,15 +39,34 @@ Subjects = Mapping[str, str | None]
 """The ids of the others in whose limits an action counts, such as {"room": "r42"}. None is as if it were left out."""
 
 
-class _Asker(TypedDict, total=False):
-    """On whose behalf a guard is asked."""
+class _Limits(TypedDict, total=False):
+    """Which limits decide. What follows a check sends the same."""
 
-    tier: str
+    tier: str | None
     """The user's plan. Never copy it from the user's own input."""
-    roles: Iterable[str]
-    """The user's roles. Never copy them from the user's own input."""
     subjects: Subjects | None
     """The others in whose limits the action counts, such as {"room": room_id}. Check first that the user is in that room."""
+
+
+class _Asker(_Limits, total=False):
+    """On whose behalf a guard is asked."""
+
+    roles: Iterable[str]
+    """The user's roles. Never copy them from the user's own input."""
+
+
+class _Counted(_Limits, total=False):
+    count: int | None
+    """How many actions; 1 by default."""
+
+
+class Receipt(_Counted):
+    """The fields of a check's receipt, for an app that has not kept the decision."""
+
+    at: int
+    """at of the check's decision, or of its last renewal's, in Unix milliseconds."""
+    request_id: str
+    """request_id of the same decision."""
 
 
 class StatusOptions(_Asker, total=False):
