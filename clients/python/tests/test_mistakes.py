@@ -197,6 +197,7 @@ ARGUMENTS = {
     "count": {"None", "number"},
     "partial": FALSE_OR_TRUE,
     "tier": {"None", "string", "empty"},
+    "limit": {"None", "zero", "number", "dict"},
     "roles": {"None", "generator"},
     "subjects": {"None"},
     "request_id": {"None", "string"},

@@ -68,10 +68,10 @@ class Guards(Base[A]):
     def release(self, activity: A | GuardActivity | Decision, /, *, clear: bool = False, **receipt: Any) -> Decision:
         """Give back what a check counted: all of it, given the check's decision, or count actions (1 by default).
 
-        Without the decision, it needs the subjects and the tier of the check.
-        With clear, the failures of the user in a lockout are forgotten, too,
-        after a success. Use it only if the user id is the account, alone or
-        with the address; the activity must have a lockout.
+        Without the decision, it needs the subjects, the tier and the limit of
+        the check. With clear, the failures of the user in a lockout are
+        forgotten, too, after a success. Use it only if the user id is the
+        account, alone or with the address; the activity must have a lockout.
         """
         return self._decide(self._receipt_request("release", activity, receipt, clear=clear))
 
