@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import gc
 import json
@@ -10,16 +11,24 @@ import time
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any
 
+import fastapi
+import flask
+import httpx
 import pytest
+from starlette.responses import PlainTextResponse
 
-from guards import Decision, ValidationError
+from guards import AsyncGuards, ConfigurationError, Decision, Guards, ValidationError
+from guards import fastapi as guards_fastapi
+from guards import flask as guards_flask
+from guards.asgi import LimitMiddleware
 from guards.http import refusal
 from guards.testing import FakeGuards
 from tests.activities import ACTIVITIES
-from tests.conftest import Client
+from tests.conftest import PATIENT, Client
 from tests.server import Server, answer, lambda_error, refuse
+from tests.test_count_if import COUNTS_401, answers, by_asgi, by_fastapi, by_flask
 from tests.test_mistakes import coroutine
 from tests.test_sign_in import attempt
 from tests.test_slot import hold, slots
@@ -149,6 +158,14 @@ def test_a_slot_is_renewed_and_released_with_the_number(
     assert sent(server) == [(op, NAMED, "pro") for op in ("check", "renew", "renew", "release")]
 
 
+@pytest.mark.parametrize("middleware", [by_flask, by_fastapi, by_asgi])
+def test_count_if_gives_back_with_the_number(server: Server, middleware: Any) -> None:
+    guards = (Guards if middleware is by_flask else AsyncGuards)(**PATIENT)
+    assert middleware(guards, {"limit": 5, **COUNTS_401}, answers(200)).status_code == 200
+    assert sent(server) == [("check", 5, None), ("release", 5, None)]
+    guards.close()
+
+
 @pytest.mark.usefixtures("server")
 def test_the_window_is_not_known_with_a_number(new: Callable[..., Client]) -> None:
     """The list does not say which limits are buckets, whose windows change with the number."""
@@ -216,6 +233,122 @@ def test_a_coroutine_is_no_number(server: Server, new: Callable[..., Client], ma
     with pytest.raises(ValidationError, match=r"^limit(\.tenant)? is of the type coroutine, want"):
         new().check("create_post", user_id="u1", limit=make())
     assert server.received == []
+
+
+# The middleware of each framework takes a value, or a function of the request.
+
+
+def flask_with(guards: Any, limited: dict[str, Any]) -> httpx.Response:
+    app = flask.Flask("test")
+    limited = {"limit": lambda: int(flask.request.headers["X-Plan"]), **limited}
+    app.post("/post")(guards_flask.limit(guards, "create_post", user_id=lambda: "u1", **limited)(lambda: "created"))
+    with httpx.Client(transport=httpx.WSGITransport(app, raise_app_exceptions=False), base_url="http://app") as client:
+        return client.post("/post", headers={"X-Plan": "500"})
+
+
+def post(app: Any) -> httpx.Response:
+    async def main() -> httpx.Response:
+        transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=transport, base_url="http://app") as client:
+            return await client.post("/post", headers={"X-Plan": "500"})
+
+    return asyncio.run(main())
+
+
+def fastapi_with(guards: Any, limited: dict[str, Any]) -> httpx.Response:
+    app = fastapi.FastAPI()
+    guards_fastapi.install(app)
+
+    async def plan(x_plan: Annotated[int, fastapi.Header()]) -> int:
+        return x_plan
+
+    limit = guards_fastapi.limit(guards, "create_post", user_id=lambda: "u1", **{"limit": plan, **limited})
+    app.post("/post", dependencies=[fastapi.Depends(limit)])(lambda: "created")
+    return post(app)
+
+
+def asgi_with(guards: Any, limited: dict[str, Any]) -> httpx.Response:
+    async def plan(scope: Any) -> int:
+        return int(dict(scope["headers"])[b"x-plan"])
+
+    limited = {"guards": guards, "activity": "create_post", "user_id": lambda _: "u1", "limit": plan, **limited}
+    return post(LimitMiddleware(PlainTextResponse("created"), **limited))
+
+
+WITH = pytest.mark.parametrize("framework", [flask_with, fastapi_with, asgi_with])
+
+
+def client_of(framework: Any) -> Any:
+    return (Guards if framework is flask_with else AsyncGuards)(**PATIENT, warn=lambda _: None)
+
+
+@WITH
+def test_middleware_takes_the_number_from_the_request(server: Server, framework: Any) -> None:
+    guards = client_of(framework)
+    server.does(answer(limit=500), TOO_SMALL, answer())
+    allowed, refused = framework(guards, {}), framework(guards, {})
+    assert allowed.status_code == 200
+    assert allowed.headers["RateLimit"].startswith('"create_post";r=9;t=')
+    assert "RateLimit-Policy" not in allowed.headers
+    assert (refused.status_code, refused.headers["Retry-After"]) == (429, "1")
+    assert refused.json()["message"] == "Too many."
+    assert "RateLimit" not in refused.headers
+    own = {"options": lambda *_: {"tier": "pro", "limit": 7}}
+    for limited in ({"limit": MappingProxyType(NAMED)}, {"limit": 0}, own, {"limit": None, **own}, {"limit": None}):
+        assert framework(guards, limited).status_code == 200
+    assert [limit for _, limit, _ in sent(server)] == [500, 500, NAMED, 0, 500, 7, None]
+    guards.close()
+
+
+@WITH
+def test_a_function_can_leave_the_number_out(server: Server, framework: Any) -> None:
+    guards = client_of(framework)
+    number: Callable[..., Any] = (lambda: None) if framework is not asgi_with else lambda _: None
+    assert framework(guards, {"limit": number}).headers["RateLimit-Policy"] == '"create_post";q=10;w=60'
+    assert sent(server) == [("check", None, None)]
+    guards.close()
+
+
+@WITH
+def test_a_wrong_number_of_a_middleware_is_an_error_at_once(server: Server, framework: Any) -> None:
+    guards = client_of(framework)
+    for limit, message in WRONG:
+        if callable(limit):
+            continue
+        with pytest.raises(ConfigurationError) as error:
+            framework(guards, {"limit": limit})
+        assert str(error.value) == f"The option {message}."
+    assert server.received == []
+
+
+def test_flask_takes_no_async_number() -> None:
+    async def later() -> int:
+        return 5
+
+    with pytest.raises(ConfigurationError, match=r"^The option limit is async, want a function that is not async\.$"):
+        guards_flask.limit(Guards(), "create_post", user_id=lambda: "u1", limit=later)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "message"),
+    [
+        (coroutine, ConfigurationError, "The option limit is async, want a function that is not async."),
+        (lambda: "5", ConfigurationError, "The option limit returned a value of the type str, want a number, a dict or None."),
+        (lambda: True, ValidationError, f"limit is True, {ALONE}"),
+        (lambda: {"tenant": None}, ValidationError, f"limit.tenant is None, {NUMBER}"),
+    ],
+)
+def test_what_a_function_returns_is_checked(server: Server, value: Any, error: Any, message: str) -> None:
+    view = guards_flask.limit(Guards(**PATIENT), "create_post", user_id=lambda: "u1", limit=lambda: value())(lambda: "created")
+    with flask.Flask("test").test_request_context(), pytest.raises(error) as raised:
+        view()
+    assert str(raised.value) == message
+    assert server.received == []
+
+
+def test_fastapi_needs_types_of_the_number() -> None:
+    with pytest.raises(ConfigurationError, match=r'^The parameter "plan" of limit needs a type, such as Request\.$'):
+        guards_fastapi.limit(AsyncGuards(), "create_post", user_id=lambda: "u1", limit=lambda plan: plan)
 
 
 def test_the_stand_in_sees_numbers() -> None:

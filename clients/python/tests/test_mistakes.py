@@ -105,7 +105,9 @@ def by_fastapi(guards: Any, options: dict[str, Any]) -> httpx.Response:
     guards_fastapi.install(app)
     given: dict[str, Any] = {"user_id": lambda: "u1"}
     for name, function in options.items():
-        given[name] = (lambda f: lambda: f())(function) if name in ("user_id", "subjects") and callable(function) else function
+        given[name] = (
+            (lambda f: lambda: f())(function) if name in ("user_id", "subjects", "limit") and callable(function) else function
+        )
     limit = guards_fastapi.limit(guards, "create_post", **given)
     app.post("/post", dependencies=[fastapi.Depends(limit)])(lambda: PlainTextResponse(CREATED))
     return send(app)
@@ -132,6 +134,7 @@ RIGHT = {
     "user_id": {"string"},
     "skip": {"True"},
     "subjects": {"None"},
+    "limit": {"None", "zero", "number", "dict"},
     "options": set[str](),
     "refused": set[str](),
 }
