@@ -108,6 +108,14 @@ def test_a_stored_decision_keeps_what_was_asked(
     assert sent(server) == [(op, asked.get("limit"), asked.get("tier")) for op in ("check", "release", "release")]
 
 
+def test_a_stored_decision_asks_nothing_else(server: Server, new: Callable[..., Client]) -> None:
+    client = new()
+    decision = client.check("create_post", user_id="u1", limit=5)
+    client.release(dataclasses.replace(decision, asked={"limit": 5, "user_id": "u2", "partial": True}))
+    event = server.received[1].event
+    assert (event["userId"], event["limit"], event.get("partial")) == ("u1", 5, None)
+
+
 def test_a_decision_that_an_older_client_has_stored(server: Server, new: Callable[..., Client]) -> None:
     client = new()
     old = client.check("create_post", user_id="u1")
@@ -184,8 +192,16 @@ def test_a_number_that_is_too_small(server: Server, new: Callable[..., Client]) 
     figures = (decision.limit, decision.activity_count, decision.remaining, decision.wait_time, decision.reset_at)
     assert (figures, decision.limits, decision.has_receipt) == ((None,) * 5, (), False)
     assert client.wait(decision) is False
-    status, headers, _ = refusal(decision)
-    assert (status, headers) == (429, {"Content-Type": "application/problem+json", "Retry-After": "1"})
+    # No wait would help, so the user's program is told none, and nothing about the app's plans.
+    status, headers, body = refusal(decision)
+    assert (status, headers) == (429, {"Content-Type": "application/problem+json"})
+    assert json.loads(body) == {"title": "Too Many Requests", "status": 429, **decision.answer}
+
+
+@pytest.mark.parametrize(("given", "after"), [({"waitTime": 41_001}, "42"), ({"reason": "blocked", "waitTime": 0}, "1")])
+def test_another_refusal_with_a_number_has_a_wait(server: Server, new: Callable[..., Client], given: Any, after: str) -> None:
+    server.does(refuse(**given))
+    assert refusal(new().check("create_post", user_id="u1", limit=5)).headers["Retry-After"] == after
 
 
 NUMBER = "want a whole number from 0 to 1,000,000"
@@ -290,7 +306,8 @@ def test_middleware_takes_the_number_from_the_request(server: Server, framework:
     assert allowed.status_code == 200
     assert allowed.headers["RateLimit"].startswith('"create_post";r=9;t=')
     assert "RateLimit-Policy" not in allowed.headers
-    assert (refused.status_code, refused.headers["Retry-After"]) == (429, "1")
+    assert refused.status_code == 429
+    assert "Retry-After" not in refused.headers
     assert refused.json()["message"] == "Too many."
     assert "RateLimit" not in refused.headers
     own = {"options": lambda *_: {"tier": "pro", "limit": 7}}

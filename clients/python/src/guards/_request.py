@@ -220,6 +220,7 @@ def with_receipt(settings: Settings, op: str, decision: Decision, count: int | N
         what = "give back" if op == "release" else "renew"
         raise ValidationError(f"the decision has no receipt, so there is nothing to {what}", settings.prefix + decision.guard)
     activity = GuardActivity(decision.guard, decision.activity) if decision.guard else decision.activity
+    asked = decision.asked or {}
     return new_request(
         settings,
         op,
@@ -230,7 +231,8 @@ def with_receipt(settings: Settings, op: str, decision: Decision, count: int | N
         count=count or decision.granted,
         clear=clear,
         subjects=decision.subjects,
-        **(decision.asked or {}),
+        tier=asked.get("tier"),
+        limit=asked.get("limit"),
     )
 
 

@@ -44,7 +44,8 @@ def refusal(decision: Decision) -> Refusal:
     """Return the response for a refused decision: 429, or 503 if the guard did not answer.
 
     The body is a problem document (RFC 9457). A 429 has the fields of the
-    guard's answer in it. Retry-After is in whole seconds, at least 1.
+    guard's answer in it. Retry-After is in whole seconds, at least 1. If the
+    limit of the request is too small, no wait helps, so there is none.
     """
     if decision.outage is not None:
         status, after = 503, 1
@@ -55,13 +56,15 @@ def refusal(decision: Decision) -> Refusal:
             "detail": decision.message,
         }
     else:
-        status, after = 429, max(1, _seconds(decision.wait_time or 0))
+        never = decision.wait_time is None and "limit" in (decision.asked or {})
+        status, after = 429, 0 if never else max(1, _seconds(decision.wait_time or 0))
         problem = {"title": "Too Many Requests", "status": status}
-        if decision.reason != "blocked":  # a block violates no policy
+        if decision.reason != "blocked" and not never:  # a block violates no policy, and neither does such a limit
             violated = [decision.limited_by or decision.activity]
             problem = {"type": _TYPES + "quota-exceeded", **problem, "violated-policies": violated}
         problem |= decision.answer
-    headers = {"Content-Type": "application/problem+json", "Retry-After": str(after), **rate_limit_headers(decision)}
+    wait = {"Retry-After": str(after)} if after else {}
+    headers = {"Content-Type": "application/problem+json", **wait, **rate_limit_headers(decision)}
     return Refusal(status, headers, json.dumps(problem, separators=(",", ":")).encode())
 
 
