@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,18 +18,22 @@ import (
 // room for a request refuses it, and the table is not asked.
 
 const (
-	maxNumber   = 1_000_000
-	wantedLimit = "a whole number from 0 to 1000000, or an object of such numbers by the names of limits"
+	maxNumber    = 1_000_000
+	wantedNumber = "a whole number from 0 to 1000000"
 )
 
 // validNumbers checks what does not depend on the activity.
 func (r *Request) validNumbers() error {
-	for name, n := range r.Limit {
+	for _, name := range slices.Sorted(maps.Keys(r.Limit)) {
+		n, field, want := r.Limit[name], "limit", wantedNumber+input.OrByName
 		switch {
-		case n < 0 || n > maxNumber:
-			return input.Invalid(strings.TrimSuffix("limit."+name, "."), strconv.FormatInt(n, 10), wantedLimit)
 		case name == "" && len(r.Limit) > 1:
-			return &input.ValidationError{Field: "limit", Problem: "has an empty name, want " + wantedLimit}
+			return &input.ValidationError{Field: "limit", Problem: "has an empty name, want " + want}
+		case name != "":
+			field, want = input.Member("limit", name), wantedNumber
+		}
+		if n < 0 || n > maxNumber {
+			return input.Invalid(field, strconv.FormatInt(n, 10), want)
 		}
 	}
 	return nil
@@ -58,9 +63,9 @@ func (r *Request) takesNumbers(a limits.Activity) error {
 	for name := range r.Limit {
 		switch {
 		case name == "" && len(own) > 1:
-			return input.Invalid("limit", "a number", "an object of numbers by the names of limits: "+strings.Join(own, ", "))
+			return input.Invalid("limit", "a number", "an object of numbers by the names of limits: "+strings.Join(names, ", "))
 		case !slices.Contains(names, name):
-			return &input.ValidationError{Field: "limit", Problem: "is for a limit without a max, want only these: " + strings.Join(names, ", ")}
+			return &input.ValidationError{Field: "limit", Problem: "has a number for an unknown limit or one without a max, want numbers only for: " + strings.Join(names, ", ")}
 		}
 	}
 	return nil
