@@ -103,7 +103,7 @@ func TestWrongNamesOfNumbers(t *testing.T) {
 	}
 }
 
-// The bounds themselves are right, and so is a wrong name where nothing is counted.
+// The bounds themselves are right. If nothing is counted, so is an unknown name.
 func TestRightNumbers(t *testing.T) {
 	for event, want := range map[string]string{
 		`"activity":"call","limit":0`:                                                    `"allowed":false,"reason":"limited"`,
