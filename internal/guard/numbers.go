@@ -1,7 +1,6 @@
 package guard
 
 import (
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,16 +23,15 @@ const (
 
 // validNumbers checks what does not depend on the activity.
 func (r *Request) validNumbers() error {
-	for _, name := range slices.Sorted(maps.Keys(r.Limit)) {
-		n, field, want := r.Limit[name], "limit", wantedNumber+input.OrByName
+	for name, n := range r.Limit {
+		wrong := n < 0 || n > maxNumber
 		switch {
 		case name == "" && len(r.Limit) > 1:
-			return &input.ValidationError{Field: "limit", Problem: "has an empty name, want " + want}
-		case name != "":
-			field, want = input.Member("limit", name), wantedNumber
-		}
-		if n < 0 || n > maxNumber {
-			return input.Invalid(field, strconv.FormatInt(n, 10), want)
+			return &input.ValidationError{Field: "limit", Problem: "has an empty name, want " + wantedNumber + input.OrByName}
+		case name == "" && wrong:
+			return input.Invalid("limit", strconv.FormatInt(n, 10), wantedNumber+input.OrByName)
+		case wrong:
+			return input.Invalid(input.Member("limit", name), strconv.FormatInt(n, 10), wantedNumber)
 		}
 	}
 	return nil

@@ -13,9 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math/big"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -199,13 +197,13 @@ func Numbers(to *map[string]int64, field string, v strictjson.Value, want string
 		return Invalid(field, "an empty object", want+OrByName)
 	}
 	*to = make(map[string]int64, len(values))
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		n, ok := exact(string(values[name]))
+	for name, value := range values {
+		n, ok := exact(string(value))
 		switch {
 		case name == "":
 			return &ValidationError{field, "has an empty name, want " + want + OrByName}
 		case !ok:
-			return Invalid(Member(field, name), showScalar(values[name]), want)
+			return Invalid(Member(field, name), showScalar(value), want)
 		}
 		(*to)[name] = n
 	}
