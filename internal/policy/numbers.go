@@ -14,7 +14,7 @@ import (
 //	                                   with 9000    5000/1m burst 7500
 //
 // All numbers count in one item, and each decision goes by its own. So a check with a lower
-// number is refused if more is counted, and changes nothing. What depends on how high a limit
+// number is refused if more is counted, and counts nothing. What depends on how high a limit
 // is goes by its max, because the next caller can give that: how long ids are kept, and what an
 // item can bear.
 
@@ -77,10 +77,9 @@ func (r Rate) checkMax(k kind) error {
 
 // with returns l with a number that the caller gives.
 func (l limit) with(n int64) limit {
-	r := l.rate.With(n)
-	burst := scale(min(n, r.Max), l.rate.Burst, l.rate.Limit, 0)
-	l.given, l.short = true, n < r.cost() || r.Burst > 0 && burst < r.cost()
-	l.rate, l.kind = r, l.kind.(scalable).with(r)
+	l.given, l.short = true, n < l.rate.cost()
+	l.rate = l.rate.With(n)
+	l.kind = l.kind.(scalable).with(l.rate)
 	return l
 }
 
