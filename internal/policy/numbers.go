@@ -78,8 +78,7 @@ func (r Rate) checkMax(k kind) error {
 // with returns l with a number that the caller gives.
 func (l limit) with(n int64) limit {
 	r := l.rate.With(n)
-	burst := scale(min(n, r.Max), l.rate.Burst, l.rate.Limit, 0)
-	l.given, l.short = true, n < r.cost() || r.Burst > 0 && burst < r.cost()
+	l.given, l.short = true, n < r.cost()
 	l.rate, l.kind = r, l.kind.(scalable).with(r)
 	return l
 }
