@@ -67,6 +67,8 @@ func (r Rate) checkMax(k kind) error {
 		return errors.New("max does not go with prepaid, because a lease would be by the number of one caller")
 	case r.Max < r.Limit:
 		return fmt.Errorf("max is %d, want at least the limit, %d", r.Max, r.Limit)
+	case r.Max < r.cost():
+		return fmt.Errorf("max is %d, and an action costs %d, so each number would refuse it", r.Max, r.Cost)
 	case r.Max > most:
 		return fmt.Errorf("max is %d, want at most %d, %s", r.Max, most, why)
 	case burst > million:
