@@ -15,7 +15,12 @@ func (c *call) readAnswer(payload []byte) (Decision, error) {
 	if json.Unmarshal(payload, &members) != nil || !isBool(members["allowed"]) || json.Unmarshal(payload, &answer) != nil {
 		return Decision{}, c.noAnswer(string(payload))
 	}
-	return Decision{Decision: answer, Guard: c.guard, Subjects: c.event.Subjects}, nil
+	return c.answered(answer), nil
+}
+
+// answered returns a guard's answer with what the client knows beside it.
+func (c *call) answered(d guards.Decision) Decision {
+	return Decision{Decision: d, Guard: c.guard, Subjects: c.event.Subjects, Asked: Asked{c.event.Limit, c.event.Tier}}
 }
 
 func isBool(v json.RawMessage) bool { return string(v) == "true" || string(v) == "false" }

@@ -28,7 +28,7 @@ const (
 )
 
 // A Decision is a guard's answer, with what the client knows beside it. As JSON, it is the
-// guard's answer with Guard and Subjects, so an app can store it and give it back later.
+// guard's answer with Guard, Subjects and Asked, so an app can store it and give it back later.
 type Decision struct {
 	guards.Decision
 
@@ -44,9 +44,19 @@ type Decision struct {
 	// sends them again.
 	Subjects map[string]string `json:"subjects,omitempty"`
 
+	// Asked holds what else of the request chose the limits. What gives back or renews the
+	// action sends it again.
+	Asked Asked `json:"asked,omitzero"`
+
 	// Outage is an ErrOutage if the guard did not answer and OnOutage decided, or if the
 	// request's own OnOutage refused what the guard's memory allowed. Otherwise it is nil.
 	Outage error `json:"-"`
+}
+
+// Asked is what a request said about its limits. Most callers never need this type.
+type Asked struct {
+	Limit Numbers `json:"limit,omitempty"`
+	Tier  string  `json:"tier,omitzero"`
 }
 
 // releasable reports whether the decision has the receipt of something that was
@@ -55,14 +65,14 @@ func (d *Decision) releasable() bool { return d.At != 0 && d.RequestID != "" && 
 
 // receipt returns a request to renew or give back n of the granted actions.
 func (d *Decision) receipt(n int64) Request {
-	return Request{UserID: d.UserID, Subjects: d.Subjects, At: d.At, RequestID: d.RequestID, Count: n}
+	return Request{UserID: d.UserID, Subjects: d.Subjects, Tier: d.Asked.Tier, Limit: d.Asked.Limit, At: d.At, RequestID: d.RequestID, Count: n}
 }
 
 // id returns what tells the decision from others of its client.
-func (d *Decision) id() [3]string { return [3]string{d.asked(), d.UserID, d.RequestID} }
+func (d *Decision) id() [3]string { return [3]string{d.path(), d.UserID, d.RequestID} }
 
-// asked returns the name that a call uses to ask the decision's guard again.
-func (d *Decision) asked() string {
+// path returns the name that a call uses to ask the decision's guard again.
+func (d *Decision) path() string {
 	if d.Guard == "" {
 		return d.Activity
 	}
@@ -74,6 +84,7 @@ func (d *Decision) asked() string {
 // returns at once if there is no wait: true if the decision allows the request,
 // and otherwise false, for example in an outage. It also returns false at once if
 // the wait would be longer than maxWait, if an operator's block refused, and when ctx ends.
+// A refusal by a Limit that is too low for the request has no wait, so it returns false.
 // Zero for maxWait means 60 s.
 func (d Decision) Wait(ctx context.Context, maxWait time.Duration) bool {
 	if maxWait == 0 {
@@ -102,16 +113,20 @@ func sleep(ctx context.Context, pause time.Duration) bool {
 	}
 }
 
-// MarshalJSON implements [json.Marshaler]. It writes the guard's answer, and Guard and
-// Subjects if they are set.
+// MarshalJSON implements [json.Marshaler]. It writes the guard's answer, and Guard, Subjects
+// and Asked if they are set.
 func (d Decision) MarshalJSON() ([]byte, error) {
 	answer, err := d.Decision.MarshalJSON()
-	if err != nil || d.Guard == "" && len(d.Subjects) == 0 {
-		return answer, err
+	if err != nil {
+		return nil, err
 	}
 	more, err := json.Marshal(struct {
 		Guard    string            `json:"guard,omitzero"`
 		Subjects map[string]string `json:"subjects,omitempty"`
-	}{d.Guard, d.Subjects})
+		Asked    Asked             `json:"asked,omitzero"`
+	}{d.Guard, d.Subjects, d.Asked})
+	if err != nil || string(more) == "{}" {
+		return answer, err
+	}
 	return append(append(bytes.TrimSuffix(answer, []byte("}")), ','), bytes.TrimPrefix(more, []byte("{"))...), err
 }

@@ -20,7 +20,7 @@ import (
 )
 
 // Each field of a guard's answer is in the Decision. As JSON, the Decision has the
-// form of the answer, with the guard's name and the subjects.
+// form of the answer, with the guard's name, the subjects and what was asked.
 func TestADecisionHasEachFieldOfTheAnswer(t *testing.T) {
 	several := limits.Guard{Name: "several-guard", Message: "too many", Activities: []limits.Activity{
 		{Name: "post", Limit: policy.Must("minute: 1/1m, day: 2/1d")},
@@ -73,6 +73,9 @@ func compare(t *testing.T, d client.Decision, err error, guard string, raw []byt
 	added := `,"guard":"` + guard + `"`
 	if d.Subjects != nil {
 		added += `,"subjects":{"room":"r1"}`
+	}
+	if d.Asked.Tier != "" {
+		added += `,"asked":{"tier":"` + d.Asked.Tier + `"}`
 	}
 	if want := strings.TrimSuffix(string(raw), "}") + added + "}"; string(again) != want {
 		t.Errorf("as JSON, the decision is\n%s, want\n%s", again, want)

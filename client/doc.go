@@ -21,6 +21,9 @@
 // If an activity counts for others than the user, such as the room of a message, the
 // request has their ids as Subjects. The app checks first that the user is in that room.
 //
+// If customers buy limits of different sizes, the request has what this one has bought as
+// Limit. What follows a check, such as a release, sends its Subjects, Tier and Limit again.
+//
 // A refusal is a [Decision] and not an error. An outage is a Decision too: if a
 // guard does not answer in time, OnOutage of the [Request] or of the [Options]
 // decides, and Decision.Outage holds the cause. Every other failure is an error, so a wrong

@@ -145,8 +145,8 @@ func (g *Guards) Status(ctx context.Context, activity string, r Request) (Decisi
 }
 
 // Release gives back what a check counted. R needs the UserID, At and RequestID
-// of the check's answer, and the Subjects of the check. Count is how many actions
-// to give back. A release that is repeated or too late changes nothing.
+// of the check's answer, and the Subjects, Tier and Limit of the check. Count is how
+// many actions to give back. A release that is repeated or too late changes nothing.
 func (g *Guards) Release(ctx context.Context, activity string, r Request) (Decision, error) {
 	return g.send(ctx, guards.Release, activity, r)
 }
@@ -159,12 +159,12 @@ func (g *Guards) ReleaseDecision(ctx context.Context, d Decision) (Decision, err
 	if !d.releasable() {
 		return Decision{}, g.target(d.Guard).validation("the decision has no receipt, so there is nothing to give back")
 	}
-	return g.Release(ctx, d.asked(), d.receipt(d.Granted))
+	return g.Release(ctx, d.path(), d.receipt(d.Granted))
 }
 
 // Renew keeps a slot of an activity whose limit is a log, such as log 3/10m. R needs
-// the UserID, At and RequestID of the check's answer, and the Count and Subjects of the
-// check. The answer has a new At, and the slot counts until HeldUntil. If it does not
+// the UserID, At and RequestID of the check's answer, and the Count, Subjects, Tier and
+// Limit of the check. The answer has a new At, and the slot counts until HeldUntil. If it does not
 // count any more, the answer is not allowed and its reason is Expired. [Guards.Slot]
 // renews by itself.
 func (g *Guards) Renew(ctx context.Context, activity string, r Request) (Decision, error) {

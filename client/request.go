@@ -34,15 +34,22 @@ type Request struct {
 	// The app must have checked that the user is in that room. Reset needs none.
 	Subjects map[string]string
 
+	// Limit holds numbers for limits whose text has a max, such as what the customer has bought:
+	// Number(500) for the user's only limit, or Numbers{"tenant": 50_000} with the names in the
+	// answer's Limits. Each is 0 to 1,000,000, and 0 refuses. Never copy one from the user's own
+	// input. Give it in each call, because without it the number in the text decides. Reset takes
+	// none.
+	Limit Numbers
+
 	// Clear is for a release, and for the one that a successful attempt sends: it ends the
 	// series of the user's lockout. Set it only if UserID is the account, alone or with the
 	// address. If it is an address alone, the owner of one account could clear it between
 	// guesses at others. An activity without a lockout refuses it with an ErrValidation.
 	Clear bool
 
-	// OnLocked is for an attempt. It is called once with the decision, after a failed attempt
-	// that used the last action of a limit (Crossed is 100, in the decision or in one of its
-	// Limits), for example to send a mail to the owner of the account. The attempt ends when it
+	// OnLocked is for an attempt, for example to send a mail to the owner of the account. It is
+	// called once with the decision, after a failed attempt that used the last action of a
+	// limit: Crossed is 100, in the decision or in one of its Limits. The attempt ends when it
 	// returns. If it panics, Options.Warn gets an error, and the attempt ends as before.
 	OnLocked func(Decision)
 }
@@ -69,7 +76,7 @@ func (r *Request) wrong(op guards.Op) string {
 			return "subjects has an empty id, want its value; leave out the name of an optional one"
 		}
 	}
-	return ""
+	return r.wrongLimit(op)
 }
 
 // ask returns a call of op for a request. It fails if no guard is known for the
@@ -83,6 +90,9 @@ func (g *Guards) ask(op guards.Op, activity string, r Request) (*call, error) {
 		UserID: r.UserID, Activity: a.Name, Op: op, Count: r.Count, Partial: r.Partial, Tier: r.Tier, Roles: r.Roles,
 		Subjects: maps.Clone(r.Subjects), RequestID: r.RequestID, At: r.At, ReadyAt: r.ReadyAt, Clear: r.Clear,
 	}}
+	if len(r.Limit) > 0 {
+		c.event.Limit = maps.Clone(r.Limit)
+	}
 	if problem := r.wrong(op); problem != "" {
 		return nil, c.validation(problem)
 	}

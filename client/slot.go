@@ -101,10 +101,10 @@ func (s *Slot) Release(ctx context.Context) {
 		return
 	}
 	ctx = context.WithoutCancel(ctx)
-	_, err := s.guards.Release(ctx, s.asked(), r)
+	_, err := s.guards.Release(ctx, s.path(), r)
 	if err != nil {
 		sleep(ctx, closedFor+rand.N(50*time.Millisecond)) // before, the breaker would refuse
-		_, err = s.guards.Release(ctx, s.asked(), r)
+		_, err = s.guards.Release(ctx, s.path(), r)
 	}
 	if err != nil {
 		s.guards.options.Warn(err)
@@ -137,7 +137,7 @@ func (s *Slot) keep(next time.Time) {
 		s.mu.Lock()
 		r := s.receipt
 		s.mu.Unlock()
-		d, err := s.guards.Renew(s.ctx, s.asked(), r)
+		d, err := s.guards.Renew(s.ctx, s.path(), r)
 		switch {
 		case s.ctx.Err() != nil:
 			return
@@ -207,6 +207,6 @@ func (g *Guards) Settle(ctx context.Context, d Decision, used int64) error {
 	if _, open := g.slots.Load(d.id()); open {
 		return g.target(d.Guard).validation("the decision is that of a slot, which can't be settled: release the slot")
 	}
-	_, err := g.Release(ctx, d.asked(), d.receipt(d.Granted-used))
+	_, err := g.Release(ctx, d.path(), d.receipt(d.Granted-used))
 	return err
 }

@@ -26,7 +26,7 @@ import (
 // Guards answers the requests of a test. It is safe for concurrent use.
 type Guards struct {
 	mu     sync.Mutex
-	played map[string]guards.Decision // what a test says of an activity, Allowed or not; none: it is allowed
+	played map[string]guards.Decision // the answer that a test chose for an activity; none: it is allowed
 	outage error
 	calls  []guards.Request
 }
@@ -85,7 +85,8 @@ func (g *Guards) Outage(down bool) {
 	}
 }
 
-// Calls returns what was asked so far, in order. A request without an Op is a check.
+// Calls returns what was asked so far, in order, with all that the app gave, such as a Limit. A
+// request without an Op is a check.
 func (g *Guards) Calls() []guards.Request {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -31,6 +31,31 @@ func TestEverythingIsAllowed(t *testing.T) {
 	}
 }
 
+// A test sees the numbers that the app gives, in a check and in what follows it.
+func TestCallsShowTheLimit(t *testing.T) {
+	g := guardstest.New()
+	c := g.Client(t, activities.All)
+	d, err := c.Check(t.Context(), "create_post", client.Request{UserID: "u1", Tier: "gold", Limit: guards.Number(0), Count: 3})
+	if err != nil || !d.Allowed {
+		t.Fatalf("%+v, %v, want everything to be allowed", d, err)
+	}
+	if err := c.Settle(t.Context(), d, 1); err != nil {
+		t.Fatal(err)
+	}
+	calls := g.Calls()
+	if len(calls) != 2 || calls[1].Op != guards.Release {
+		t.Fatalf("%+v, want the check and its release", calls)
+	}
+	for _, call := range calls {
+		if n, ok := call.Limit[""]; n != 0 || !ok || len(call.Limit) != 1 || call.Tier != "gold" {
+			t.Errorf("%+v, want the number 0 and the tier", call)
+		}
+	}
+	if _, err := c.Check(t.Context(), "create_post", client.Request{UserID: "u1", Limit: guards.Number(-1)}); !errors.Is(err, client.ErrValidation) {
+		t.Errorf("%v, want a validation error", err)
+	}
+}
+
 func TestARefusal(t *testing.T) {
 	g := guardstest.New()
 	c := g.Client(t, activities.All)

@@ -20,8 +20,9 @@ import (
 // setHeaders adds the fields of draft-ietf-httpapi-ratelimit-headers, as the
 // guard's own HTTP form does. The window is not in an answer, and a subject's window
 // can be another one. So RateLimit-Policy is added only for the ordinary limit of an
-// activity in the client's list, if it is the only limit of the request. A live
-// limit, or a tier that was granted to the user, can have another window.
+// activity in the client's list, if it is the only limit of the request and the request
+// gives no number for it. A live limit, or a tier that was granted to the user, can have
+// another window.
 func (m Middleware) setHeaders(h http.Header, r client.Request, d client.Decision) {
 	if d.Limit == 0 {
 		return
@@ -36,7 +37,7 @@ func (m Middleware) setHeaders(h http.Header, r client.Request, d client.Decisio
 		left[i] = fmt.Sprintf("%q;r=%d;t=%d", l.Name, l.Remaining, max(0, ceilSeconds(l.ResetAt-now)))
 	}
 	h.Set("RateLimit", strings.Join(left, ", "))
-	if known, _ := m.Guards.Find(m.Activity); known.Window != 0 && r.Tier == "" && len(d.Limits) == 0 {
+	if known, _ := m.Guards.Find(m.Activity); known.Window != 0 && r.Tier == "" && len(r.Limit) == 0 && len(d.Limits) == 0 {
 		h.Set("RateLimit-Policy", fmt.Sprintf("%q;q=%d;w=%d", d.Activity, d.Limit, ceilSeconds(known.Window.Milliseconds())))
 	}
 }
@@ -71,18 +72,23 @@ func unavailable(w http.ResponseWriter) {
 
 // refuse answers 429 with the guard's answer as a problem.
 func refuse(w http.ResponseWriter, d client.Decision) {
-	w.Header().Set("Retry-After", strconv.FormatInt(max(1, ceilSeconds(d.WaitTime)), 10))
+	if !tooLow(d) {
+		w.Header().Set("Retry-After", strconv.FormatInt(max(1, ceilSeconds(d.WaitTime)), 10))
+	}
 	problem(w, http.StatusTooManyRequests, refusal(d))
 }
 
+// tooLow reports whether the request's own number refused it, so that no wait helps.
+func tooLow(d client.Decision) bool { return d.Limit == 0 && len(d.Asked.Limit) > 0 }
+
 // refusal returns the problem of a refusal. It has all fields of the guard's answer. A
-// block violates no policy.
+// block violates no policy, and neither does a request whose own number is too low: such
+// an answer has no figures.
 func refusal(d client.Decision) []byte {
-	d.Guard, d.Subjects = "", nil                                // the guard's own answer does not have them
 	violated, _ := json.Marshal(cmp.Or(d.LimitedBy, d.Activity)) //nolint:errchkjson // a text can't fail
-	answer, _ := d.MarshalJSON()                                 // texts and numbers can't fail
+	answer, _ := d.Decision.MarshalJSON()                        // texts and numbers can't fail
 	answer = bytes.TrimPrefix(answer, []byte("{"))
-	if d.Reason == client.Blocked {
+	if d.Reason == client.Blocked || tooLow(d) {
 		return fmt.Appendf(nil, `{"title":"Too Many Requests","status":429,%s`, answer)
 	}
 	return fmt.Appendf(nil, `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded",`+

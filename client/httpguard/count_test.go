@@ -108,7 +108,7 @@ func TestCountIfDecidesWhenTheHeadersAreSent(t *testing.T) {
 	}
 }
 
-// plain is a ResponseWriter that can do nothing else, such as that of http.TimeoutHandler.
+// plain is a ResponseWriter without other methods, such as that of http.TimeoutHandler.
 type plain struct{ http.ResponseWriter }
 
 // A handler that could not flush or take over the connection has sent nothing yet.
@@ -207,6 +207,17 @@ func TestAnAttemptOfMiddlewareHasAnIDOfItsOwn(t *testing.T) {
 		if !errors.Is(failed, client.ErrConfiguration) || w.Code != http.StatusInternalServerError || failures(t, g) != 0 {
 			t.Errorf("%s: %d, %v", name, w.Code, failed)
 		}
+	}
+}
+
+// What gives the action back is decided by the same limit.
+func TestAnAttemptOfMiddlewareKeepsItsLimit(t *testing.T) {
+	limit, g := paid(t, func(*http.Request) guards.Numbers { return guards.Number(500) })
+	limit.CountIf = unauthorized
+	serve(t, limit)
+	calls := g.Calls()
+	if len(calls) != 2 || calls[1].Op != guards.Release || calls[0].Limit[""] != 500 || calls[1].Limit[""] != 500 {
+		t.Errorf("%+v, want a check and a release with the limit", calls)
 	}
 }
 

@@ -41,8 +41,13 @@ type Middleware struct {
 	// nil, Request's subjects are used.
 	Subjects func(*http.Request) map[string]string
 
+	// Limit returns the numbers of the request's limits, such as what the customer has bought; see
+	// [client.Request].Limit. It never takes them from what the user sent. If it is nil, Request's
+	// Limit is used.
+	Limit func(*http.Request) client.Numbers
+
 	// Request returns further fields of the check, such as the tier. UserID is
-	// set by User, and Subjects by Subjects. Nil means none.
+	// set by User, Subjects by Subjects, and Limit by Limit. Nil means none.
 	Request func(*http.Request) client.Request
 
 	// OnOutage decides if the guard does not answer, as [client.Request].OnOutage does.
@@ -144,6 +149,9 @@ func (m Middleware) request(r *http.Request) (request client.Request, err error)
 	}
 	if m.Subjects != nil {
 		request.Subjects = m.Subjects(r)
+	}
+	if m.Limit != nil {
+		request.Limit = m.Limit(r)
 	}
 	if m.OnOutage != "" {
 		request.OnOutage = m.OnOutage

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -19,9 +20,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/activities"
 	"github.com/cric-talk/guards/client"
 	"github.com/cric-talk/guards/client/httpguard"
+	"github.com/cric-talk/guards/guardstest"
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
@@ -101,9 +104,8 @@ func TestTheAppAnswersAsTheGuardsOwnURL(t *testing.T) {
 				}
 				next := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					d, _ := httpguard.DecisionFrom(r.Context())
-					d.Guard, d.Subjects = "", nil // the guard's own answer does not have them
 					w.Header().Set("Content-Type", "application/json")
-					_ = json.NewEncoder(w).Encode(d)
+					_ = json.NewEncoder(w).Encode(d.Decision) // the rest is not in the guard's own answer
 				})
 				for range 101 {
 					ids++
@@ -183,6 +185,84 @@ func TestATierHasAnUnknownWindow(t *testing.T) {
 	if w.Code != http.StatusTeapot || w.Header().Get("RateLimit") == "" || w.Header().Get("RateLimit-Policy") != "" {
 		t.Errorf("%d %v", w.Code, w.Header())
 	}
+}
+
+// paid returns middleware with a stand-in, and the stand-in.
+func paid(t *testing.T, limit func(*http.Request) guards.Numbers) (httpguard.Middleware, *guardstest.Guards) {
+	t.Helper()
+	g := guardstest.New()
+	return httpguard.Middleware{Guards: g.Client(t, activities.All), Activity: "create_post", User: u1, Limit: limit}, g
+}
+
+// The window of a bucket goes by its number, so the client does not know it.
+func TestALimitHasAnUnknownWindow(t *testing.T) {
+	for _, number := range []guards.Numbers{nil, guards.Number(500)} {
+		limit, g := paid(t, func(*http.Request) guards.Numbers { return number })
+		w := serve(t, limit)
+		if known := w.Header().Get("RateLimit-Policy") != ""; w.Code != http.StatusTeapot || w.Header().Get("RateLimit") == "" || known != (number == nil) {
+			t.Errorf("%v: %d %v", number, w.Code, w.Header())
+		}
+		if calls := g.Calls(); len(calls) != 1 || !reflect.DeepEqual(calls[0].Limit, number) {
+			t.Errorf("%v: the calls %+v", number, calls)
+		}
+	}
+}
+
+// Limit wins over Request, as Subjects does. A wrong number lets nobody through.
+func TestTheLimitOfARequest(t *testing.T) {
+	contract := func(r *http.Request) guards.Numbers { return guards.Numbers{"tenant": r.ContentLength} }
+	byRequest := func(*http.Request) client.Request { return client.Request{Limit: guards.Number(7)} }
+	for name, tt := range map[string]struct {
+		limit   func(*http.Request) guards.Numbers
+		request func(*http.Request) client.Request
+		status  int
+		want    guards.Numbers
+	}{
+		"none":       {nil, nil, http.StatusTeapot, nil},
+		"by Request": {nil, byRequest, http.StatusTeapot, guards.Number(7)},
+		"by Limit":   {contract, nil, http.StatusTeapot, guards.Numbers{"tenant": 0}},
+		"both":       {contract, byRequest, http.StatusTeapot, guards.Numbers{"tenant": 0}},
+		"wrong":      {func(*http.Request) guards.Numbers { return guards.Number(-1) }, byRequest, http.StatusInternalServerError, nil},
+	} {
+		limit, g := paid(t, tt.limit)
+		limit.Request = tt.request
+		limit.Failed = func(_ http.ResponseWriter, _ *http.Request, err error) {
+			if !errors.Is(err, client.ErrValidation) {
+				t.Error(err)
+			}
+		}
+		w := serve(t, limit)
+		calls := g.Calls()
+		if w.Code != tt.status || len(calls) > 1 || len(calls) == 0 != (tt.status != http.StatusTeapot) {
+			t.Fatalf("%s: %d after %+v", name, w.Code, calls)
+		}
+		if len(calls) == 1 && !reflect.DeepEqual(calls[0].Limit, tt.want) {
+			t.Errorf("%s: %+v, want %v", name, calls[0], tt.want)
+		}
+	}
+}
+
+// What the customer has not bought is refused as a block is: it violates no policy, and has no figures.
+func TestTooLowALimitIsRefused(t *testing.T) {
+	const answer = `"allowed":false,"reason":"limited","userId":"u1","activity":"create_post","op":"check","granted":0,"message":"m","limitedBy":"tenant"}`
+	limit := httpguard.Middleware{
+		Guards: guardsBy(t, says("{"+answer), client.Allow), Activity: "create_post", User: u1,
+		Limit: func(*http.Request) guards.Numbers { return guards.Number(0) },
+	}
+	w := serve(t, limit)
+	if want := `{"title":"Too Many Requests","status":429,` + answer; w.Code != http.StatusTooManyRequests || w.Body.String() != want {
+		t.Errorf("%d %s, want %s", w.Code, w.Body, want)
+	}
+	if h := w.Header(); h.Get("RateLimit") != "" || h.Get("RateLimit-Policy") != "" || h.Get("Retry-After") != "" {
+		t.Errorf("the headers %v", h)
+	}
+}
+
+// says is a guard with one answer.
+type says string
+
+func (s says) Invoke(context.Context, *lambda.InvokeInput, ...func(*lambda.Options)) (*lambda.InvokeOutput, error) {
+	return &lambda.InvokeOutput{Payload: []byte(s)}, nil
 }
 
 func TestOnlyAnAnswerLetsARequestThrough(t *testing.T) {

@@ -150,10 +150,11 @@ func newProblem(status int, kind string) *problem {
 }
 
 // refusal returns a refusal as a problem, with all fields of the answer. The violated
-// policy has the same name as in the RateLimit-Policy header. A block violates none.
+// policy has the same name as in the RateLimit-Policy header. A block violates none, and
+// neither does a number of the caller's that is too low.
 func refusal(a Answer) *problem {
 	kind := "https://iana.org/assignments/http-problem-types#quota-exceeded"
-	if a.blocked() {
+	if a.blocked() || a.tooLow() {
 		kind = ""
 	}
 	p := newProblem(http.StatusTooManyRequests, kind)

@@ -77,8 +77,8 @@ type origin struct {
 // know the actions by the time of the check. An item with slots keeps that time, so it is
 // asked first, and the step passes it on.
 //
-// With Clear, the same write ends the series of each lockout. It is sent even if there is
-// nothing to give back, and has an id of its own, so a release before it is no copy of it. It
+// With Clear, the same write ends the series of each lockout. It has an id of its own, so an
+// earlier release is no copy of it, and it is sent even without actions to give back. It
 // can be the first write of an item, so it says when the item expires.
 func (q *question) undo(item Item) step {
 	back := Write{Key: q.write.Key, GivesBack: q.mine, Now: q.write.Now, Renewed: q.write.Renewed}

@@ -1,5 +1,5 @@
 import type { AttemptArgs } from "./attempt.js";
-import type { CheckArgs, ReleaseArgs, ReleaseOptions } from "./decision.js";
+import type { CheckArgs, GivenLimit, ReleaseArgs, ReleaseOptions } from "./decision.js";
 import { ValidationError } from "./errors.js";
 import { nearest } from "./nearest.js";
 import type { WaitOptions } from "./wait.js";
@@ -19,11 +19,20 @@ const id: Accepted = { want: "a string that is not empty", fits: (value) => type
 const flag: Accepted = { want: "true or false", fits: (value) => typeof value === "boolean" };
 const callback: Accepted = { want: "a function", fits: (value) => typeof value === "function", called: true };
 const moment: Accepted = { want: "Unix milliseconds", fits: Number.isInteger, shown: true };
+const whole = (range: string, min: number, max = Infinity): Accepted => {
+  return { want: `a whole number ${range}`, fits: (value) => Number.isInteger(value) && (value as number) >= min && (value as number) <= max, shown: true };
+};
+const limitNumber = whole("from 0 to 1,000,000", 0, 1_000_000);
 
 /** The arguments of all methods. The guard knows which op takes which, and the ranges of ids. */
 const accepted: Readonly<Record<string, Accepted>> = {
   userId: id,
-  count: { want: "a whole number of at least 1", fits: (value) => Number.isInteger(value) && (value as number) >= 1, shown: true },
+  count: whole("of at least 1", 1),
+  limit: {
+    ...limitNumber,
+    want: `${limitNumber.want}, or an object of such numbers, such as { tenant: 50000 }`,
+    fits: (value) => limitNumber.fits(value) || isPlain(value), // see read
+  },
   partial: flag,
   tier: text,
   roles: { want: "an array of strings", fits: (value) => Array.isArray(value) && value.every(text.fits) },
@@ -39,7 +48,7 @@ const accepted: Readonly<Record<string, Accepted>> = {
   onLocked: callback,
   onOutage: { want: '"allow" or "deny"', fits: (value) => value === "allow" || value === "deny" },
   maxWait: { want: "milliseconds of at least 0", fits: (value) => typeof value === "number" && value >= 0, shown: true },
-  prefix: { want: "a whole number from 1 to 128", fits: (value) => Number.isInteger(value) && (value as number) >= 1 && (value as number) <= 128, shown: true },
+  prefix: whole("from 1 to 128", 1, 128),
   key: { want: "16 bytes or more, or a string with 16 or more in UTF-8", fits: (value) => value === null || isKey(value) },
   fold: flag,
 };
@@ -57,14 +66,15 @@ const ofOps = Object.keys(accepted).filter(
   (name) => !["orThrow", "clear", "succeeded", "onLocked", "onOutage", "maxWait", "prefix", "key", "fold"].includes(name),
 );
 
-const ofAttempts = ["userId", "tier", "roles", "subjects", "signal", "onOutage", "clear", "succeeded", "onLocked"];
+const ofAttempts = ["userId", "limit", "tier", "roles", "subjects", "signal", "onOutage", "clear", "succeeded", "onLocked"];
 
 /**
  * Returns a copy of an op's arguments. A mistake is a ValidationError before anything is sent: JSON would leave out a
  * function, turn NaN into null and a promise into {}, and an outage would let the user pass.
  */
 export function readArgs(op: string, given: unknown, guard?: string): CheckArgs & Partial<ReleaseArgs> {
-  return read(given, [...ofOps, ...(special[op] ?? [])], required[op] ?? ["userId"], guard) as unknown as CheckArgs & Partial<ReleaseArgs>;
+  const names = op === "reset" ? ofOps.filter((name) => name !== "limit") : ofOps;
+  return read(given, [...names, ...(special[op] ?? [])], required[op] ?? ["userId"], guard) as unknown as CheckArgs & Partial<ReleaseArgs>;
 }
 
 /** Returns a copy of the arguments of `attempt`. A mistake is a ValidationError. */
@@ -74,6 +84,11 @@ export function readAttempt<T>(given: AttemptArgs<T>, guard: string): AttemptArg
     throw new ValidationError(`${name} does not go with attempt: each call is one attempt, with an id of its own`, { guard });
   }
   return read(given, ofAttempts, ["userId"], guard) as unknown as AttemptArgs<T>;
+}
+
+/** Returns a copy of the limit that a request has. A mistake is a ValidationError. */
+export function readLimit(given: unknown): GivenLimit | undefined {
+  return read({ limit: given }, ["limit"], [])["limit"] as GivenLimit | undefined;
 }
 
 /** Returns a copy of the options of a call that has a decision. A mistake is a ValidationError. */
@@ -95,6 +110,11 @@ function read(given: unknown, names: readonly string[], needed: readonly string[
   const wrong = (problem: string): never => {
     throw new ValidationError(problem, { guard });
   };
+  const check = (field: string, value: unknown, { want, fits, shown, called }: Accepted): void => {
+    const kind = kindOf(value);
+    if (unresolved.has(kind) && !called) wrong(`${field} is ${kind}, want its value`);
+    if (!fits(value)) wrong(`${field} is ${shown && typeof value === "number" ? value : kind}, want ${want}`);
+  };
   if (!isPlain(given)) return wrong(`the arguments are ${kindOf(given)}, want an object`);
   const args: Record<string, unknown> = { ...(given as object) };
   for (const name of needed) if (args[name] === undefined) wrong(`${name} is missing, want ${accepted[name]!.want}`);
@@ -105,10 +125,12 @@ function read(given: unknown, names: readonly string[], needed: readonly string[
       wrong(`the argument ${JSON.stringify(name)} is not known, want only ${names.join(", ")}${question}`);
     }
     if (value === undefined || name === "subjects") continue;
-    const { want, fits, shown, called } = accepted[name]!;
-    const kind = kindOf(value);
-    if (unresolved.has(kind) && !called) wrong(`${name} is ${kind}, want its value`);
-    if (!fits(value)) wrong(`${name} is ${shown && typeof value === "number" ? value : kind}, want ${want}`);
+    check(name, value, accepted[name]!);
+    if (name !== "limit" || typeof value === "number") continue;
+    // Like the id of a subject, a number that is undefined counts as left out.
+    const numbers = Object.entries(value as object).filter(([, number]) => number !== undefined);
+    for (const [of, number] of numbers) check(`limit.${of}`, number, limitNumber);
+    args[name] = numbers.length > 0 ? Object.fromEntries(numbers) : undefined; // a decision keeps this copy
   }
   return args;
 }

@@ -6,7 +6,7 @@ import { Breaker } from "./breaker.js";
 import type { Call, Event, Way } from "./call.js";
 import { ByClient } from "./client.js";
 import { Connections } from "./connections.js";
-import type { CheckArgs, Decision, UserArgs } from "./decision.js";
+import type { CheckArgs, Decision, LimitArgs, UserArgs } from "./decision.js";
 import { Environment } from "./environment.js";
 import { GuardsError, OutageError, ValidationError } from "./errors.js";
 import type { Settings } from "./options.js";
@@ -62,8 +62,8 @@ export class Asker {
       const budget = { maxTries: this.#way.once ? 1 : maxTries, attemptTimeout: this.#settings.attemptTimeout };
       const { fields, date } = await repeat(call, budget, (ending) => this.#way.send(call, ending));
       caller.answered();
-      const known = window === undefined || args.tier ? {} : { window };
-      return answeredAt({ ...(fields as unknown as Decision), guard, ...known, ...(subjects && { subjects }) }, date);
+      const known = window === undefined || args.tier || args.limit !== undefined ? {} : { window };
+      return answeredAt({ ...(fields as unknown as Decision), guard, ...known, ...(subjects && { subjects }), ...askedOf(args) }, date);
     } catch (thrown) {
       const error = thrown instanceof OutageError ? (this.#way.outage?.(thrown, call) ?? thrown) : thrown;
       if ((error instanceof OutageError && !error.answered) || isMissing(error)) caller.lost(error);
@@ -109,6 +109,12 @@ export class Asker {
   warn(error: GuardsError): void {
     callOf(() => this.#settings.warn(error));
   }
+}
+
+/** Returns the field of a decision that keeps what its request gave, if it gave something. */
+export function askedOf({ limit, tier }: LimitArgs): Pick<Decision, "asked"> {
+  if (limit === undefined && tier === undefined) return {};
+  return { asked: { ...(limit !== undefined && { limit }), ...(tier !== undefined && { tier }) } };
 }
 
 /**

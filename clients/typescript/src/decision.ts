@@ -54,14 +54,19 @@ export interface Decision extends Partial<Figures> {
   /** The guard that was asked, without its prefix; empty if the agent found it. The client adds this field. */
   guard: string;
   /**
-   * The window of the limit in seconds, if the option `activities` has it and the request named no tier. A granted tier
-   * or a live limit can have another window. The client adds this field.
+   * The window of the limit in seconds, if the option `activities` has it and the request named no tier and gave no
+   * number. A granted tier or a live limit can have another window. The client adds this field.
    */
   window?: number;
   /**
    * The subjects of the request. What gives back or renews the action sends them again. The client adds this field.
    */
   subjects?: Readonly<Record<string, string>>;
+  /**
+   * What the request gave of `limit` and `tier`. What gives back or renews the action sends them again. The client adds this
+   * field.
+   */
+  asked?: Readonly<LimitArgs>;
   /** The window's number, for policies that have one. */
   windowKey?: number;
   /** For a check: how many of `count` were taken. */
@@ -122,14 +127,30 @@ export interface SubjectArgs {
   subjects?: Subjects | undefined;
 }
 
+/**
+ * The number of the user's only limit, or the numbers of several limits by the names in a decision's `limits`, such as
+ * `{ tenant: 50_000, call_api: 500 }`. Each is a whole number from 0 to 1,000,000. One that is undefined counts as left out.
+ */
+export type GivenLimit = number | Readonly<Record<string, number | undefined>>;
+
+/** What decides how high a limit is. */
+export interface LimitArgs {
+  /**
+   * The number that holds instead of the guard's own, if the limit has a `max`, such as `100/1h max 10000`. One that is too
+   * small for a single action, such as 0, refuses each check, and such a decision has no figures. Never take it from the
+   * user's own input. Default: the guard's number.
+   */
+  limit?: GivenLimit | undefined;
+  /** The caller's plan. Never take it from the user's own input. */
+  tier?: string | undefined;
+}
+
 /** What `status` asks. */
-export interface StatusArgs extends UserArgs, SubjectArgs {
+export interface StatusArgs extends UserArgs, SubjectArgs, LimitArgs {
   /** How many actions at once; at least 1, which is the default. */
   count?: number | undefined;
   /** Grant as many of `count` as fit, instead of all or nothing. Default: false. */
   partial?: boolean | undefined;
-  /** The caller's plan. Never take it from the user's own input. */
-  tier?: string | undefined;
   /** The caller's roles. Never take them from the user's own input. */
   roles?: readonly string[] | undefined;
 }
@@ -159,7 +180,7 @@ export interface SlotArgs extends CheckArgs {
 }
 
 /** The receipt of a check, and how much of it to give back or to renew. */
-export interface ReleaseArgs extends UserArgs, SubjectArgs {
+export interface ReleaseArgs extends UserArgs, SubjectArgs, LimitArgs {
   /** `at` of the check's decision, or of the last renewal's, in Unix milliseconds. */
   at: number;
   /** `requestId` of the check's decision. */

@@ -1,9 +1,10 @@
 import type { ClientRateLimitInfo, Options, Store } from "express-rate-limit";
 import type { Activities, Activity } from "./activities.js";
 import { madeAt } from "./answered.js";
-import type { Decision } from "./decision.js";
+import type { Decision, GivenLimit } from "./decision.js";
 import { OutageError } from "./errors.js";
 import type { Guards } from "./guards.js";
+import { type LimitOption, limitOf, ownError } from "./middleware.js";
 
 /** How many requests of one key the store remembers, so that it can give them back. */
 const maxDecisions = 100;
@@ -24,6 +25,8 @@ class Unavailable extends OutageError {
 export interface StoreOptions {
   /** The decision if the guard does not answer: see `onOutage` of `check`. Default: the option of the guards. */
   onOutage?: "allow" | "deny" | undefined;
+  /** The number that holds instead of the guard's own, or a function of the key that returns it. Default: the guard's number. */
+  limit?: LimitOption<string> | undefined;
 }
 
 /**
@@ -47,6 +50,7 @@ export class GuardsStore<A extends Activities = Activities> implements Store {
   readonly #guards: Guards<A>;
   readonly #activity: Activity<A>;
   readonly #onOutage: StoreOptions["onOutage"];
+  readonly #given: (key: string) => Promise<GivenLimit | undefined>;
   /** By key, the newest last: the decisions that decrement can mean. The key that was used last is the last one. */
   readonly #decisions = new Map<string, Decision[]>();
   #limit = 0; // the app's, if it is a number
@@ -54,6 +58,8 @@ export class GuardsStore<A extends Activities = Activities> implements Store {
 
   constructor(guards: Guards<A>, activity: Activity<A>, options: StoreOptions = {}) {
     this.#onOutage = options.onOutage;
+    const given = limitOf(activity, options.limit);
+    this.#given = (key) => ownError(activity, () => given(key));
     this.#guards = guards;
     this.#activity = activity;
     this.prefix = typeof activity === "string" ? `${activity}:` : `${activity.guard}:${activity.activity}:`;
@@ -67,7 +73,7 @@ export class GuardsStore<A extends Activities = Activities> implements Store {
 
   /** Counts a request of the key. */
   async increment(key: string): Promise<ClientRateLimitInfo> {
-    const decision = await this.#guards.check(this.#activity, { userId: key, onOutage: this.#onOutage });
+    const decision = await this.#guards.check(this.#activity, { userId: key, limit: await this.#given(key), onOutage: this.#onOutage });
     const { allowed, outage } = decision;
     if (!allowed && outage) throw new Unavailable(outage.message, { guard: outage.guard, cause: outage });
     if (allowed || this.#refusedToo) this.#remember(key, decision);
@@ -90,7 +96,7 @@ export class GuardsStore<A extends Activities = Activities> implements Store {
 
   /** Returns the count of the key, and counts nothing. */
   async get(key: string): Promise<ClientRateLimitInfo> {
-    const decision = await this.#guards.status(this.#activity, { userId: key });
+    const decision = await this.#guards.status(this.#activity, { userId: key, limit: await this.#given(key) });
     return { totalHits: decision.activityCount ?? 0, resetTime: resetTime(decision) };
   }
 

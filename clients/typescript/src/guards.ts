@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { type Activities, type Activity, find, isActivity, passList, type Place } from "./activities.js";
 import { kindOf, readArgs, readAttempt, readOptions } from "./args.js";
-import { Asker } from "./ask.js";
+import { askedOf, Asker } from "./ask.js";
 import { type AttemptArgs, lateness, runAttempt, usedUp } from "./attempt.js";
 import type { Event, Way } from "./call.js";
 import type { CallOptions, CheckArgs, Decision, ReleaseArgs, ReleaseOptions, SlotArgs, StatusArgs, UserArgs } from "./decision.js";
@@ -60,7 +60,7 @@ export class Guards<out A extends Activities = {}> {
       const { activity, guard } = place;
       const message = allowed ? {} : { message: "Please try again later." };
       const decided = { allowed, reason: "unavailable", userId, activity, op: "check", guard, granted: allowed ? count : 0 } as const;
-      return this.#asker.observe({ ...decided, ...message, outage: error }, began);
+      return this.#asker.observe({ ...decided, ...message, ...askedOf(args), outage: error }, began);
     }
   }
 
@@ -71,9 +71,9 @@ export class Guards<out A extends Activities = {}> {
 
   /**
    * Gives back what a check counted: all of a decision that has a receipt (`at` and `requestId`) and has granted
-   * something, or as many actions as `args.count`. `args` needs the subjects of the check; a decision has them. A release
-   * that is too late or already done changes nothing. With `clear`, it also ends the series of the user's lockout. In an
-   * outage it throws an OutageError.
+   * something, or as many actions as `args.count`. `args` needs the `subjects`, the `limit` and the `tier` of the check; a
+   * decision has them. A release that is too late or already done changes nothing. With `clear`, it also ends the series of
+   * the user's lockout. In an outage it throws an OutageError.
    */
   release(decision: Decision, options?: ReleaseOptions): Promise<Decision>;
   release(activity: Activity<A>, args: ReleaseArgs & ReleaseOptions): Promise<Decision>;
@@ -326,6 +326,6 @@ function own(error: unknown, message: string, guard: string): GuardsError {
 }
 
 /** Returns the fields that a request needs to give back or renew all that a check counted. */
-function receipt({ userId, subjects, at, requestId, granted }: Decision): UserArgs & Partial<ReleaseArgs> {
-  return { userId, ...(subjects && { subjects }), at, requestId, count: granted };
+function receipt({ userId, subjects, asked, at, requestId, granted }: Decision): UserArgs & Partial<ReleaseArgs> {
+  return { ...asked, userId, ...(subjects && { subjects }), at, requestId, count: granted };
 }

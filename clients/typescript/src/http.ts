@@ -14,7 +14,7 @@ export interface Refusal {
 
 /** Returns the HTTP response for a decision that refused, as a guard's own Function URL sends it. */
 export function refusal(decision: Decision): Refusal {
-  const { guard, window, subjects, outage, ...answer } = decision;
+  const { guard, window, subjects, asked, outage, ...answer } = decision;
   if (outage) {
     return problem(503, 1, {
       type: "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity",
@@ -24,11 +24,15 @@ export function refusal(decision: Decision): Refusal {
     });
   }
   const [type, violated] = ["https://iana.org/assignments/http-problem-types#quota-exceeded", [decision.limitedBy ?? decision.activity]];
-  return problem(429, Math.max(1, seconds(decision.waitTime ?? 0)), {
-    ...(decision.reason !== "blocked" && { type }),
+  const { waitTime } = decision;
+  // No wait helps if the app gave a number that is too small.
+  const never = waitTime === undefined && asked?.limit !== undefined;
+  const violates = decision.reason !== "blocked" && !never;
+  return problem(429, never ? undefined : Math.max(1, seconds(waitTime ?? 0)), {
+    ...(violates && { type }),
     title: "Too Many Requests",
     status: 429,
-    ...(decision.reason !== "blocked" && { "violated-policies": violated }),
+    ...(violates && { "violated-policies": violated }),
     ...answer,
   });
 }
@@ -123,8 +127,8 @@ export function rateLimitHeaders(decision: Decision): Record<string, string> {
   return headers;
 }
 
-function problem(status: number, retryAfter: number, body: Record<string, unknown>): Refusal {
-  const headers = { "Retry-After": String(retryAfter), "Content-Type": "application/problem+json" };
+function problem(status: number, retryAfter: number | undefined, body: Record<string, unknown>): Refusal {
+  const headers = { ...(retryAfter && { "Retry-After": String(retryAfter) }), "Content-Type": "application/problem+json" };
   return { status, headers, body: JSON.stringify(body) };
 }
 

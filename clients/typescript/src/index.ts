@@ -5,6 +5,8 @@ export type {
   CheckArgs,
   Decision,
   Figures,
+  GivenLimit,
+  LimitArgs,
   NamedFigures,
   Reason,
   ReleaseArgs,

@@ -1,6 +1,6 @@
 import { type Activities, type Activity, isActivity } from "./activities.js";
-import { kindOf } from "./args.js";
-import type { CheckArgs, Decision } from "./decision.js";
+import { kindOf, readLimit } from "./args.js";
+import type { CheckArgs, Decision, GivenLimit } from "./decision.js";
 import { ConfigurationError } from "./errors.js";
 import type { Guards } from "./guards.js";
 import { rateLimitHeaders } from "./http.js";
@@ -8,6 +8,9 @@ import { nearest } from "./nearest.js";
 import type { Subjects } from "./subjects.js";
 
 type Maybe<T> = T | null | undefined | Promise<T | null | undefined>;
+
+/** A number, or a function that returns it. */
+export type LimitOption<Request> = GivenLimit | ((request: Request) => Maybe<GivenLimit>);
 
 /** What the middleware needs: guards, or a stand-in for them. */
 export type Checks = Pick<Guards<Activities>, "check">;
@@ -26,6 +29,11 @@ export interface LimitOptions<Request> {
   skip?: (request: Request) => boolean | Promise<boolean>;
   /** Returns how many actions the request is. Default: 1. */
   count?: (request: Request) => Maybe<number>;
+  /**
+   * The number that holds instead of the guard's own, or a function that returns it: see `limit` of `check`. It comes from the
+   * session, or from a plan that the app keeps, and never from the request itself. Default: the guard's number.
+   */
+  limit?: LimitOption<Request>;
   /** Returns the caller's plan. Default: none. */
   tier?: (request: Request) => Maybe<string>;
   /** Returns the caller's roles. Default: none. */
@@ -60,7 +68,7 @@ export interface Checked {
 }
 
 /** The options of the middleware of all frameworks. */
-const names = ["userId", "skip", "count", "tier", "roles", "subjects", "requestId", "onOutage", "countIf", "refused"];
+const names = ["userId", "skip", "count", "limit", "tier", "roles", "subjects", "requestId", "onOutage", "countIf", "refused"];
 
 /**
  * Returns a function that asks the guard about one request. It returns undefined if the app skips this request. An
@@ -79,9 +87,10 @@ export function checker<Request>(
       if (value === undefined || value === "allow" || value === "deny") continue;
       throw new ConfigurationError(`The option onOutage of the limit "${name}" is ${kindOf(value)}, want "allow" or "deny".`);
     }
-    if (typeof value === "function" || (value === undefined && option !== "userId")) continue;
+    if (option === "limit" || typeof value === "function" || (value === undefined && option !== "userId")) continue;
     throw new ConfigurationError(`The option ${option} of the limit "${name}" is no function.`);
   }
+  const limit = limitOf(activity, options.limit);
   if (options.countIf) checkCountIf(name, guards, options);
   return (request) => ownError(activity, () => ask(request));
 
@@ -96,6 +105,7 @@ export function checker<Request>(
     const args: CheckArgs = {
       userId,
       count: (await options.count?.(request)) ?? undefined,
+      limit: await limit(request),
       tier: (await options.tier?.(request)) ?? undefined,
       roles: (await options.roles?.(request)) ?? undefined,
       subjects: (await options.subjects?.(request)) ?? undefined,
@@ -127,6 +137,17 @@ export async function ownError<T>(activity: Activity, run: () => T | PromiseLike
 export function nameOf(activity: Activity): string {
   if (!isActivity(activity)) throw new ConfigurationError(`The activity of a limit is ${kindOf(activity)}, want its name or { guard, activity }.`);
   return typeof activity === "string" ? activity : activity.activity;
+}
+
+/** Returns a function that returns the number for a request. A value that is wrong is a ConfigurationError at once. */
+export function limitOf<Request>(activity: Activity, given: LimitOption<Request> | undefined): (request: Request) => Promise<GivenLimit | undefined> {
+  if (typeof given === "function") return async (request) => (await given(request)) ?? undefined;
+  try {
+    const value = readLimit(given);
+    return async () => value;
+  } catch (cause) {
+    throw new ConfigurationError(`The limit "${nameOf(activity)}" has a wrong option: ${(cause as Error).message}.`, { cause });
+  }
 }
 
 function unknown(option: string, limit: string): string {

@@ -18,7 +18,7 @@ export interface TestCall extends Omit<CheckArgs, "onOutage" | "signal">, Partia
 }
 
 /** What a test can say about a refusal. The client knows the other fields. */
-export type TestRefusal = Partial<Omit<Decision, "allowed" | "userId" | "activity" | "op" | "guard" | "window" | "subjects" | "outage">>;
+export type TestRefusal = Partial<Omit<Decision, "allowed" | "userId" | "activity" | "op" | "guard" | "window" | "subjects" | "asked" | "outage">>;
 
 /** What a test can say about a check that is allowed. The client knows the other fields. */
 export type TestAllowance = Omit<TestRefusal, "message">;

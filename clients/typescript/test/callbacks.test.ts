@@ -56,7 +56,7 @@ for (const [result, kind] of strange) {
 
 for (const [option, question] of [["cuont", ' Do you mean "count"?'], ["skipp", ' Do you mean "skip"?'], ["key", ""]] as const) {
   test(`middleware does not know the option ${option}`, () => {
-    const names = "userId, skip, count, tier, roles, subjects, requestId, onOutage, countIf, refused";
+    const names = "userId, skip, count, limit, tier, roles, subjects, requestId, onOutage, countIf, refused";
     const message = `The option ${option} of the limit "create_post" is not known, want one of ${names}.${question}`;
     for (const limit of [expressLimit, fastifyLimit, honoLimit]) {
       assert.throws(() => limit(never, "create_post", { ...user, [option]: () => 2 } as never), { name: "ConfigurationError", message });
@@ -93,7 +93,7 @@ test("middleware needs userId, but no other option", () => {
   checker(never, "create_post", { ...user, skip: undefined as never });
 });
 
-for (const name of ["userId", "count", "partial", "tier", "roles", "requestId", "readyAt", "job"]) {
+for (const name of ["userId", "count", "limit", "partial", "tier", "roles", "requestId", "readyAt", "job"]) {
   for (const [what, value] of [
     ["a promise", Promise.resolve(1)],
     ["a promise", { then: () => {} }], // as some libraries for databases have

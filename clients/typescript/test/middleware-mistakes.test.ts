@@ -37,6 +37,7 @@ const returns: Record<string, string[]> = {
   userId: ["a string", "another string"],
   skip: ["nothing", "null", "false"],
   count: ["nothing", "null", "a number"],
+  limit: ["nothing", "null", "a number", "0", "an object", "an object with a status"],
   tier: ["nothing", "null", "an empty string", "a string", "another string"],
   roles: ["nothing", "null"],
   subjects: ["nothing", "null", "an object"],

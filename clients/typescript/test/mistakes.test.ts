@@ -40,6 +40,7 @@ const values: [name: string, value: () => unknown][] = [
 const args: Record<string, string[]> = {
   userId: ["a string"],
   count: ["nothing", "a number"],
+  limit: ["nothing", "a number", "0", "an object"],
   partial: ["nothing", "true"],
   tier: ["nothing", "a string", "an empty string"], // the guard knows its tiers
   roles: ["nothing"],
@@ -52,6 +53,7 @@ const args: Record<string, string[]> = {
 
 /** Those of an attempt. It takes no count and no requestId, not even nothing. */
 const { partial: _, readyAt: __, job: ___, ...shared } = args;
+const { limit: ____, ...ofResets } = args;
 const callbacks = { succeeded: ["nothing", "a function"], onLocked: ["nothing", "a function"] };
 const ofAttempts = { ...shared, ...callbacks, count: [], requestId: [], clear: ["nothing", "true"], onOutage: ["nothing"] };
 
@@ -65,7 +67,7 @@ const run = () => assert.fail("it ran");
 const verbs: [name: string, call: Call, args: object, right: Record<string, string[]>][] = [
   ["check", (guards, args) => guards.check("like", args), {}, args],
   ["status", (guards, args) => guards.status("like", args), {}, args],
-  ["reset", (guards, args) => guards.reset("like", args), {}, args],
+  ["reset", (guards, args) => guards.reset("like", args), {}, { ...ofResets, limit: [] }],
   ["guarded", (guards, args) => guards.guarded("like", args, run), {}, args],
   ["attempt", (guards, args) => guards.attempt("like", args, run), {}, ofAttempts],
   ["withSlot", (guards, args) => guards.withSlot("like", args, run), {}, args],
@@ -175,7 +177,7 @@ test("what is no activity, decision or option is a ValidationError", async (t) =
 test("an unknown argument is a mistake", async (t) => {
   const lambda = await Lambda.start(t, { status: 500 });
   const guards = lambda.guards() as Guards<any>;
-  const names = "userId, count, partial, tier, roles, subjects, requestId, readyAt, job, at, signal, onOutage";
+  const names = "userId, count, limit, partial, tier, roles, subjects, requestId, readyAt, job, at, signal, onOutage";
   await assert.rejects(guards.check("like", { userId: "u1", cuont: 2 } as never), {
     name: "ValidationError",
     message: `the argument "cuont" is not known, want only ${names}. Do you mean "count"?`,

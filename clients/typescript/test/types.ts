@@ -31,6 +31,12 @@ export async function types(guards: Guards<typeof activities>): Promise<string> 
   await guards.check("create_post", { userId: "u1", subjects: { room: "r1", tenant: undefined } });
   // @ts-expect-error An id is no number.
   await guards.check("create_post", { userId: "u1", subjects: { room: 42 } });
+  await guards.check("create_post", { userId: "u1", limit: 500 });
+  await guards.release("create_post", { userId: "u1", at: 5, requestId: "r1", limit: { tenant: 50_000, call_api: undefined }, tier: "premium" });
+  // @ts-expect-error A number is no text.
+  await guards.check("create_post", { userId: "u1", limit: { tenant: "500" } });
+  // @ts-expect-error A reset has no number.
+  await guards.reset("create_post", { userId: "u1", limit: 500 });
   await guards.slot("create_post", { userId: "u1", orThrow: true });
   await guards.withSlot(photo, user, (slot) => slot.signal.throwIfAborted());
   // @ts-expect-error The activity is not in the list.
@@ -58,6 +64,8 @@ export async function types(guards: Guards<typeof activities>): Promise<string> 
   limit(guards, "create_post", { userId: (request) => request.get("x-user") });
   limit(guards, "create_post", { userId: () => "u1", refused: (_, __, response: Response) => void response.end() });
   limit(guards, "create_post", { userId: () => "u1", countIf: ({ status }) => status === 401 });
+  limit(guards, "create_post", { userId: () => "u1", limit: { tenant: 500 } });
+  limit(guards, "create_post", { userId: () => "u1", limit: async (request) => (request.get("x-user") ? 500 : null) });
   // @ts-expect-error The user is missing.
   limit(guards, "create_post", {});
 

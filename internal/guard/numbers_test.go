@@ -1,0 +1,157 @@
+package guard_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	. "github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/policy"
+)
+
+// bought is a guard whose callers give numbers.
+var bought = limits.Guard{Name: "api-guard", Message: "No calls left.", Activities: []limits.Activity{
+	{
+		Name: "call", Limit: policy.Must("10/1h max 500"), Label: "calls",
+		Tiers:    limits.Tiers{"pro": policy.Must("20/1h max 500")},
+		Subjects: []limits.Subject{{Name: "tenant", Limit: policy.Must("minute: 30/1m max 600, day: 100/1d"), Optional: true}},
+	},
+	{Name: "spend", Limit: policy.Must("100/1h max 1000 cost 5")},
+	{Name: "burst", Limit: policy.Must("bucket 60/1h burst 90 max 3600")},
+	{Name: "hold", Limit: policy.Must("log 2/1h max 9")},
+}}
+
+func TestNumbers(t *testing.T) {
+	b := newBench(t)
+	b.Guard = bought
+	const message, hour = `"message": "No calls left."`, `"resetAt": 1700002800000, "waitTime": `
+	refused := `{"allowed": false, "reason": "limited", "granted": 0, ` + message
+	spend := func(allowed bool, reason string, limit, used, remaining int, more string) string {
+		return fmt.Sprintf(`{"allowed": %v, "reason": %q, "limit": %d, "activityCount": %d, "remaining": %d, "windowKey": 472222, %s}`, allowed, reason, limit, used, remaining, more)
+	}
+	b.converse([]exchange{
+		// The number decides, and the figures are its own. One action costs 5.
+		{0, `"activity": "spend", "limit": 200, "count": 30`, spend(true, "ok", 40, 30, 10, `"granted": 30, `+hour+`0`)},
+		{0, `"activity": "spend"`, spend(false, "limited", 20, 30, 0, `"granted": 0, `+message+`, `+hour+`2760000`)},
+		{0, `"activity": "spend", "op": "status", "limit": 160`, spend(true, "ok", 32, 30, 2, hour+`0`)},
+		{0, `"activity": "spend", "limit": 160, "count": 3`, spend(false, "limited", 32, 30, 2, `"granted": 0, `+message+`, `+hour+`2760000`)},
+		{0, `"activity": "spend", "limit": 160, "count": 2`, spend(true, "ok", 32, 32, 0, `"granted": 2, "crossed": 100, `+hour+`0`)},
+		{0, `"activity": "spend", "limit": 1000000, "op": "status"`, spend(true, "ok", 200, 32, 168, hour+`0`)},
+
+		// Too low: nobody looks at the count.
+		{0, `"activity": "spend", "limit": 0`, refused + `}`},
+		{0, `"activity": "spend", "limit": 4`, refused + `}`},
+		{0, `"activity": "spend", "limit": 4, "count": 7, "partial": true`, refused + `}`},
+		{0, `"activity": "spend", "limit": 100, "count": 21`, refused + `}`},
+		{0, `"activity": "spend", "limit": 0, "op": "status"`, `{"allowed": false, "reason": "limited", ` + message + `}`},
+
+		// By name, with a subject. The name of a subject that is left out is ignored.
+		{0, `"activity": "call", "limit": {"call": 0, "tenant.minute": 7}`, refused + `}`},
+		{0, `"activity": "call", "limit": {"call": 12, "tenant.minute": 0}, "count": 12`, `{"allowed": true, "reason": "ok", "limit": 12, "activityCount": 12,
+			"remaining": 0, "windowKey": 472222, "granted": 12, "crossed": 100, "display": "calls: 12/12", ` + hour + `0}`},
+		{0, `"activity": "call", "limit": {"tenant.minute": 0}, "subjects": {"tenant": "t1"}`, refused + `, "limitedBy": "tenant.minute"}`},
+		{0, `"activity": "call", "limit": 5, "subjects": {"tenant": "t1"}, "count": 6`, refused + `, "limitedBy": "call"}`},
+
+		// A bucket's burst and pace follow. 3600 an hour is one a second.
+		{0, `"activity": "burst", "limit": 3600, "count": 5400`, `{"allowed": true, "reason": "ok", "limit": 5400, "activityCount": 5400, "remaining": 0,
+			"waitTime": 0, "resetAt": 1700005440000, "granted": 5400}`},
+		{time.Second, `"activity": "burst", "limit": 3600`, `{"allowed": true, "reason": "ok", "limit": 5400, "activityCount": 5400, "remaining": 0,
+			"waitTime": 0, "resetAt": 1700005441000, "granted": 1}`},
+	})
+	if b.store.asked != 7 { // two refusals were known
+		t.Errorf("%d requests, want 7: none where a number refuses", b.store.asked)
+	}
+}
+
+// A count above a number is a refusal. A count above the limit of a text is still an error, and
+// so is a count above the text of another limit beside a number.
+func TestACountAboveANumber(t *testing.T) {
+	b := newBench(t)
+	b.Guard = bought
+	b.reasons(`{"activity": "call", "limit": 5, "count": 11}`, "limited")
+	for _, event := range []string{
+		`{"activity": "call", "count": 11}`,
+		`{"activity": "call", "limit": 200, "subjects": {"tenant": "t1"}, "count": 101}`,
+		`{"activity": "call", "limit": {"tenant.minute": 200}, "subjects": {"tenant": "t1"}, "count": 11}`,
+	} {
+		if got, err := b.ask(event); err == nil {
+			t.Errorf("%s: %v, want a ValidationError", event, got)
+		}
+	}
+}
+
+// What was counted can be given back and renewed by any number. One that is too low for an
+// action has no figures.
+func TestWhatANumberCountedIsGivenBack(t *testing.T) {
+	for _, limit := range []string{``, `, "limit": 9`, `, "limit": 2`, `, "limit": 0`} {
+		b := newBench(t)
+		b.Guard = bought
+		for _, step := range []struct{ event, want string }{
+			{`"requestId": "a", "limit": 3, "count": 3`, "ok"},
+			{`"requestId": "a", "op": "renew", "at": 1700000040000, "count": 3` + limit, "ok"},
+			{`"requestId": "a", "op": "release", "at": 1700000040000, "count": 2` + limit, "ok"},
+		} {
+			got := b.mustAsk(`{"activity": "hold", ` + step.event + `}`)
+			if _, figures := got["limit"]; got["reason"] != step.want || figures != (got["op"] == "check" || limit != `, "limit": 0`) {
+				t.Errorf("%s: %v, want %s", step.event, got, step.want)
+			}
+		}
+		if got := b.mustAsk(`{"activity": "hold", "op": "status"}`); got["activityCount"] != 1.0 {
+			t.Errorf("after a release with%s: %v, want a count of 1", limit, got)
+		}
+	}
+}
+
+// A number wins over the caller's tier, the live limit and the code's. A granted tier wins over
+// the number.
+func TestWhichNumberWins(t *testing.T) {
+	withLiveLimits(t, func(t *testing.T, b *bench, s *settings) {
+		b.Guard = bought
+		b.Live.Guards = limits.Guards{bought}
+		limit := func(event string) any { return b.mustAsk(`{"activity": "call", "op": "status"` + event + `}`)["limit"] }
+		limitOf := func() []any {
+			return []any{limit(``), limit(`, "tier": "pro"`), limit(`, "tier": "pro", "limit": 77`), limit(`, "limit": 5000`)}
+		}
+		if got, want := limitOf(), []any{10.0, 20.0, 77.0, 500.0}; !slices.Equal(got, want) {
+			t.Errorf("by the code: %v, want %v", got, want)
+		}
+		s.set(b, live.Settings{Activities: map[string]live.Override{"call": {Limit: "15/1h max 60", Tiers: map[string]string{"pro": "600/1h"}}}})
+		limit(``) // this request reads the document
+		if got, want := limitOf(), []any{15.0, 600.0, 77.0, 60.0}; !slices.Equal(got, want) {
+			t.Errorf("by live limits: %v, want %v", got, want)
+		}
+		s.set(b, grant("", "pro"))
+		limit(``)
+		if got, want := limitOf(), []any{20.0, 20.0, 20.0, 20.0}; !slices.Equal(got, want) {
+			t.Errorf("by a granted tier: %v, want %v", got, want)
+		}
+	})
+}
+
+// In shadow mode, a number that is too low lets the caller pass.
+func TestANumberInShadowMode(t *testing.T) {
+	b := newBench(t)
+	b.Guard, b.Mode = bought, Shadow
+	b.converse([]exchange{
+		{0, `"activity": "hold", "limit": 0`, `{"allowed": true, "reason": "shadow", "granted": 0}`},
+		{0, `"activity": "hold", "limit": 3, "count": 4`, `{"allowed": true, "reason": "shadow", "granted": 0}`},
+	})
+	if b.store.asked != 0 {
+		t.Errorf("%d requests, want none", b.store.asked)
+	}
+}
+
+// If nothing is counted, only the form of the numbers matters.
+func TestNumbersWhereNothingIsCounted(t *testing.T) {
+	b := newBench(t)
+	b.Guard, b.BypassRoles = bought, []string{"admin"}
+	b.reasons(`{"activity": "hold", "limit": {"nonsense": 0}, "roles": ["admin"]}`, "bypassed")
+	b.Mode = Off
+	b.reasons(`{"activity": "hold", "limit": 0}`, "unlimited")
+	if _, err := b.ask(`{"activity": "hold", "limit": "5"}`); err == nil {
+		t.Error("a text for a number is no mistake where nothing is counted")
+	}
+}
