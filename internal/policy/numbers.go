@@ -14,7 +14,7 @@ import (
 //	                                   with 9000    5000/1m burst 7500
 //
 // All numbers count in one item, and each decision goes by its own. So a check with a lower
-// number is refused if more is counted, and counts nothing. What depends on how high a limit
+// number is refused if more is counted, and changes nothing. What depends on how high a limit
 // is goes by its max, because the next caller can give that: how long ids are kept, and what an
 // item can bear.
 
@@ -67,6 +67,8 @@ func (r Rate) checkMax(k kind) error {
 		return errors.New("max does not go with prepaid, because a lease would be by the number of one caller")
 	case r.Max < r.Limit:
 		return fmt.Errorf("max is %d, want at least the limit, %d", r.Max, r.Limit)
+	case r.Max < r.cost():
+		return fmt.Errorf("max is %d, and an action costs %d, so each number would refuse it", r.Max, r.Cost)
 	case r.Max > most:
 		return fmt.Errorf("max is %d, want at most %d, %s", r.Max, most, why)
 	case burst > million:
@@ -77,9 +79,9 @@ func (r Rate) checkMax(k kind) error {
 
 // with returns l with a number that the caller gives.
 func (l limit) with(n int64) limit {
-	l.given, l.short = true, n < l.rate.cost()
-	l.rate = l.rate.With(n)
-	l.kind = l.kind.(scalable).with(l.rate)
+	r := l.rate.With(n)
+	l.given, l.short = true, n < r.cost()
+	l.rate, l.kind = r, l.kind.(scalable).with(r)
 	return l
 }
 

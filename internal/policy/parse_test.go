@@ -56,6 +56,7 @@ func TestParseErrors(t *testing.T) {
 		{"10/1m 5", `"5" is not an option of a fixed limit; want in or cost or prepaid or max`},
 		{"a: 10/1m b: 5/1h", `"b:" is not an option of a fixed limit; a comma separates limits, as in minute: 10/1m, day: 200/1d`},
 		{"10/1m max 9", `max is 9, want at least the limit, 10`},
+		{"bucket 1/4s burst 2 max 1 cost 2", `max is 1, and an action costs 2, so each number would refuse it`},
 		{"10/1m max 0", `max is "0", want 1 to 1000000`},
 		{"10/1m max 1000001", `max is "1000001", want 1 to 1000000`},
 		{"101/1m max 200 prepaid", `max does not go with prepaid, because a lease would be by the number of one caller`},

@@ -136,9 +136,12 @@ func (in *instance) send(v ratelimit.Op, c call, leaves int64, done func(*op, ra
 	if in.dead {
 		in = s.instances[in.number]
 	}
-	t := in.terms(c)
+	t, now := in.terms(c)
 	if t.Exempt() {
 		s.stats["calls while the mode is off"]++
+		return
+	}
+	if s.violation != "" || in.refused(v, c, t, now) {
 		return
 	}
 	shadow := t.Mode == "shadow"

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
+	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/proofs/oracle"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
@@ -276,7 +277,7 @@ func (u *user) freedFor(t *terms) int64 {
 
 // whole reports whether an item keeps the id of a request as long as it lives.
 func (u *user) whole(o *op, window int64) bool {
-	return !u.Named() && window != 0 && o.terms.numbers.Most <= 100
+	return !u.Named() && window != 0 && o.terms.numbers.Highest <= 100
 }
 
 // forget notes that an item does not exist. A promise of 15 minutes ends when nothing
@@ -300,11 +301,20 @@ func (l *ledger) forget(u *user, k ratelimit.Key, item ratelimit.Item, clears bo
 	for _, t := range all {
 		for i, m := range u.Models {
 			r, ok := t.numbers.Rate(u.Names[i])
-			if ok && (others || r.Kind == "lockout") && (u.deployed || oracle.Over(m, s.now, r)) {
+			slowed := len(all) > 1 && u.ended(r, s.now)
+			if ok && (others || r.Kind == "lockout") && (u.deployed || slowed || oracle.Over(m, s.now, r)) {
 				u.Models[i] = empty.Models[i]
 			}
 		}
 	}
+}
+
+// ended reports whether the item of a group can be deleted, although a bucket with a max has
+// not filled up. A refusal by a low number has slowed that down, and keeps the item for as
+// long. A later write of another activity does not know this. It keeps the item until the
+// bucket would be full by the number that has counted. Clocks are up to 2 s apart.
+func (u *user) ended(r policy.Rate, now int64) bool {
+	return r.Kind == "bucket" && r.Max > 0 && now-u.changed+2000 >= oracle.Interval(r)*r.Burst
 }
 
 // forgetReleases notes that an item was deleted, with the ids of releases. The ids of
