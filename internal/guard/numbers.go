@@ -16,16 +16,13 @@ import (
 // policies decide by them, see [policy.Policy.With]. This file checks them. A number without
 // room for a request refuses it, and the table is not asked.
 
-const (
-	maxNumber   = 1_000_000
-	wantedLimit = "a whole number from 0 to 1000000, or an object of such numbers by the names of limits"
-)
+const wantedLimit = "a whole number from 0 to 1000000, or an object of such numbers by the names of limits"
 
 // validNumbers checks what does not depend on the activity.
 func (r *Request) validNumbers() error {
 	for name, n := range r.Limit {
 		switch {
-		case n < 0 || n > maxNumber:
+		case n < 0 || n > input.MaxNumber:
 			return input.Invalid(strings.TrimSuffix("limit."+name, "."), strconv.FormatInt(n, 10), wantedLimit)
 		case name == "" && len(r.Limit) > 1:
 			return &input.ValidationError{Field: "limit", Problem: "has an empty name, want " + wantedLimit}
