@@ -123,7 +123,7 @@ func (q *question) undo(item Item) step {
 //
 //	12:00:00.0  check r1    the user's bucket counts it, and the room answers late
 //	12:00:01.2  check r2    counted: the bucket was full again
-//	12:00:01.3              the room refuses r1: there is nothing to give back, and the id goes
+//	12:00:01.3              the room refuses r1: its count is over, and its id goes
 //	12:00:01.4  check r1    refused by the bucket, as any other check
 func (q *question) giveBack(item Item, r receipt, back Write, before Location, released bool) step {
 	back.Drop = r.kept
