@@ -10,6 +10,7 @@ CLIENTS := .cache/clients
 PEERS := .cache/peers
 PACKAGES := .cache/packages
 CONSOLE := .cache/console
+CDK := .cache/cdk
 PYTHON_TOOLS := $(PACKAGES)/python-tools
 CLIENT_SOURCES := clients
 SERVERS := scripts/with-dynamodb scripts/with-sqs
@@ -101,6 +102,22 @@ template: $(VENV)/installed $(SCAN)/installed ## Check template.yaml with cfn-li
 	SAM_CLI_TELEMETRY=0 $(VENV)/bin/sam validate --lint
 	TEMPLATE_TOOLS=1 go test -count=1 -run=Template ./internal/endtoend/deployment
 	SAM_CLI_TELEMETRY=0 $(VENV)/bin/sam build
+
+.PHONY: cdk
+cdk: $(VENV)/installed $(CDK)/installed ## Test the CDK construct: synthesize the example of docs/deploying.md, and compare it with the SAM template
+	@rm -rf $(CDK)/src $(CDK)/test $(CDK)/dist $(CDK)/dist-test
+	@tar -C deploy/cdk --exclude=node_modules --exclude='dist*' -cf - . | tar -C $(CDK) -xf -
+	@cd $(CDK) && npm test --silent
+
+# The packages change only with their list. The sources are copied for each run.
+$(CDK)/installed: deploy/cdk/package.json deploy/cdk/package-lock.json
+	@command -v npm >/dev/null || { echo "make cdk: npm is not installed" >&2; exit 1; }
+	@echo "fetching the AWS CDK (260 MB when installed, only the first time)" >&2
+	@rm -rf $(CDK)
+	@mkdir -p $(CDK)
+	@cp deploy/cdk/package.json deploy/cdk/package-lock.json $(CDK)
+	@npm ci --prefix $(CDK) --silent --no-audit --no-fund
+	@touch $@
 
 .PHONY: tour
 tour: emulator packages ## Use each command in a fresh clone, as a newcomer would, and check what it prints
