@@ -66,6 +66,7 @@ var order = []string{
 	"internal/ratelimit/memstore",
 	"internal/ratelimit",
 	"internal/crash",
+	"internal/pagefile",
 	"internal/strictjson",
 	"internal/retry",
 	"internal/limits",
