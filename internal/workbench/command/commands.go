@@ -87,7 +87,7 @@ func run(ctx context.Context, args []string, c session) int {
 		c.now = time.Now
 	}
 	linked, wrong := limits.Link(c.page)
-	c.guards = linked
+	c.guards, wrong = linked, cmp.Or(c.wrongPage, wrong)
 	exited := -1
 	parser, err := kong.New(&commands{},
 		kong.Name("guards"),
@@ -185,9 +185,11 @@ func hasEmpty(v reflect.Value) bool {
 }
 
 // Main runs the command that the arguments of the process name, for a project
-// with these guards. It returns the exit status.
+// with these guards. It returns the exit status. The installed program of this module goes by
+// limits.json instead, if there is one: see findPage.
 func Main(page []guards.Guard, now func() time.Time) int {
 	c := terminal(page)
+	c.findPage()
 	c.now = now
 	return program(c)
 }

@@ -55,7 +55,7 @@ func (c *newCommand) Run(ctx context.Context, env session) (err error) {
 	if err != nil {
 		return err
 	}
-	project, err := openProject(c.Dir, env.page)
+	project, err := env.openProject(c.Dir)
 	if err != nil {
 		return err
 	}
@@ -122,8 +122,10 @@ func (c *newCommand) next(env session, r scaffold.Request, a limits.Activity) {
 	if group := a.Group; group != "" {
 		env.note(counted(env.guards, group))
 	}
-	env.note("next, try it: go run ./cmd/guards check " + a.Name + " --user u1" + scaffold.Options(a))
-	env.note("then run make test, and deploy")
+	env.note("next, try it: " + env.itself() + " check " + a.Name + " --user u1" + scaffold.Options(a))
+	if env.pageFile == "" {
+		env.note("then run make test, and deploy")
+	}
 	g, _ := env.guards.Named(r.Guard)
 	_, taken := env.guards.Queued()
 	if a.Limit.Queues() && !g.DelayedQueue && (taken || !r.New) {

@@ -29,16 +29,17 @@ type document struct {
 	file, what string
 	parts      []string // none: the whole file is generated
 	optional   bool     // the file need not have the markers of its parts
+	inGo       bool     // only a project in Go has it
 }
 
 var documents = []document{
-	{templateFile, "the functions, the table, alarms and outputs", []string{"metadata", "parameters", "conditions", "globals", "resources", "outputs"}, false},
-	{"README.md", "the table of limits", []string{"limits"}, true},
-	{"docs/limits.md", "the table of limits", []string{"limits"}, true},
-	{"activities/activities.go", "the list of activities for Go", nil, false},
-	{"activities/activities.json", "the list of activities for other languages", nil, false},
-	{"activities/activities.py", "the list of activities for Python", nil, false},
-	{"activities/activities.ts", "the list of activities for TypeScript", nil, false},
+	{templateFile, "the functions, the table, alarms and outputs", []string{"metadata", "parameters", "conditions", "globals", "resources", "outputs"}, false, true},
+	{"README.md", "the table of limits", []string{"limits"}, true, false},
+	{"docs/limits.md", "the table of limits", []string{"limits"}, true, false},
+	{"activities/activities.go", "the list of activities for Go", nil, false, true},
+	{"activities/activities.json", "the list of activities for other languages", nil, false, false},
+	{"activities/activities.py", "the list of activities for Python", nil, false, false},
+	{"activities/activities.ts", "the list of activities for TypeScript", nil, false, false},
 }
 
 // A Change is one file with its new text.
@@ -55,7 +56,11 @@ type Change struct {
 // missing functions, and functions whose guard is gone. It returns an error for a guard whose
 // name the template can't have, and for a function that does not fit the guards. It writes
 // nothing.
-func Stale(folder fs.FS, guards limits.Guards) (changes []Change, err error) {
+func Stale(folder fs.FS, guards limits.Guards) ([]Change, error) { return stale(folder, guards, true) }
+
+// stale is Stale for a project in Go, or for one whose page is a file of JSON. The latter has no
+// programs of its own.
+func stale(folder fs.FS, guards limits.Guards, inGo bool) (changes []Change, err error) {
 	for _, g := range guards {
 		if err := validName(g.Name); err != nil {
 			return nil, err
@@ -66,6 +71,9 @@ func Stale(folder fs.FS, guards limits.Guards) (changes []Change, err error) {
 		return nil, err
 	}
 	for _, d := range documents {
+		if d.inGo && !inGo {
+			continue
+		}
 		c, err := d.change(folder, guards, changed)
 		if err != nil {
 			return nil, err
@@ -73,6 +81,9 @@ func Stale(folder fs.FS, guards limits.Guards) (changes []Change, err error) {
 		if c.After != c.Before {
 			changes = append(changes, c)
 		}
+	}
+	if !inGo {
+		return changes, nil
 	}
 	if c, err := withValidation(folder); err != nil {
 		return nil, err
