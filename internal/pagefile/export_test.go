@@ -1,4 +1,4 @@
 package pagefile
 
-// InLambda is where a program in Lambda has its page, for tests.
-var InLambda = &inLambda
+// OfLayer is where a layer has a page, for tests.
+var OfLayer = &ofLayer

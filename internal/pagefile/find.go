@@ -1,6 +1,7 @@
 package pagefile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -53,8 +54,8 @@ func OfVariable() (page []guards.Guard, file string, err error) {
 	return page, file, err
 }
 
-// inLambda is where a program in Lambda has its page: beside the code, or in a layer.
-var inLambda = []string{"/var/task/" + Name, "/opt/guards/" + Name}
+// ofLayer is where a layer has a page.
+var ofLayer = "/opt/guards/" + Name
 
 // OfProgram returns the page of a program that is the same for every project. GUARDS_PAGE names
 // its file. Without it, the file is limits.json: in Lambda beside the function's code or in the
@@ -63,7 +64,9 @@ func OfProgram() ([]guards.Guard, error) {
 	if page, file, err := OfVariable(); file != "" {
 		return page, err
 	}
-	places := inLambda
+	// Lambda names the folder of the code, which is always this one, to functions and not to
+	// extensions. An emulator has another one.
+	places := []string{filepath.Join(cmp.Or(os.Getenv("LAMBDA_TASK_ROOT"), "/var/task"), Name), ofLayer}
 	if os.Getenv("AWS_LAMBDA_RUNTIME_API") == "" { // Lambda sets it
 		program, err := os.Executable()
 		if err != nil {

@@ -43,13 +43,8 @@ func TestAbove(t *testing.T) {
 // In Lambda, the page beside the code wins over the one of a layer. GUARDS_PAGE wins over both.
 func TestThePageOfAProgram(t *testing.T) {
 	places := []string{filepath.Join(t.TempDir(), "limits.json"), filepath.Join(t.TempDir(), "guards", "limits.json")}
-	usual := *pagefile.InLambda
-	if strings.Join(usual, " ") != "/var/task/limits.json /opt/guards/limits.json" {
-		t.Errorf("the places are %q", usual)
-	}
-	*pagefile.InLambda = places
-	t.Cleanup(func() { *pagefile.InLambda = usual })
 	t.Setenv("GUARDS_PAGE", "")
+	t.Setenv("LAMBDA_TASK_ROOT", "")
 	expect := func(guard, mistake string) {
 		t.Helper()
 		page, err := pagefile.OfProgram()
@@ -70,6 +65,11 @@ func TestThePageOfAProgram(t *testing.T) {
 	t.Setenv("AWS_LAMBDA_RUNTIME_API", "")
 	expect("", "there is no page of limits, want "+filepath.Join(filepath.Dir(program), "limits.json")+", or another file in GUARDS_PAGE")
 	t.Setenv("AWS_LAMBDA_RUNTIME_API", "127.0.0.1:1")
+	expect("", "there is no page of limits, want /var/task/limits.json or /opt/guards/limits.json, or another file in GUARDS_PAGE")
+	t.Setenv("LAMBDA_TASK_ROOT", filepath.Dir(places[0]))
+	usual := *pagefile.OfLayer
+	*pagefile.OfLayer = places[1]
+	t.Cleanup(func() { *pagefile.OfLayer = usual })
 	expect("", "there is no page of limits, want "+places[0]+" or "+places[1]+", or another file in GUARDS_PAGE")
 	write(t, "layer-guard", places[1])
 	expect("layer-guard", "")

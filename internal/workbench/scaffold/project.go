@@ -137,7 +137,7 @@ func (p *Project) Stale() ([]Change, error) { return stale(p.root.FS(), p.guards
 // Extra returns what the project's template.extra.yaml changes in the generated parts of
 // template.yaml, such as: adds Globals.Function.Tracing. Without this file, it returns nothing.
 func (p *Project) Extra() (did []string, err error) {
-	_, did, err = withExtra(p.root.FS(), p.guards)
+	_, did, err = withExtra(p.root.FS(), p.guards, p.file == "")
 	return did, err
 }
 

@@ -1,12 +1,51 @@
 package scaffold
 
 import (
+	_ "embed"
+	"errors"
 	"fmt"
+	"slices"
+	"text/template"
+
+	"golang.org/x/tools/txtar"
 
 	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/pagefile"
 )
+
+//go:embed page.txtar
+var pageFiles string
+
+var pageText = template.Must(template.New("").Delims("[[", "]]").Parse(pageFiles))
+
+// InitPage is [Init] for a project whose page is a file of JSON. It has no module.
+func InitPage(name string, r Request, from Origin) (a limits.Activity, changes []Change, err error) {
+	g := guards.Guard{Name: r.Guard, Message: tooMany, Activities: []guards.Activity{r.Activity}}
+	all, err := limits.Link([]guards.Guard{g})
+	if err := errors.Join(validName(r.Guard), err); err != nil {
+		return a, nil, err
+	}
+	a = all[0].Activities[0]
+	g.DelayedQueue = a.Limit.Queues()
+	all[0].DelayedQueue = g.DelayedQueue
+	filling := from.fill(name, all[0])
+	filling.Page, filling.Generate, filling.Step = pagefile.Name, "guards generate", "package"
+	files := []txtar.File{{Name: pagefile.Name, Data: []byte(pagefile.Text(g))}}
+	for _, text := range []*template.Template{projectText, pageText} {
+		more, err := filling.files(text)
+		if err != nil {
+			return a, nil, err
+		}
+		for _, f := range more {
+			if text == pageText || slices.Contains([]string{templateFile, ignoreFile}, f.Name) {
+				files = append(files, f)
+			}
+		}
+	}
+	changes, err = generated(files, all, false)
+	return a, changes, err
+}
 
 // addToFile is Add for a page in JSON. The program has read the page, so no file can be older
 // than it.
