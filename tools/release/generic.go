@@ -36,7 +36,7 @@ func (r *Release) generic() error {
 		if err := builtFor(info, built, g.goarch); err != nil {
 			return err
 		}
-		content, err := os.ReadFile(built) //nolint:gosec // a file of the build
+		content, err := os.ReadFile(built)
 		if err != nil {
 			return err
 		}
