@@ -84,7 +84,7 @@ func TestMistakesOfAGenericFunction(t *testing.T) {
 		{guard, []string{right, "GUARD_NAME=post-guard"}, []string{`post-guard: GUARD_NAME is "post-guard", want one of posts-guard, comments-guard, rooms-guard`}},
 		{guard, []string{right, "GUARD_NAME=jobs-guard"}, []string{"jobs-guard: jobs-guard has a DelayedQueue: its function needs the program jobs-guard"}},
 		{guard, []string{right, name, "MODE=of"}, []string{`MODE is "of"`}},
-		{guard, []string{name}, []string{"there is no page of limits, want /var/task/limits.json or /opt/guards/limits.json, or another file in GUARDS_PAGE"}},
+		{guard, []string{name}, []string{"posts-guard: there is no page of limits, want /", "/limits.json or /opt/guards/limits.json, or another file in GUARDS_PAGE"}},
 		{guard, nil, []string{"there is no page of limits", "GUARD_NAME is not set"}},
 		{guard, []string{"GUARDS_PAGE=/no/such.json", name}, []string{`posts-guard: GUARDS_PAGE is "/no/such.json", and there is no such file`}},
 		{guard, []string{wrong, name}, mistakes},
