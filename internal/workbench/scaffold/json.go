@@ -44,6 +44,11 @@ func InitPage(name string, r Request, from Origin) (a limits.Activity, changes [
 		}
 	}
 	changes, err = generated(files, all, false)
+	for i := range changes {
+		if changes[i].File == "Makefile" {
+			changes[i].What = "checks the page, puts it and the programs together, and deploys"
+		}
+	}
 	return a, changes, err
 }
 
