@@ -32,8 +32,8 @@ const (
 //
 // The attempt is given back however late the success is, and even if ctx has ended. A
 // release that fails goes to Options.Warn, because verify has succeeded. So does a hint at
-// Hold if the success comes more than 18 s after the check (14 minutes if the list says that
-// the activity has Hold), because the guard may not know the check any more. A decision
+// Hold if the success comes more than 18 s after the check, because the guard may not know the
+// check any more. It is 14 minutes if the list says that the activity has Hold. A decision
 // without a receipt, such as a bypassed one, sends no release.
 func (g *Guards) Attempt(ctx context.Context, activity string, r Request, verify func(context.Context, Decision) (bool, error)) (bool, error) {
 	a, err := g.BeginAttempt(ctx, activity, r)

@@ -110,7 +110,7 @@ type AccountOptions struct {
 }
 
 // AccountKey returns the user id, or the id of a subject, for the name of an account, such as a
-// mail address that somebody types to sign in: the first 32 hex digits of its HMAC-SHA-256. The
+// mail address that somebody types to sign in. It is the first 32 hex digits of an HMAC-SHA-256. The
 // spaces, tabs and line ends around the text go before that, and A to Z become a to z. No other
 // letters change, because languages and versions of Unicode disagree about them.
 //

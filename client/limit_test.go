@@ -202,7 +202,7 @@ func TestOnlyWhatWasGivenIsKept(t *testing.T) {
 	}
 }
 
-// No time makes room for what the customer has not bought, so nobody waits. Such a refusal has no figures.
+// Waiting does not help a customer who has not bought enough, so Wait returns at once. Such a refusal has no figures.
 func TestTooLowALimitIsNotWaitedFor(t *testing.T) {
 	const answer = `{"allowed":false,"reason":"limited","userId":"u1","activity":"create_post","op":"check","granted":0,"message":"m"}`
 	g, _ := with(t, client.Options{}, body(answer))

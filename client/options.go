@@ -54,9 +54,9 @@ type Options struct {
 	DecisionTimeout time.Duration // the guards' DECISION_TIMEOUT; the default is 1 s
 
 	// Warn gets the error of a check that OnOutage decided, and of a renewal that
-	// failed in a Slot, at most one a second. It also gets an error if a release failed
-	// in Guarded or after an attempt, if it failed twice at the end of a Slot, if an
-	// attempt succeeded too late to be sure of its release, and if OnLocked panicked. The
+	// failed in a Slot, at most one a second. It also gets an error if a release failed in
+	// Guarded or after an attempt, or twice at the end of a Slot. The others are an attempt that
+	// succeeded too late to be sure of its release, and a panic of OnLocked. The
 	// errors contain no user id and no request id. If Warn panics, the panic is logged with
 	// log/slog and changes no decision. The default logs a warning with log/slog.
 	Warn func(error)

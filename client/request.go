@@ -47,9 +47,9 @@ type Request struct {
 	// guesses at others. An activity without a lockout refuses it with an ErrValidation.
 	Clear bool
 
-	// OnLocked is for an attempt. It is called once with the decision, after a failed attempt
-	// that used the last action of a limit (Crossed is 100, in the decision or in one of its
-	// Limits), for example to send a mail to the owner of the account. The attempt ends when it
+	// OnLocked is for an attempt, for example to send a mail to the owner of the account. It is
+	// called once with the decision, after a failed attempt that used the last action of a
+	// limit: Crossed is 100, in the decision or in one of its Limits. The attempt ends when it
 	// returns. If it panics, Options.Warn gets an error, and the attempt ends as before.
 	OnLocked func(Decision)
 }

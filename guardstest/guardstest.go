@@ -26,7 +26,7 @@ import (
 // Guards answers the requests of a test. It is safe for concurrent use.
 type Guards struct {
 	mu     sync.Mutex
-	played map[string]guards.Decision // what a test says of an activity, Allowed or not; none: it is allowed
+	played map[string]guards.Decision // the answer that a test chose for an activity; none: it is allowed
 	outage error
 	calls  []guards.Request
 }

@@ -31,7 +31,7 @@ func TestEverythingIsAllowed(t *testing.T) {
 	}
 }
 
-// A test sees what the app says of a customer's contract, also in what follows a check.
+// A test sees the numbers that the app gives, in a check and in what follows it.
 func TestCallsShowTheLimit(t *testing.T) {
 	g := guardstest.New()
 	c := g.Client(t, activities.All)

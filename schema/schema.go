@@ -1,8 +1,9 @@
 // Package schema describes the guards for programs in other languages:
 //
 //   - event.schema.json and answer.schema.json are the JSON Schemas of a
-//     guard's events and answers. error.schema.json is a function error, and
-//     problem.schema.json is an HTTP answer that is not 200.
+//     guard's events and answers.
+//   - error.schema.json is a function error.
+//   - problem.schema.json is an HTTP answer that is not 200.
 //   - page.schema.json is the JSON Schema of limits.json, a page of limits without Go.
 //   - openapi.json describes a guard's HTTP form. It is generated from these
 //     schemas.

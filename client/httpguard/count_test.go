@@ -108,7 +108,7 @@ func TestCountIfDecidesWhenTheHeadersAreSent(t *testing.T) {
 	}
 }
 
-// plain is a ResponseWriter that can do nothing else, such as that of http.TimeoutHandler.
+// plain is a ResponseWriter without other methods, such as that of http.TimeoutHandler.
 type plain struct{ http.ResponseWriter }
 
 // A handler that could not flush or take over the connection has sent nothing yet.

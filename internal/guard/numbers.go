@@ -16,19 +16,19 @@ import (
 // policies decide by them, see [policy.Policy.With]. This file checks them. A number without
 // room for a request refuses it, and the table is not asked.
 
-const (
-	maxNumber   = 1_000_000
-	wantedLimit = "a whole number from 0 to 1000000, or an object of such numbers by the names of limits"
-)
+const wantedNumber = "a whole number from 0 to 1000000"
 
 // validNumbers checks what does not depend on the activity.
 func (r *Request) validNumbers() error {
 	for name, n := range r.Limit {
+		wrong := n < 0 || n > input.MaxNumber
 		switch {
-		case n < 0 || n > maxNumber:
-			return input.Invalid(strings.TrimSuffix("limit."+name, "."), strconv.FormatInt(n, 10), wantedLimit)
 		case name == "" && len(r.Limit) > 1:
-			return &input.ValidationError{Field: "limit", Problem: "has an empty name, want " + wantedLimit}
+			return &input.ValidationError{Field: "limit", Problem: "has an empty name, want " + wantedNumber + input.OrByName}
+		case name == "" && wrong:
+			return input.Invalid("limit", strconv.FormatInt(n, 10), wantedNumber+input.OrByName)
+		case wrong:
+			return input.Invalid(input.Member("limit", name), strconv.FormatInt(n, 10), wantedNumber)
 		}
 	}
 	return nil
@@ -37,7 +37,7 @@ func (r *Request) validNumbers() error {
 // takesNumbers checks that the limits of a take r's numbers. A subject that r leaves out can
 // have one, too.
 func (r *Request) takesNumbers(a limits.Activity) error {
-	if len(r.Limit) == 0 {
+	if _, only := r.Limit[""]; only && a.Limit.TakesNumber("") || len(r.Limit) == 0 {
 		return nil
 	}
 	var names, own []string // of the limits with a max; of the user's
@@ -52,18 +52,15 @@ func (r *Request) takesNumbers(a limits.Activity) error {
 			}
 		}
 	}
-	given := r.Limit
-	if n, only := r.Limit[""]; only && len(own) > 1 {
-		return input.Invalid("limit", "a number", "an object of numbers by the names of limits: "+strings.Join(own, ", "))
-	} else if only {
-		given = map[string]int64{own[0]: n}
+	if len(names) == 0 {
+		return &input.ValidationError{Field: "limit", Problem: "goes only with activities whose limit has a max"}
 	}
-	for name := range given {
+	for name := range r.Limit {
 		switch {
-		case len(names) == 0:
-			return &input.ValidationError{Field: "limit", Problem: "goes only with activities whose limit has a max"}
+		case name == "" && len(own) > 1:
+			return input.Invalid("limit", "a number", "an object of numbers by the names of limits: "+strings.Join(names, ", "))
 		case !slices.Contains(names, name):
-			return &input.ValidationError{Field: "limit", Problem: "is for a limit without a max, want only these: " + strings.Join(names, ", ")}
+			return &input.ValidationError{Field: "limit", Problem: "has a number for an unknown limit or one without a max, want numbers only for: " + strings.Join(names, ", ")}
 		}
 	}
 	return nil
@@ -72,6 +69,9 @@ func (r *Request) takesNumbers(a limits.Activity) error {
 // tooLow returns the limit whose number, which the caller gave, has no room for r. Its name is as
 // in an answer: empty, if it is the only one. TooLow returns false if there is none.
 func (r *Request) tooLow(t live.Terms) (limit string, ok bool) {
+	if len(r.Limit) == 0 {
+		return "", false
+	}
 	n := r.Count
 	if r.Partial || r.Op == Release || r.Op == Renew {
 		n = 1

@@ -112,7 +112,9 @@ func TestWhichNumberWins(t *testing.T) {
 		b.Guard = bought
 		b.Live.Guards = limits.Guards{bought}
 		limit := func(event string) any { return b.mustAsk(`{"activity": "call", "op": "status"` + event + `}`)["limit"] }
-		limitOf := func() []any { return []any{limit(``), limit(`, "tier": "pro"`), limit(`, "tier": "pro", "limit": 77`), limit(`, "limit": 5000`)} }
+		limitOf := func() []any {
+			return []any{limit(``), limit(`, "tier": "pro"`), limit(`, "tier": "pro", "limit": 77`), limit(`, "limit": 5000`)}
+		}
 		if got, want := limitOf(), []any{10.0, 20.0, 77.0, 500.0}; !slices.Equal(got, want) {
 			t.Errorf("by the code: %v, want %v", got, want)
 		}
@@ -142,7 +144,7 @@ func TestANumberInShadowMode(t *testing.T) {
 	}
 }
 
-// Where nothing is counted, numbers do not matter, but for their form.
+// If nothing is counted, only the form of the numbers matters.
 func TestNumbersWhereNothingIsCounted(t *testing.T) {
 	b := newBench(t)
 	b.Guard, b.BypassRoles = bought, []string{"admin"}

@@ -156,10 +156,12 @@ func (h *Handler) logOutage(ctx context.Context, r Request, cause error) {
 		slog.String("activity", r.Activity), slog.String("op", string(r.Op)), slog.Any("error", cause))
 }
 
-// logInvalid logs the name of the field at fault, never its value.
+// logInvalid logs the name of the field at fault, never its value. Of limit.minute it logs only
+// limit, because a caller can give anything as the name of a member.
 func (h *Handler) logInvalid(ctx context.Context, err error) {
 	if e, ok := errors.AsType[*input.ValidationError](err); ok {
-		h.log().LogAttrs(ctx, slog.LevelWarn, "invalid request", slog.String("field", e.Field))
+		field, _, _ := strings.Cut(e.Field, ".")
+		h.log().LogAttrs(ctx, slog.LevelWarn, "invalid request", slog.String("field", field))
 	}
 }
 

@@ -74,7 +74,7 @@ var fields = []input.Field[Request]{
 	{Name: "count", Read: func(r *Request, f string, v strictjson.Value) error { return input.Whole(&r.Count, f, v) }},
 	{Name: "partial", Read: func(r *Request, f string, v strictjson.Value) error { return input.Bool(&r.Partial, f, v) }},
 	{Name: "limit", Read: func(r *Request, f string, v strictjson.Value) error {
-		return input.Numbers(&r.Limit, f, v, wantedLimit)
+		return input.Numbers(&r.Limit, f, v, wantedNumber)
 	}},
 	{Name: "tier", Read: func(r *Request, f string, v strictjson.Value) error { return input.Text(&r.Tier, f, v) }},
 	{Name: "roles", Read: func(r *Request, f string, v strictjson.Value) error { return input.Texts(&r.Roles, f, v) }},

@@ -155,6 +155,15 @@ func Whole(to *int64, field string, v strictjson.Value) error {
 	return nil
 }
 
+// MaxNumber is the highest number that a caller can give for a limit.
+const MaxNumber = 1_000_000
+
+// Number reads a text that is such a number. It returns false for any other text.
+func Number(text string) (n int64, ok bool) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	return n, err == nil && n >= 0 && n <= MaxNumber
+}
+
 // exact returns the value of a number that can have a fraction or an exponent. It returns
 // false if that is no whole number from 0 to 2^63 - 1. Values that are far out of range
 // are found first, because as fractions they would fill the memory.
@@ -178,28 +187,44 @@ func exact(number string) (int64, bool) {
 }
 
 // Numbers reads a whole number, whose name is then empty, or an object of such numbers by name.
-// They are 0 or more. Want tells what is accepted.
+// They are 0 or more. Want tells what a number is, such as "a whole number from 0 to 9", and
+// OrByName is added to it where an object is accepted.
 func Numbers(to *map[string]int64, field string, v strictjson.Value, want string) error {
-	values := map[string]strictjson.Value{"": v}
-	if v.Kind() == '{' {
-		values = nil
-		if err := strictjson.Unmarshal(v, &values); err != nil || len(values) == 0 {
-			return Invalid(field, showValue(v), want)
+	if v.Kind() != '{' {
+		n, ok := exact(string(v))
+		if !ok {
+			return Invalid(field, showScalar(v), want+OrByName)
 		}
-		if _, ok := values[""]; ok {
-			return &ValidationError{field, "has an empty name, want " + want}
-		}
+		*to = map[string]int64{"": n}
+		return nil
+	}
+	var values map[string]strictjson.Value
+	if err := strictjson.Unmarshal(v, &values); err != nil {
+		return unreadable(field, v, err)
+	}
+	if len(values) == 0 {
+		return Invalid(field, "an empty object", want+OrByName)
 	}
 	*to = make(map[string]int64, len(values))
 	for name, value := range values {
 		n, ok := exact(string(value))
-		if !ok {
-			return Invalid(strings.TrimSuffix(field+"."+name, "."), showValue(value), want)
+		switch {
+		case name == "":
+			return &ValidationError{field, "has an empty name, want " + want + OrByName}
+		case !ok:
+			return Invalid(Member(field, name), showScalar(value), want)
 		}
 		(*to)[name] = n
 	}
 	return nil
 }
+
+// OrByName is what [Numbers] accepts besides a number.
+const OrByName = ", or an object of such numbers by the names of limits"
+
+// Member returns the name of a member of an object field, such as limit.minute. The member's
+// name comes from the caller, so it is escaped, and cut after 40 characters.
+func Member(field, name string) string { return field + "." + strings.Trim(Show(name), `"`) }
 
 // Bool reads true or false.
 func Bool(to *bool, field string, v strictjson.Value) error {
@@ -254,6 +279,15 @@ func showValue(v strictjson.Value) string {
 		return Show(string(text))
 	}
 	return strings.Trim(Show(string(v)), `"`)
+}
+
+// showScalar returns what showValue does, and the kind of an array or an object, which can
+// have lines and members.
+func showScalar(v strictjson.Value) string {
+	if k := v.Kind(); k == '[' || k == '{' {
+		return kindName(k, v)
+	}
+	return showValue(v)
 }
 
 var kinds = map[strictjson.Kind]string{

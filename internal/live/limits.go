@@ -118,20 +118,6 @@ func (l *Limits) Terms(c Query) (t Terms) {
 	return t
 }
 
-// with returns the limit p of a part with the caller's numbers. A granted tier wins over them.
-func (c Query) with(subject, granted string, p policy.Policy) policy.Policy {
-	if len(c.Numbers) == 0 || granted != "" {
-		return p
-	}
-	return p.With(func(limit string) (int64, bool) {
-		n, ok := c.Numbers[policy.FullName(c.Activity.Name, subject, limit)]
-		if only, given := c.Numbers[""]; given && subject == "" {
-			return only, true
-		}
-		return n, ok
-	})
-}
-
 // before returns the limit before the one that a part of the case's activity has now.
 func (l *Limits) before(now limits.Subject, c Query, tier string) policy.Policy {
 	if l == nil {

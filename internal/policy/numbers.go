@@ -67,6 +67,8 @@ func (r Rate) checkMax(k kind) error {
 		return errors.New("max does not go with prepaid, because a lease would be by the number of one caller")
 	case r.Max < r.Limit:
 		return fmt.Errorf("max is %d, want at least the limit, %d", r.Max, r.Limit)
+	case r.Max < r.cost():
+		return fmt.Errorf("max is %d, and an action costs %d, so each number would refuse it", r.Max, r.Cost)
 	case r.Max > most:
 		return fmt.Errorf("max is %d, want at most %d, %s", r.Max, most, why)
 	case burst > million:
@@ -78,8 +80,7 @@ func (r Rate) checkMax(k kind) error {
 // with returns l with a number that the caller gives.
 func (l limit) with(n int64) limit {
 	r := l.rate.With(n)
-	burst := scale(min(n, r.Max), l.rate.Burst, l.rate.Limit, 0)
-	l.given, l.short = true, n < r.cost() || r.Burst > 0 && burst < r.cost()
+	l.given, l.short = true, n < r.cost()
 	l.rate, l.kind = r, l.kind.(scalable).with(r)
 	return l
 }
@@ -98,6 +99,14 @@ func (p Policy) With(number func(limit string) (n int64, ok bool)) Policy {
 	}
 	p.index()
 	return p
+}
+
+// TakesNumber reports whether a caller can give a number for the limit with this name, or with ""
+// for the only limit.
+func (p Policy) TakesNumber(name string) bool {
+	return slices.ContainsFunc(p.limits, func(l limit) bool {
+		return l.rate.Max > 0 && (l.rate.Name == name || name == "" && len(p.limits) == 1)
+	})
 }
 
 // TooLow returns the name of the first limit whose number, which the caller gave, has no room for

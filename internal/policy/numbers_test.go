@@ -33,8 +33,11 @@ func TestWith(t *testing.T) {
 		{"bucket 100/1m burst 150 max 5000", 200, "bucket 200/1m burst 300 max 5000", false},
 		{"bucket 100/1m burst 150 max 5000", 9000, "bucket 5000/1m burst 7500 max 5000", false},
 		{"bucket 100/1m burst 10 max 5000", 95, "bucket 95/1m burst 9 max 5000", false},
-		{"bucket 100/1m burst 10 max 5000", 9, "bucket 9/1m burst 1 max 5000", true},
-		{"bucket 100/1m burst 10 max 5000 cost 2", 19, "bucket 19/1m burst 2 max 5000 cost 2", true},
+		{"bucket 100/1m burst 10 max 5000", 9, "bucket 9/1m burst 1 max 5000", false}, // less than one, rounded down
+		{"bucket 100/1m burst 10 max 5000", 1, "bucket 1/1m max 5000", false},
+		{"bucket 100/1m burst 10 max 5000", 0, "bucket 1/1m max 5000", true},
+		{"bucket 60/1m burst 1 max 600", 59, "bucket 59/1m burst 1 max 600", false},
+		{"bucket 100/1m burst 10 max 5000 cost 2", 19, "bucket 19/1m burst 2 max 5000 cost 2", false},
 		{"bucket 100/1m burst 10 max 5000 cost 2", 20, "bucket 20/1m burst 2 max 5000 cost 2", false},
 	} {
 		p := with(Must(tt.text), "", tt.number)

@@ -176,8 +176,8 @@ func TestAClearInAGroup(t *testing.T) {
 	})
 }
 
-// A clock that steps back, and two clocks that differ by a second, allow no more than the
-// limit, and end no lock early.
+// If a clock steps back, or two clocks differ by a second, the limit still holds, and no lock
+// ends early.
 func TestALockoutOnOtherClocks(t *testing.T) {
 	p := policy.Must("lockout 5/10m for 5m")
 	for seed := range uint64(repeats(300)) {

@@ -19,7 +19,7 @@ type Request struct {
 	Shared   bool   // the action can count in other items, too; see [Limiter.DecideAll], which sets it
 	Hold     bool   // the id and the receipt serve for 15 minutes and not only for 20 s; the same for each op
 	At       int64  // release, renew: the receipt of the check, in Unix milliseconds; else 0
-	Clear    bool   // release: also end the series of each lockout, even if there is nothing to give back
+	Clear    bool   // release: also end the series of each lockout, whether or not actions are given back
 	ReadyAt  int64  // check: the place that the policy gave earlier, in Unix milliseconds; 0: none
 	Fallback bool   // in an outage, decide a check or a status from memory; otherwise the outage is an error
 }

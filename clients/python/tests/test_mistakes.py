@@ -17,6 +17,7 @@ from starlette.responses import PlainTextResponse
 from guards import AsyncGuards, AttemptOptions, CheckOptions, ConfigurationError, Decision, Guards, StatusOptions, ValidationError
 from guards import fastapi as guards_fastapi
 from guards import flask as guards_flask
+from guards._request import Receipt
 from guards.asgi import LimitMiddleware
 from tests.conftest import PATIENT, Client
 from tests.server import Server, function_error, refuse
@@ -104,7 +105,9 @@ def by_fastapi(guards: Any, options: dict[str, Any]) -> httpx.Response:
     guards_fastapi.install(app)
     given: dict[str, Any] = {"user_id": lambda: "u1"}
     for name, function in options.items():
-        given[name] = (lambda f: lambda: f())(function) if name in ("user_id", "subjects") and callable(function) else function
+        given[name] = (
+            (lambda f: lambda: f())(function) if name in ("user_id", "subjects", "limit") and callable(function) else function
+        )
     limit = guards_fastapi.limit(guards, "create_post", **given)
     app.post("/post", dependencies=[fastapi.Depends(limit)])(lambda: PlainTextResponse(CREATED))
     return send(app)
@@ -131,6 +134,7 @@ RIGHT = {
     "user_id": {"string"},
     "skip": {"True"},
     "subjects": {"None"},
+    "limit": {"None", "zero", "number", "dict"},
     "options": set[str](),
     "refused": set[str](),
 }
@@ -196,6 +200,7 @@ ARGUMENTS = {
     "count": {"None", "number"},
     "partial": FALSE_OR_TRUE,
     "tier": {"None", "string", "empty"},
+    "limit": {"None", "zero", "number", "dict"},
     "roles": {"None", "generator"},
     "subjects": {"None"},
     "request_id": {"None", "string"},
@@ -207,8 +212,8 @@ RECEIPT = {"at": 1, "request_id": "r1"}
 VERBS: dict[str, tuple[dict[str, Any], set[str]]] = {
     "check": ({}, set(ARGUMENTS)),
     "status": ({}, set(ARGUMENTS) - {"request_id", "ready_at", "job", "on_outage"}),
-    "release": (RECEIPT, {"user_id", "at", "request_id", "count", "subjects", "clear"}),
-    "renew": (RECEIPT, {"user_id", "at", "request_id", "count", "subjects"}),
+    "release": (RECEIPT, {"user_id", "clear", *Receipt.__annotations__}),
+    "renew": (RECEIPT, {"user_id", *Receipt.__annotations__}),
     "reset": ({}, {"user_id"}),
     "guarded": ({}, set(ARGUMENTS)),
     "slot": ({}, {*ARGUMENTS, "or_raise"}),

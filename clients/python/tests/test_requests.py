@@ -88,14 +88,22 @@ def test_status_and_reset(server: Server, new: Callable[..., Client]) -> None:
 def test_release_by_fields_and_by_decision(server: Server, new: Callable[..., Client]) -> None:
     client = new()
     client.release("pin", user_id="u1", at=5, request_id="r1")
-    client.release("pin", user_id="u1", at=5, request_id="r1", count=2)
+    client.release("pin", user_id="u1", at=5, request_id="r1", count=2, tier="t")
     client.release(client.check(GuardActivity("photos-guard", "upload"), user_id="u2", count=3, request_id="r2"))
     one, two, _, all_ = (received.event for received in server.received)
     assert one == {"userId": "u1", "activity": "pin", "op": "release", "at": 5, "requestId": "r1"}
-    assert two == {**one, "count": 2}
+    assert two == {**one, "count": 2, "tier": "t"}
     expected = {"userId": "u2", "activity": "upload", "op": "release", "at": 1_700_000_000_000, "requestId": "r2", "count": 3}
     assert all_ == expected
     assert server.received[3].path.endswith("/photos-guard/invocations")
+
+
+@pytest.mark.parametrize("verb", ["release", "renew"])
+def test_a_receipt_has_no_other_fields(server: Server, new: Callable[..., Client], verb: str) -> None:
+    for name in ("roles", "partial", "cuont"):
+        with pytest.raises(TypeError, match=f"^{verb} has no argument {name}$"):
+            getattr(new(), verb)("pin", user_id="u1", at=5, request_id="r1", **{name: None})
+    assert server.received == []
 
 
 def test_a_release_that_clears(server: Server, new: Callable[..., Client]) -> None:

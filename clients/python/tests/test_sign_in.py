@@ -108,6 +108,7 @@ def test_a_success_is_given_back(server: Server, new: Callable[..., Client], for
         "userId": "a7",
         "activity": "sign_in",
         "op": "release",
+        "tier": "t",
         "at": 1_700_000_000_000,
         "requestId": check["requestId"],
         "count": 1,

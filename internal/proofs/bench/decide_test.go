@@ -73,6 +73,14 @@ func asksLocally(t testing.TB, endpoint, table string) func() {
 	}
 }
 
+// taking returns the guards of the app, whose posts have this limit.
+func taking(limit guards.Limit) []guards.Guard {
+	posts := page.Posts
+	posts.Activities = slices.Clone(posts.Activities)
+	posts.Activities[0].Limit, posts.Activities[0].Tiers = limit, nil
+	return []guards.Guard{posts}
+}
+
 // inRooms returns the guards of the app, whose posts count for a room with this limit, too.
 func inRooms(limit guards.Limit) []guards.Guard {
 	posts := page.Posts

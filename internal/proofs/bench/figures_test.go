@@ -67,6 +67,7 @@ func TestDecision(t *testing.T) {
 	endpoint := quickTable(t)
 	h := newGuard(t, endpoint, "rateLimit")
 	ask, next := asking(t, h), users()
+	given := asking(t, newGuardOf(t, endpoint, "rateLimit", taking("10/1m max 100")))
 	kept := newGuard(t, dynamotest.Endpoint(t), dynamotest.Table(t))
 	again, refused := asking(t, kept), next()
 	for !again(refused, "limited") {
@@ -81,6 +82,9 @@ func TestDecision(t *testing.T) {
 			}
 		}},
 		{Name: "decision by the Go client with a limiter", Do: asksLocally(t, endpoint, "rateLimit")},
+		{Name: "decision by a number that the caller gives", Do: func() {
+			given(fmt.Appendf(bytes.TrimSuffix(next(), []byte("}")), `,"limit":20}`), "ok")
+		}},
 	}
 	one := asking(t, kept)
 	of := func(limit guards.Limit) func(event []byte, reason string) bool {
@@ -113,6 +117,7 @@ func TestDecision(t *testing.T) {
 		Goals: []findings.Goal{
 			{What: DecisionCPU, Spread: Ratio(costs[1], costs[0], CPU), Most: 0.75},
 			{What: "CPU of a decision by the Go client with a limiter, times one of a function's handler", Spread: Ratio(costs[3], costs[1], CPU), Most: 1.1},
+			{What: "CPU of a decision by a number that the caller gives, times one without", Spread: Ratio(costs[4], costs[1], CPU), Most: 1.02},
 			{What: "allocations of a decision", Spread: Of(costs[1], Allocs), Most: 300},
 			{What: RefusalCPU, Spread: Of(costs[2], CPU), Most: 15},
 			{What: "allocations of a refusal from memory", Spread: Of(costs[2], Allocs), Most: 40},

@@ -75,7 +75,7 @@ func (x *explorer) begin() (w world, err error) {
 		}
 		rest := written{slot: old, ms: x.instants[0], call: ratelimit.Request{Count: n, Policy: p}, before: before, write: ratelimit.Write{
 			Key: k, ID: ratelimit.NewID(fmt.Sprint("rest", left)), Note: u.ReadyAt, Update: u, Now: at, Expires: expires,
-			KeepAll: k.Window != 0 && p.Max() <= 100,
+			KeepAll: k.Window != 0 && p.Highest() <= 100,
 		}}
 		var a answer
 		w.store, a, err = x.perform(w.store, rest.write)

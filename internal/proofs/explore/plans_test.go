@@ -141,6 +141,11 @@ func plans(t *testing.T) []plan {
 			{name: "prepaid limits, at once on an instance", subjects: prepaids(), scenarios: hot[:2], instants: whole, skews: same, attempts: 1, faults: 1, set: shared},
 			{name: "a live prepaid limit", subjects: prepaids(), scenarios: hot[:1], instants: whole, skews: same, attempts: 1, faults: 1, live: true},
 			{name: "a live limit above 100", subjects: crossing(), scenarios: checks[1:2], instants: border[:1], skews: same, attempts: 2, faults: 1, live: true},
+			{name: "numbers", subjects: numbers(), scenarios: mixed[:3], instants: border[:1], skews: apart, attempts: 2, faults: 1},
+			{name: "numbers that change", subjects: numbers(), scenarios: checks[:2], instants: border[:1], skews: same, attempts: 2, faults: 1, live: true},
+			{name: "numbers below and above 100", subjects: numbersAcross(), scenarios: checks[1:2], instants: border[:1], skews: same, attempts: 2, faults: 1, live: true},
+			{name: "numbers in rooms", subjects: numbersInRooms(), scenarios: mixedPairs, instants: border[:1], skews: same, attempts: 1, faults: 1, live: true},
+			{name: "slots with numbers", subjects: logs(numbers()), scenarios: mixedHeld, instants: held[:2], skews: same, attempts: 1, faults: 1},
 			{name: "locks", subjects: locks(single), scenarios: locking[3:], instants: locked[1:3], skews: apart, attempts: 2, faults: 1},
 			{name: "two locks", subjects: locks(single), scenarios: locking[:3], instants: locked, skews: same, attempts: 1, faults: 1},
 			{name: "locks beside another limit", subjects: locks(several), scenarios: locking[3:5], instants: locked[1:3], skews: same, attempts: 1, faults: 1},
@@ -226,6 +231,12 @@ func plans(t *testing.T) []plan {
 		plan{name: "live prepaid limits in rooms", subjects: prepaidInRooms(), scenarios: hotInRooms[:1], instants: whole, skews: same, attempts: 1, faults: 1, live: true},
 		plan{name: "prepaid groups", subjects: prepaidGroups(), scenarios: hotter, instants: whole, skews: apart, attempts: 2, faults: 1},
 		plan{name: "live prepaid groups", subjects: prepaidGroups(), scenarios: hotter, instants: whole, skews: same, attempts: 1, faults: 1, live: true},
+		plan{name: "numbers", subjects: numbers(), scenarios: mixed, instants: border, skews: skews, attempts: 2, faults: 2},
+		plan{name: "numbers, seconds later", subjects: numbers(), scenarios: mixed[:3], instants: []int64{0, 4998, 9999}, skews: skews, attempts: 2, faults: 1},
+		plan{name: "numbers that change", subjects: numbers(), scenarios: slices.Concat(core[:2], core[3:6]), instants: border[:1], skews: apart, attempts: 2, faults: 1, live: true},
+		plan{name: "numbers below and above 100", subjects: numbersAcross(), scenarios: core, instants: border[:1], skews: apart, attempts: 2, faults: 1, live: true},
+		plan{name: "numbers in rooms", subjects: numbersInRooms(), scenarios: mixedInRooms[:1], instants: border[:1], skews: same, attempts: 1, faults: 1, live: true},
+		plan{name: "slots with numbers", subjects: logs(numbers()), scenarios: mixedHeld, instants: held, skews: skews, attempts: 2, faults: 1},
 		plan{name: "locks", subjects: locks(single), scenarios: locking, instants: locked, skews: skews, attempts: 2, faults: 2, set: cleanup},
 		plan{name: "locks beside another limit", subjects: locks(several), scenarios: locking, instants: locked, skews: apart, attempts: 2, faults: 1},
 		plan{name: "locks, slow answers", subjects: locks(single), scenarios: locking, instants: locked, skews: apart, attempts: 2, faults: 1, set: slow},
@@ -254,6 +265,7 @@ func (p plan) systems() (all []*system) {
 			for _, skew := range p.skews {
 				y := &system{kinds: s.kinds, policies: policies, skew: skew, instants: p.instants, requests: c.requests, attempts: p.attempts, faults: p.faults}
 				y.prefill = s.prefill + c.prefill
+				y.numbered, y.inRoom = optional(s.numbered), optional(s.inRoom)
 				y.room, y.dear, y.dearRoom, y.hold = p.policies(s.room), p.policies(s.dear), p.policies(s.dearRoom), s.hold
 				if p.set != nil {
 					p.set(y)

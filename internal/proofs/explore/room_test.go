@@ -31,6 +31,7 @@ func (y *system) partsOf(s int, limit uint8, r ratelimit.Request) []ratelimit.Pa
 	inRoom := r
 	inRoom.UserID, inRoom.For, inRoom.Clear = room, r.UserID, false
 	_, inRoom.Policy = y.terms(s, limit)
+	inRoom.Policy = given(y.inRoom, inRoom.Policy)
 	return []ratelimit.Part{{Request: r}, {Request: inRoom, Subject: "room"}}
 }
 

@@ -17,6 +17,8 @@ type subject struct {
 	dear     []string // the policy of the other tier, or of the other activity of a group if actions cost more there
 	dearRoom []string // the room's policy for these
 	hold     bool     // receipts are held
+
+	numbered, inRoom string // the policies for which callers give numbers, so that they become those of text and dear, or of the room; empty: they give none
 }
 
 const two = 2 // the limit of most subjects

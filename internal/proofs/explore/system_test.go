@@ -24,6 +24,8 @@ type system struct {
 	dear     []policy.Policy // for the other requests, which are of another tier, or of an activity of the group whose actions cost more; empty: the same
 	room     []policy.Policy // for a room that users act in; empty: one user acts alone
 	dearRoom []policy.Policy // for the room and the other requests; empty: the same
+	numbered policy.Policy   // for which callers give numbers: then it is one of policies or dear; zero: they give none
+	inRoom   policy.Policy   // likewise for the room
 	hold     bool            // receipts and ids are held
 	prefill  int64           // actions that are counted at the first instant, in the room if there is one and the users are not prepaid
 	skew     time.Duration   // how far instance B's clock is ahead
@@ -148,6 +150,7 @@ func unitsOf(p policy.Policy, n int64) (units [maxLimits]int64) {
 // the request that it refers to was told.
 func (y *system) call(s int, limit uint8, of kept) ratelimit.Request {
 	p, inRoom := y.terms(s, limit)
+	p = given(y.numbered, p)
 	r := ratelimit.Request{UserID: users[0], Activity: "act", Policy: p, Count: 1, ID: name(y.first(s)), Hold: y.hold, Fallback: true}
 	if y.policies[0].Named() { // the other requests are of another activity of a group
 		r.Group, r.Activity = "act", "activity0"

@@ -7,9 +7,10 @@ import "slices"
 // own promise, and keeps it whatever the other one writes.
 
 // version returns the slot by whose policy the figures of an item are judged that the request
-// in slot s has changed: s itself if there are two versions.
+// in slot s has changed: s itself if there are two versions, or if callers give numbers, which
+// change the pace of a bucket.
 func (y *system) version(s int) int {
-	if y.versions {
+	if y.versions || !y.numbered.IsZero() || !y.inRoom.IsZero() {
 		return s
 	}
 	return old

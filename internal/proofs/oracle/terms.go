@@ -12,12 +12,14 @@ import (
 type Terms struct {
 	Rates []policy.Rate // at least one
 	Most  int64         // the most actions that one request can take
+
+	Highest int64 // the lowest limit in actions, each with the highest number that a caller can give
 }
 
 // NewTerms returns the terms of a policy's rates: one rate or more. A prepaid bucket keeps
 // back what refills in a second, or in a quarter of the time that it takes to fill.
 func NewTerms(rates []policy.Rate) *Terms {
-	t := &Terms{Rates: slices.Clone(rates), Most: 1_000_000}
+	t := &Terms{Rates: slices.Clone(rates), Most: 1_000_000, Highest: 1_000_000}
 	for i := range t.Rates {
 		r := &t.Rates[i]
 		switch {
@@ -29,7 +31,7 @@ func NewTerms(rates []policy.Rate) *Terms {
 			r.Ahead = time.Duration(lasts) * time.Millisecond
 			r.Burst -= (lasts + every - 1) / every
 		}
-		t.Most = min(t.Most, r.Burst/Cost(*r))
+		t.Most, t.Highest = min(t.Most, r.Burst/Cost(*r)), min(t.Highest, Highest(*r))
 		if r.Kind == "reservoir" {
 			t.Most = 1
 		}
@@ -46,10 +48,11 @@ func (t *Terms) Rate(name string) (policy.Rate, bool) {
 	return t.Rates[i], true
 }
 
-// Longest returns the longest time until a full limit is empty again, in milliseconds.
+// Longest returns the longest time until a full limit is empty again, in milliseconds. A bucket
+// can be filled by a higher number than that of the limit.
 func (t *Terms) Longest() (window int64) {
 	for _, r := range t.Rates {
-		window = max(window, r.Window.Milliseconds(), r.Window.Milliseconds()/r.Limit*r.Burst, r.MaxLock.Milliseconds())
+		window = max(window, r.Window.Milliseconds(), Interval(r)*r.Burst*rise(r), r.MaxLock.Milliseconds())
 	}
 	return window
 }
@@ -57,5 +60,6 @@ func (t *Terms) Longest() (window int64) {
 // Cost returns how many units one action takes. The models count in units.
 func Cost(r policy.Rate) int64 { return max(1, r.Cost) }
 
-// Interval returns in how many milliseconds a bucket gets one unit back.
-func Interval(r policy.Rate) int64 { return r.Window.Milliseconds() / r.Limit }
+// Interval returns in how many milliseconds a bucket gets one unit back. Only a number of a
+// caller makes a fraction, which is rounded up.
+func Interval(r policy.Rate) int64 { return (r.Window.Milliseconds() + r.Limit - 1) / r.Limit }

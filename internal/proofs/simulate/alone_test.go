@@ -164,7 +164,7 @@ func (in *instance) repeats(o *op, u *user, place int64) bool {
 	if mine != nil && o.late(mine) {
 		mine = nil
 	}
-	if stored != nil && o.late(stored) {
+	if stored != nil && o.late(stored) && !stored.again { // it can know the place of an earlier count
 		stored = nil
 	}
 	switch {

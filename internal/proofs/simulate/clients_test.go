@@ -15,6 +15,7 @@ type call struct {
 
 	tier     string
 	subjects map[string]string // their ids, by the names that the activity has for them
+	numbers  map[string]int64  // of limits with a max, by the names in the answer; "" is the user's only limit
 }
 
 // plan fills a run with traffic: bursts, steady calls, calls around the end of a
@@ -131,8 +132,9 @@ func (s *sim) arrive() {
 			c.subjects[sub.Name] = fmt.Sprint(min(s.random.IntN(2), 1-len(c.subjects)))
 		}
 	}
+	c.numbers = s.drawNumbers(a)
 	most := t.numbers.Most
-	if s.prepaid() {
+	if most = max(most, s.mostOf(c, a)); s.prepaid() {
 		most = min(most, 9)
 	}
 	switch s.random.IntN(4) {
@@ -149,7 +151,7 @@ func (s *sim) arrive() {
 	c.Fresh = s.chance(2) && !c.Partial
 	if len(s.activities) > 1 && !c.Partial && c.subjects == nil && s.chance(3) { // the same id in the other activity is another request
 		other := c
-		other.Activity, other.Count, other.Fresh = s.activities[0].Name, 1, false
+		other.Activity, other.Count, other.Fresh, other.numbers = s.activities[0].Name, 1, false, nil
 		if c.Activity == other.Activity {
 			other.Activity = s.activities[1].Name
 		}
@@ -164,7 +166,7 @@ func (s *sim) arrive() {
 	case len(lockouts(a.Limit)) > 0 && s.chance(20):
 		s.sendClear(in, c)
 	case s.chance(60) && !queues:
-		c.Count, c.Partial, c.subjects = 1, false, nil
+		c.Count, c.Partial, c.subjects, c.numbers = 1, false, nil, nil
 		in.send(ratelimit.Reset, c, math.MaxInt64, nil)
 	default:
 		if c.subjects != nil && !c.Fresh && s.chance(3) { // it is sent twice, side by side
@@ -214,7 +216,8 @@ func (s *sim) answered(o *op, c call, d ratelimit.Decision, err error) {
 		if s.chance(4) {
 			after = s.upTo(lateness(c))
 		}
-		s.at(s.now+after, func() { s.ask(in, c) })
+		again := s.withOtherNumbers(c)
+		s.at(s.now+after, func() { s.ask(in, again) })
 	}
 	switch {
 	case err != nil:
@@ -222,6 +225,7 @@ func (s *sim) answered(o *op, c call, d ratelimit.Decision, err error) {
 		s.present(in, c, d)
 	case d.Wait > 0 && d.Reason == ratelimit.Limited && s.chance(3) && d.Wait.Milliseconds() < 400_000:
 		early := int64(s.random.IntN(2))
+		c = s.withOtherNumbers(c)
 		if c.Fresh || c.Partial { // such an id serves one decision
 			c.ID += "'"
 		}
@@ -261,7 +265,7 @@ func (s *sim) wrongReceipt(at int64) int64 {
 // giveBack lets a client release what it was granted, sometimes twice and
 // sometimes only in part.
 func (s *sim) giveBack(in *instance, c call, d ratelimit.Decision) {
-	back := c
+	back := s.withOtherNumbers(c)
 	back.At, back.Count, back.Partial = d.At, d.Granted, false
 	switch {
 	case s.chance(6):

@@ -92,6 +92,9 @@ func (s *sim) part(a limits.Activity, other limits.Subject, times int64) (policy
 					continue
 				}
 				r.Limit, r.Cost, r.Prepaid = r.Limit+s.upTo(r.Limit), []int64{0, r.Cost, 2, 3}[s.random.IntN(4)], prepaid
+				if r.Max > 0 {
+					r.Max = max(r.Limit, r.Max) + s.upTo(r.Limit)
+				}
 				list = append(list, r.String())
 			}
 		}
@@ -153,11 +156,13 @@ func (s *sim) rate(hold, prepaid bool, times int64) string {
 			text += option
 		}
 	}
-	switch {
+	switch most := fmt.Sprint(" max ", n+s.upTo(3*n)); {
 	case prepaid:
 		text += " prepaid"
 	case kind == "lockout":
 		text += s.drawLocks(hold)
+	case valid(text+most) && s.chance(2):
+		text += most
 	}
 	return text
 }
@@ -216,6 +221,7 @@ func (s *sim) featuresOf(a limits.Activity) features {
 			has[kind] = true
 			has["cost"] = has["cost"] || r.Cost > 0
 			has["prepaid"] = has["prepaid"] || r.Prepaid
+			has["max"] = has["max"] || r.Max > 0
 			has["calendar with cost and tiers"] = has["calendar with cost and tiers"] || r.Unit != "" && r.Cost > 0 && len(part.Tiers) > 0
 		}
 	}

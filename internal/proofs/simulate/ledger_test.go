@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
+	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/proofs/oracle"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
@@ -72,6 +73,7 @@ type record struct {
 	relied bool  // another check was admitted because of it, and has marked it
 	stale  bool  // it can have the mark of an earlier count
 	again  bool  // an earlier count of the request was given back, or forgotten
+	lapsed bool  // nothing of it counted at some time since, while its check was under way
 	gone   bool  // its item was deleted when nothing counted any more, and knows no ids
 	order  int   // the number of the write that counted it
 	kept   int   // the number of the last write that kept its id in the item
@@ -160,6 +162,7 @@ func (l *ledger) update(a *landing, w ratelimit.Write, before ratelimit.Item) {
 			l.counted(u, a, w, before)
 		}
 		u.changed, u.deployed = l.sim.now, false
+		u.lapse(w.Now)
 		if w.ID != (ratelimit.ID{}) {
 			u.wrote = max(u.wrote, w.Now)
 		}
@@ -274,7 +277,7 @@ func (u *user) freedFor(t *terms) int64 {
 
 // whole reports whether an item keeps the id of a request as long as it lives.
 func (u *user) whole(o *op, window int64) bool {
-	return !u.Named() && window != 0 && o.terms.numbers.Most <= 100
+	return !u.Named() && window != 0 && o.terms.numbers.Highest <= 100
 }
 
 // forget notes that an item does not exist. A promise of 15 minutes ends when nothing
@@ -298,11 +301,20 @@ func (l *ledger) forget(u *user, k ratelimit.Key, item ratelimit.Item, clears bo
 	for _, t := range all {
 		for i, m := range u.Models {
 			r, ok := t.numbers.Rate(u.Names[i])
-			if ok && (others || r.Kind == "lockout") && (u.deployed || oracle.Over(m, s.now, r)) {
+			slowed := len(all) > 1 && u.ended(r, s.now)
+			if ok && (others || r.Kind == "lockout") && (u.deployed || slowed || oracle.Over(m, s.now, r)) {
 				u.Models[i] = empty.Models[i]
 			}
 		}
 	}
+}
+
+// ended reports whether the item of a group can be deleted, although a bucket with a max has
+// not filled up. A refusal by a low number has slowed that down, and keeps the item for as
+// long. A later write of another activity does not know this. It keeps the item until the
+// bucket would be full by the number that has counted. Clocks are up to 2 s apart.
+func (u *user) ended(r policy.Rate, now int64) bool {
+	return r.Kind == "bucket" && r.Max > 0 && now-u.changed+2000 >= oracle.Interval(r)*r.Burst
 }
 
 // forgetReleases notes that an item was deleted, with the ids of releases. The ids of
@@ -314,6 +326,16 @@ func (u *user) forgetReleases() {
 }
 
 func receipt(id string, at int64) string { return fmt.Sprint(id, " ", at) }
+
+// lapse notes of which checks that are under way nothing counts any more. A bucket can count an
+// action again afterwards, because what others take from it moves the time when it is full.
+func (u *user) lapse(now int64) {
+	for _, r := range u.records {
+		if !r.over && !r.by.ended && r.by.whole != nil && !r.lapsed {
+			r.lapsed = !u.Holds(r.by.terms.numbers, max(now, r.at), r.moment(r.at), r.n, false)
+		}
+	}
+}
 
 // reset notes that an item was deleted by a decision; nil: by an operator.
 func (l *ledger) reset(o *op, k ratelimit.Key) {

@@ -122,7 +122,7 @@ func (s *sim) sendClear(in *instance, c call) {
 }
 
 // cleared judges a release with clear that the store has performed. It ends the series of
-// each lockout, and gives back what it can. If that is nothing, it only keeps its id.
+// each lockout, and gives back what it can. Otherwise it only keeps its id.
 func (l *ledger) cleared(u *user, a *landing, w ratelimit.Write, before ratelimit.Item) {
 	s, o := l.sim, a.op
 	x, _ := o.presents()

@@ -109,6 +109,10 @@ func misfits(p policy.Policy) (list []string) {
 			longer.Window, longer.Unit = 2*longer.Window, ""
 			with(i, longer)
 		}
+		maxed := r
+		if maxed.Max = r.Limit; r.Max == 0 {
+			with(i, maxed)
+		}
 		dearer := r
 		dearer.Cost = oracle.Cost(r) + 1
 		with(i, dearer)

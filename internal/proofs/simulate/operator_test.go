@@ -6,7 +6,9 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/limits"
@@ -99,6 +101,28 @@ func (d settled) limit(code limits.Activity, subject, tier string) string {
 	return whole.String()
 }
 
+// grantTo names the grant of the tier to a user or a subject.
+func grantTo(id string) string { return "grant to " + id }
+
+// An inForce is what a document and the code give a user or a subject, without numbers.
+type inForce struct {
+	text    string
+	granted bool // its tier is granted
+}
+
+// inForce returns what this document and the code give a user or a subject with this id. A
+// grant is of a tier that the activity has, and ends by itself.
+func (d settled) inForce(code limits.Activity, subject, id, tier string, at int64) inForce {
+	until, _ := strconv.ParseInt(d.set[grantTo(id)], 10, 64)
+	_, inCode := code.Part(subject).Tiers[premium]
+	_, inSet := d.set[of(code.Name, subject, premium)]
+	granted := at < until && (inCode || inSet)
+	if granted {
+		tier = premium
+	}
+	return inForce{d.limit(code, subject, tier), granted}
+}
+
 // ofGroup names a limit that the activities of a group share.
 func ofGroup(a limits.Activity, subject, limit string) string {
 	if subject != "" {
@@ -161,6 +185,8 @@ func (s *sim) operate() {
 				delete(set, mode(a.Name))
 			}
 		}
+	case s.chance(6):
+		edit, what = s.grant(set), "grant"
 	case s.chance(4):
 		to := []string{"enforce", "shadow", "off", "enforce"}[s.random.IntN(4)]
 		edit = func(l liveedit.Draft) (liveedit.Draft, error) { return l.Set(a.Name, "", "", to), nil }
@@ -171,7 +197,7 @@ func (s *sim) operate() {
 		s.operateGroup(a, part, tier, choices[s.random.IntN(len(choices))], set)
 		return
 	default:
-		to := choices[s.random.IntN(len(choices))]
+		to := s.withoutMax(choices[s.random.IntN(len(choices))])
 		if s.odd && s.chance(2) {
 			to = reversed(to)
 		}
@@ -189,6 +215,7 @@ func (s *sim) operate() {
 			s.fail("%s can't replace %s: %v", to, part.For(tier), err)
 			return
 		}
+		s.keepsMax(whole, to, part.For(tier))
 		set[name+" "+tier] = whole.String()
 		if tier != "" {
 			what = "tier"
@@ -210,13 +237,61 @@ func (s *sim) operate() {
 	s.settled(a.Name, set, "live "+what)
 }
 
+// grant grants the tier to somebody, until a time, or revokes it.
+func (s *sim) grant(set map[string]string) func(liveedit.Draft) (liveedit.Draft, error) {
+	id := s.aUser()
+	if s.subjects() && s.chance(2) {
+		id = limits.SubjectID(others[s.random.IntN(len(others))], strconv.Itoa(s.random.IntN(2)))
+	}
+	if set[grantTo(id)] != "" && s.chance(2) {
+		delete(set, grantTo(id))
+		return func(l liveedit.Draft) (liveedit.Draft, error) {
+			l, _ = l.Revoke(id)
+			return l, nil
+		}
+	}
+	until := s.now + s.upTo(1_200_000)
+	set[grantTo(id)] = strconv.FormatInt(until, 10)
+	return func(l liveedit.Draft) (liveedit.Draft, error) {
+		return l.Grant(live.Grant{UserID: id, Tier: premium, Until: time.UnixMilli(until).UTC(), Reason: "r"}, time.UnixMilli(s.now)), nil
+	}
+}
+
+// withoutMax returns the limits of a live text, in one of three cases without their max.
+func (s *sim) withoutMax(p policy.Policy) policy.Policy {
+	rates := p.Rates()
+	if !slices.ContainsFunc(rates, func(r policy.Rate) bool { return r.Max > 0 }) || !s.chance(3) {
+		return p
+	}
+	for i := range rates {
+		rates[i].Max = 0
+	}
+	p, _ = parse(rates)
+	return p
+}
+
+// keepsMax requires that a live limit takes numbers as the code's does: up to its own max, or
+// that of the code, or its own limit if that is higher.
+func (s *sim) keepsMax(whole, text, code policy.Policy) {
+	for i, r := range text.Rates() {
+		c := slices.IndexFunc(code.Rates(), func(c policy.Rate) bool { return c.Name == r.Name })
+		want := r.Max
+		if most := code.Rates()[c].Max; most > 0 && want == 0 {
+			want = max(most, r.Limit)
+		}
+		if got := whole.Rates()[i].Max; got != want {
+			s.fail("%s instead of %s has the max %d, want %d", text, code, got, want)
+		}
+	}
+}
+
 // operateGroup changes a number that the activities of a group share. It can be refused,
 // because the other activity could not have that number.
 func (s *sim) operateGroup(a limits.Activity, part limits.Subject, tier string, to policy.Policy, set map[string]string) {
 	if _, ok := part.Tiers[tier]; !ok {
 		tier = ""
 	}
-	rate := to.Rates()[s.random.IntN(len(to.Rates()))]
+	rate := s.withoutMax(to).Rates()[s.random.IntN(len(to.Rates()))]
 	rate.Cost = 0 // each activity has its own
 	name := ofGroup(a, part.Name, rate.Name)
 	err := liveedit.Edit(context.Background(), &s.settings, []limits.Guard{s.guard()}, liveedit.Change{}, func(l liveedit.Draft) (liveedit.Draft, error) {
@@ -267,16 +342,17 @@ func (*instance) Blocks(context.Context, bool) (live.Stored, error) { return liv
 
 // terms returns what applies to a call on this instance, as the guard finds it. It judges
 // that, and looks at the live limits if that is due.
-func (in *instance) terms(c call) live.Terms {
+func (in *instance) terms(c call) (live.Terms, []inForce) {
 	s := in.sim
 	t := in.follower.Limits().Terms(live.Query{
-		Activity: s.named(c.Activity), UserID: c.UserID, Subjects: c.subjects, Tier: c.tier, At: in.clock(),
+		Activity: s.named(c.Activity), UserID: c.UserID, Subjects: c.subjects, Numbers: c.numbers, Tier: c.tier, At: in.clock(),
 	})
-	if !in.mayFollow(c, t) {
-		s.fail("instance %d goes by %+v, which was not in force at its last look %d ms ago", in.number, t, s.now-in.looked)
+	now, follows := in.mayFollow(c, t)
+	if !follows {
+		s.fail("instance %d goes by %+v for the numbers %v, which was not in force at its last look %d ms ago", in.number, t, c.numbers, s.now-in.looked)
 	}
 	if in.limiter.CircuitOpen() && !t.Exempt() {
-		return t
+		return t, now
 	}
 	in.follow.read, in.follow.failed = false, false
 	in.follower.Refresh(context.Background(), 0)()
@@ -287,24 +363,33 @@ func (in *instance) terms(c call) live.Terms {
 	case !in.follow.read && (age < 0 || age >= 30_000):
 		s.fail("instance %d looked at the live limits %d ms ago by its clock, and does not look now", in.number, age)
 	}
-	return t
+	return t, now
 }
 
 // mayFollow reports whether a document with these terms was in force when the instance
-// looked.
-func (in *instance) mayFollow(c call, t live.Terms) bool {
+// looked. It returns what that document and the code give the user and each subject.
+func (in *instance) mayFollow(c call, t live.Terms) (now []inForce, follows bool) {
 	code, versions := in.sim.named(c.Activity), in.sim.settings.versions
 	for i, v := range versions {
 		ended := i+1 < len(versions) && versions[i+1].since <= in.follow.since
 		same := v.since <= in.follow.until && !ended && t.Mode == v.set[mode(code.Name)]
+		if now = now[:0]; !same { // perhaps of other code
+			continue
+		}
 		for part := range t.Parts {
-			same = same && v.limit(code, part.Name, c.tier) == part.Limit.String()
+			mine := v.inForce(code, part.Name, cmp.Or(part.UserID, c.UserID), c.tier, in.millis())
+			want := mine.text
+			if !mine.granted {
+				want, _ = c.numbered(code, part.Name, mine.text)
+			}
+			now = append(now, mine)
+			same = same && want == part.Limit.String() && mine.granted == (part.Tier != "" || part.Name == "" && t.Tier != "")
 		}
 		if same {
-			return true
+			return now, true
 		}
 	}
-	return false
+	return now, false
 }
 
 // sweep deletes what has expired, as cleanup does, or a part of it, as DynamoDB's

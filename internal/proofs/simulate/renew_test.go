@@ -13,7 +13,7 @@ import (
 // Sometimes a copy of a renewal arrives as well. Then it gives back by the new receipt or
 // by an older one.
 func (s *sim) keep(in *instance, c call, d ratelimit.Decision) {
-	slots := c
+	slots := s.withOtherNumbers(c)
 	slots.At, slots.Count, slots.Partial = d.At, d.Granted, false
 	if s.chance(15) {
 		slots.At = s.wrongReceipt(slots.At)

@@ -17,6 +17,7 @@ const (
 	twice          = "checks with subjects that were sent twice, side by side"
 	marks          = "marks of what another attempt had counted"
 	lateMarks      = "marks that came too late, because the other attempt had given back"
+	idsOnly        = "ids of refused checks that were removed, although nothing counted any more"
 	givenBackAlone = "counts in memory that were given back there"
 	oldReceipts    = "releases by an older receipt of slots that were renewed"
 	similar        = "releases by a receipt of the same seconds that is not the check's"
@@ -68,6 +69,9 @@ var happens = []string{
 	"actions that a room's lease gave",
 	"actions of leases that nobody got",
 	"releases that gave something back after more than 28 s, because of Hold",
+	numbered,
+	tooLow,
+	byGrant,
 	"answers delayed",
 	newPlaces,
 	skippedPlaces,
@@ -94,6 +98,7 @@ var happens = []string{
 	"receipts of another check that freed slots of their own millisecond",
 	marks,
 	lateMarks,
+	idsOnly,
 	givenBackAlone,
 	locks,
 	clears,

@@ -28,7 +28,7 @@ func subjects() (list []subject) {
 		for _, other := range kinds[i:] {
 			text := fmt.Sprintf("a: %s, b: %s", small(k, "5/10s"), small(other, "9/20s"))
 			if _, err := policy.Parse(text); err == nil { // a policy can have only one limit of some kinds
-				list = append(list, subject{name: k.Name + " and " + other.Name, texts: []string{text}})
+				list = append(list, subject{name: k.Name + " and " + other.Name, texts: []string{text, withMax(text, 15)}})
 			}
 		}
 	}
@@ -55,7 +55,7 @@ func sizes(k policy.Kind) (texts []string) {
 		if text := k.Name + " " + numbers; valid(text) {
 			texts = append(texts, text, text) // twice: more often than the examples
 		}
-		for _, option := range []string{" burst 3", " ahead 1m", " ahead 15m", " cost 2", " for 1s to 5s", " for 30s", " for 8s to 1m"} {
+		for _, option := range []string{" burst 3", " ahead 1m", " ahead 15m", " cost 2", " for 1s to 5s", " for 30s", " for 8s to 1m", " max 12", " burst 3 max 12", " cost 2 max 101"} {
 			if text := k.Name + " " + numbers + option; valid(text) {
 				texts = append(texts, text)
 			}
@@ -76,6 +76,17 @@ func small(k policy.Kind, numbers string) string {
 		return text
 	}
 	return k.Examples[0]
+}
+
+// withMax returns limits that take a number of up to most, where they can.
+func withMax(text string, most int) string {
+	rates := policy.Must(text).Rates()
+	for i := range rates {
+		if with := fmt.Sprint(rates[i].String(), " max ", most); valid(with) {
+			rates[i].Max = int64(most)
+		}
+	}
+	return strings.Join(texts(rates), ", ")
 }
 
 func valid(text string) bool {
@@ -102,12 +113,16 @@ func variations(p policy.Policy) (list []policy.Policy) {
 		func(r *policy.Rate) { r.Ahead /= 2 },
 		func(r *policy.Rate) { r.Ahead *= 4 },
 		func(r *policy.Rate) { r.Prepaid = false },
+		func(r *policy.Rate) { r.Max *= 2 },
+		func(r *policy.Rate) { r.Max = min(r.Max, r.Limit) },
 	}
 	seen := map[string]bool{p.String(): true}
 	for _, change := range change {
 		rates := p.Rates()
 		for i := range rates {
-			change(&rates[i])
+			if change(&rates[i]); rates[i].Max > 0 {
+				rates[i].Max = max(rates[i].Max, rates[i].Limit)
+			}
 		}
 		q, err := parse(rates)
 		if err == nil {

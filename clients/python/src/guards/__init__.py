@@ -16,7 +16,7 @@ from guards._client import Guards
 from guards._decision import Decision, LimitState
 from guards._errors import AnswerError, ConfigurationError, GuardsError, LimitedError, OutageError, ValidationError
 from guards._keys import account_key, ip_key
-from guards._request import AnyActivity, AttemptOptions, CheckOptions, GuardActivity, StatusOptions, Subjects
+from guards._request import AnyActivity, AttemptOptions, CheckOptions, GuardActivity, Limit, StatusOptions, Subjects
 from guards._sigv4 import Credentials
 from guards._slot import Slot
 
@@ -37,6 +37,7 @@ __all__ = [
     "GuardActivity",
     "Guards",
     "GuardsError",
+    "Limit",
     "LimitState",
     "LimitedError",
     "OutageError",

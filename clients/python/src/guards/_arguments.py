@@ -8,7 +8,8 @@ anything. No message shows a value, because it could be an id.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from guards._errors import ValidationError
@@ -20,6 +21,8 @@ def wrong_field(event: dict[str, Any]) -> str | None:
         name, is_right, want = _FIELDS.get(key, ("", _is_any, ""))
         if not is_right(value):
             return f"{name} is {described(value)}, want {want}"
+    if problem := _wrong_limit(event.get("limit")):
+        return problem
     subjects = event.get("subjects", {})
     if not isinstance(subjects, dict) or not all(map(_is_text, subjects)):
         return 'subjects has another form, want one such as {"room": "r42"}'
@@ -27,6 +30,17 @@ def wrong_field(event: dict[str, Any]) -> str | None:
         return "subjects has an id that is no string, want its value as a string"
     if "" in subjects.values():  # left out, an optional subject would not limit
         return "subjects has an empty id, want its value, or None to leave it out"
+    return None
+
+
+def _wrong_limit(limit: Any) -> str | None:
+    """Return what is wrong with numbers by the names of limits. A name of another form is not shown: it could be an id."""
+    for name, value in limit.items() if isinstance(limit, Mapping) else ():
+        if not _is_text(name):
+            return f"limit has another form, want one such as {_NUMBERS}"
+        if not _is_number(value):
+            shown = f"limit.{name}" if re.fullmatch("[a-z_.]+", name) else "a number of limit"
+            return f"{shown} is {described(value)}, want {_NUMBER}"
     return None
 
 
@@ -87,11 +101,22 @@ def _is_count(value: Any) -> bool:
     return _is_whole(value) and value >= 1
 
 
+def _is_number(value: Any) -> bool:
+    return _is_whole(value) and 0 <= value <= 1_000_000
+
+
+_NUMBER, _NUMBERS = "a whole number from 0 to 1,000,000", '{"tenant": 50000}'
+
 # For each field of a request: the argument, whether a value has the right type, and what it must be.
 _FIELDS: dict[str, tuple[str, Callable[[Any], bool], str]] = {
     "userId": ("user_id", _is_text, "a string that is not empty"),
     "requestId": ("request_id", _is_text, "a string that is not empty"),
     "tier": ("tier", _is_string, "a string"),
+    "limit": (
+        "limit",
+        lambda value: isinstance(value, Mapping) or _is_number(value),
+        f"{_NUMBER}, or such numbers by the names of limits, such as {_NUMBERS}",
+    ),
     "roles": ("roles", _is_texts, "a list of strings"),
     "count": ("count", _is_count, "a whole number of at least 1"),
     "partial": ("partial", _is_bool, "True or False"),

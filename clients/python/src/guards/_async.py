@@ -22,9 +22,9 @@ from guards._request import (
     AttemptOptions,
     CheckOptions,
     GuardActivity,
+    Receipt,
     Request,
     StatusOptions,
-    Subjects,
     holds,
     new_request,
     with_receipt,
@@ -67,59 +67,19 @@ class AsyncGuards(Base[A]):
     async def release(self, activity: Decision, /, *, clear: bool = False) -> Decision: ...
     @overload
     async def release(
-        self,
-        activity: A | GuardActivity,
-        /,
-        *,
-        user_id: str,
-        at: int,
-        request_id: str,
-        count: int | None = None,
-        subjects: Subjects | None = None,
-        clear: bool = False,
+        self, activity: A | GuardActivity, /, *, user_id: str, clear: bool = False, **receipt: Unpack[Receipt]
     ) -> Decision: ...
-    async def release(
-        self,
-        activity: A | GuardActivity | Decision,
-        /,
-        *,
-        user_id: str | None = None,
-        at: int | None = None,
-        request_id: str | None = None,
-        count: int | None = None,
-        subjects: Subjects | None = None,
-        clear: bool = False,
-    ) -> Decision:
+    async def release(self, activity: A | GuardActivity | Decision, /, *, clear: bool = False, **receipt: Any) -> Decision:
         """Give back what a check counted. See Guards.release."""
-        return await self._decide(self._receipt_request("release", activity, user_id, at, request_id, count, subjects, clear))
+        return await self._decide(self._receipt_request("release", activity, receipt, clear=clear))
 
     @overload
     async def renew(self, activity: Decision, /) -> Decision: ...
     @overload
-    async def renew(
-        self,
-        activity: A | GuardActivity,
-        /,
-        *,
-        user_id: str,
-        at: int,
-        request_id: str,
-        count: int | None = None,
-        subjects: Subjects | None = None,
-    ) -> Decision: ...
-    async def renew(
-        self,
-        activity: A | GuardActivity | Decision,
-        /,
-        *,
-        user_id: str | None = None,
-        at: int | None = None,
-        request_id: str | None = None,
-        count: int | None = None,
-        subjects: Subjects | None = None,
-    ) -> Decision:
+    async def renew(self, activity: A | GuardActivity, /, *, user_id: str, **receipt: Unpack[Receipt]) -> Decision: ...
+    async def renew(self, activity: A | GuardActivity | Decision, /, **receipt: Any) -> Decision:
         """Keep a slot of an activity whose limit is a log. See Guards.renew."""
-        return await self._decide(self._receipt_request("renew", activity, user_id, at, request_id, count, subjects))
+        return await self._decide(self._receipt_request("renew", activity, receipt))
 
     async def settle(self, decision: Decision, used: int) -> None:
         """Give back what a check granted and the app did not use. See Guards.settle."""

@@ -23,8 +23,8 @@ from guards._request import (
     AnyActivity,
     CheckOptions,
     GuardActivity,
+    Receipt,
     Request,
-    Subjects,
     any_subjects,
     health_request,
     new_request,
@@ -195,25 +195,17 @@ class Base(Generic[A]):
                 _logger().exception("the option observe raised an error")
         return decision
 
-    def _receipt_request(
-        self,
-        op: str,
-        what: AnyActivity | Decision,
-        user_id: str | None,
-        at: int | None,
-        request_id: str | None,
-        count: int | None,
-        subjects: Subjects | None,
-        clear: bool = False,
-    ) -> Request:
+    def _receipt_request(self, op: str, what: AnyActivity | Decision, receipt: dict[str, Any], *, clear: bool = False) -> Request:
+        if unknown := receipt.keys() - {"user_id", *Receipt.__annotations__}:
+            raise TypeError(f"{op} has no argument {min(unknown)}")
+        given = {name for name, value in receipt.items() if value is not None}
         if isinstance(what, Decision):
-            if (user_id, at, request_id, count, subjects) != (None, None, None, None, None):
+            if given:
                 raise TypeError(f"{op} takes either a decision or the fields of its receipt")
             return with_receipt(self._settings, op, what, clear=clear)
-        if user_id is None or at is None or request_id is None:
+        if not given >= {"user_id", "at", "request_id"}:
             raise TypeError(f"{op} needs user_id, at and request_id")
-        receipt: dict[str, Any] = {"at": at, "request_id": request_id, "count": count, "subjects": subjects, "clear": clear}
-        return new_request(self._settings, op, what, user_id=user_id, **receipt)
+        return new_request(self._settings, op, what, clear=clear, **receipt)
 
     def _ready_requests(self, activities: tuple[A | GuardActivity, ...]) -> list[Request]:
         settings = self._settings

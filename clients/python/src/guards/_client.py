@@ -21,9 +21,9 @@ from guards._request import (
     AttemptOptions,
     CheckOptions,
     GuardActivity,
+    Receipt,
     Request,
     StatusOptions,
-    Subjects,
     holds,
     new_request,
     with_receipt,
@@ -63,70 +63,30 @@ class Guards(Base[A]):
     def release(self, activity: Decision, /, *, clear: bool = False) -> Decision: ...
     @overload
     def release(
-        self,
-        activity: A | GuardActivity,
-        /,
-        *,
-        user_id: str,
-        at: int,
-        request_id: str,
-        count: int | None = None,
-        subjects: Subjects | None = None,
-        clear: bool = False,
+        self, activity: A | GuardActivity, /, *, user_id: str, clear: bool = False, **receipt: Unpack[Receipt]
     ) -> Decision: ...
-    def release(
-        self,
-        activity: A | GuardActivity | Decision,
-        /,
-        *,
-        user_id: str | None = None,
-        at: int | None = None,
-        request_id: str | None = None,
-        count: int | None = None,
-        subjects: Subjects | None = None,
-        clear: bool = False,
-    ) -> Decision:
+    def release(self, activity: A | GuardActivity | Decision, /, *, clear: bool = False, **receipt: Any) -> Decision:
         """Give back what a check counted: all of it, given the check's decision, or count actions (1 by default).
 
-        Without the decision, it needs the subjects of the check. With clear, the
-        failures of the user in a lockout are forgotten, too, after a success. Use
-        it only if the user id is the account, alone or with the address; the
-        activity must have a lockout.
+        Without the decision, it needs the subjects, the tier and the limit of
+        the check. With clear, the failures of the user in a lockout are
+        forgotten, too, after a success. Use it only if the user id is the
+        account, alone or with the address; the activity must have a lockout.
         """
-        return self._decide(self._receipt_request("release", activity, user_id, at, request_id, count, subjects, clear))
+        return self._decide(self._receipt_request("release", activity, receipt, clear=clear))
 
     @overload
     def renew(self, activity: Decision, /) -> Decision: ...
     @overload
-    def renew(
-        self,
-        activity: A | GuardActivity,
-        /,
-        *,
-        user_id: str,
-        at: int,
-        request_id: str,
-        count: int | None = None,
-        subjects: Subjects | None = None,
-    ) -> Decision: ...
-    def renew(
-        self,
-        activity: A | GuardActivity | Decision,
-        /,
-        *,
-        user_id: str | None = None,
-        at: int | None = None,
-        request_id: str | None = None,
-        count: int | None = None,
-        subjects: Subjects | None = None,
-    ) -> Decision:
+    def renew(self, activity: A | GuardActivity, /, *, user_id: str, **receipt: Unpack[Receipt]) -> Decision: ...
+    def renew(self, activity: A | GuardActivity | Decision, /, **receipt: Any) -> Decision:
         """Keep a slot of an activity whose limit is a log, given the decision of the check or of the last renewal.
 
         The answer has a new receipt, and the slot counts until held_until. If
         it does not count any more, the answer is not allowed, and its reason is
         expired. slot renews by itself.
         """
-        return self._decide(self._receipt_request("renew", activity, user_id, at, request_id, count, subjects))
+        return self._decide(self._receipt_request("renew", activity, receipt))
 
     def settle(self, decision: Decision, used: int) -> None:
         """Give back what a check granted and the app did not use, once, with one release.

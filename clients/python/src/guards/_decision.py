@@ -89,6 +89,8 @@ class Decision:
     """The guard that was asked, without the prefix."""
     subjects: Mapping[str, str] = field(default_factory=dict, repr=False)
     """The subjects of the request. What gives back or renews the action sends them again."""
+    asked: Mapping[str, Any] | None = None
+    """The tier and the limit of the request, if it had them. They are sent again, as the subjects are."""
     window: int | None = field(default=None, repr=False)
     """The window of the limit in seconds, if the client knows it."""
     answer: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -133,6 +135,7 @@ class Decision:
         guard: str,
         window: int | None = None,
         subjects: Mapping[str, str] | None = None,
+        asked: Mapping[str, Any] | None = None,
         outage: OutageError | None = None,
     ) -> Decision:
         """Return the decision of an answer in the guard's own form. Unknown fields stay in its field answer."""
@@ -144,6 +147,7 @@ class Decision:
             guard=guard,
             window=window,
             subjects=subjects or {},
+            asked=asked,
             outage=outage,
             answer=answer,
         )
@@ -155,7 +159,7 @@ def _camel(name: str) -> str:
 
 
 # The answer's field for each of a class's fields, such as waitTime for wait_time.
-_OWN = {"limits", "outage", "guard", "subjects", "window", "answer"}
+_OWN = {"limits", "outage", "guard", "subjects", "asked", "window", "answer"}
 _KEYS = {f.name: _camel(f.name) for f in fields(Decision) if f.name not in _OWN}
 _LIMIT_KEYS = {f.name: _camel(f.name) for f in fields(LimitState)}
 

@@ -39,15 +39,40 @@ Subjects = Mapping[str, str | None]
 """The ids of the others in whose limits an action counts, such as {"room": "r42"}. None is as if it were left out."""
 
 
-class _Asker(TypedDict, total=False):
-    """On whose behalf a guard is asked."""
+Limit = int | Mapping[str, int]
+"""How many actions the user's only limit allows, or such numbers by the names of limits, such as {"tenant": 50000}."""
 
-    tier: str
+
+class _Limits(TypedDict, total=False):
+    """Which limits decide. What follows a check sends the same."""
+
+    tier: str | None
     """The user's plan. Never copy it from the user's own input."""
-    roles: Iterable[str]
-    """The user's roles. Never copy them from the user's own input."""
+    limit: Limit | None
+    """How high the limits with max are for this request, 0 to 1,000,000. Never copy it from the user's own input."""
     subjects: Subjects | None
     """The others in whose limits the action counts, such as {"room": room_id}. Check first that the user is in that room."""
+
+
+class _Asker(_Limits, total=False):
+    """On whose behalf a guard is asked."""
+
+    roles: Iterable[str]
+    """The user's roles. Never copy them from the user's own input."""
+
+
+class _Counted(_Limits, total=False):
+    count: int | None
+    """How many actions; 1 by default."""
+
+
+class Receipt(_Counted):
+    """The fields of a check's receipt, for an app that has not kept the decision."""
+
+    at: int
+    """at of the check's decision, or of its last renewal's, in Unix milliseconds."""
+    request_id: str
+    """request_id of the same decision."""
 
 
 class StatusOptions(_Asker, total=False):
@@ -103,7 +128,9 @@ class Request:
 
     def read(self, answer: Mapping[str, Any], outage: OutageError | None = None) -> Decision:
         """Return the decision of an answer to this request."""
-        return Decision.read(answer, guard=self.guard, window=self.window, subjects=self.subjects, outage=outage)
+        asked = {name: self.event[name] for name in ("tier", "limit") if name in self.event}
+        kept: dict[str, Any] = {"window": self.window, "subjects": self.subjects, "asked": asked or None}
+        return Decision.read(answer, guard=self.guard, outage=outage, **kept)
 
 
 def new_request(
@@ -115,6 +142,7 @@ def new_request(
     count: int | None = None,
     partial: bool = False,
     tier: str | None = None,
+    limit: Limit | None = None,
     roles: Iterable[str] | None = None,
     subjects: Subjects | None = None,
     request_id: str | None = None,
@@ -133,6 +161,7 @@ def new_request(
     if op == "check" and partial is not True and request_id is None:
         request_id = _new_id()
     optional = {"count": count, "partial": partial or None, "tier": tier, "roles": _list(roles)}
+    optional["limit"] = dict(limit) or None if isinstance(limit, Mapping) else limit
     optional |= {"requestId": request_id, "at": at, "clear": clear or None, "readyAt": ready_at, "job": job}
     event: dict[str, Any] = {"userId": user_id, "activity": name, "op": op}
     event |= {key: value for key, value in optional.items() if value is not None}
@@ -153,7 +182,7 @@ def new_request(
         event=event,
         payload=payload,
         subjects=others or {},
-        window=None if tier or entry is None else entry.window,
+        window=None if tier or "limit" in event or entry is None else entry.window,
         # A repeat of a check without an id would count twice. A repeat of a reset could delete what was counted since.
         max_tries=1 if op == "reset" or (op == "check" and partial) else settings.max_tries,
         on_outage=on_outage,
@@ -191,6 +220,7 @@ def with_receipt(settings: Settings, op: str, decision: Decision, count: int | N
         what = "give back" if op == "release" else "renew"
         raise ValidationError(f"the decision has no receipt, so there is nothing to {what}", settings.prefix + decision.guard)
     activity = GuardActivity(decision.guard, decision.activity) if decision.guard else decision.activity
+    asked = decision.asked or {}
     return new_request(
         settings,
         op,
@@ -201,6 +231,8 @@ def with_receipt(settings: Settings, op: str, decision: Decision, count: int | N
         count=count or decision.granted,
         clear=clear,
         subjects=decision.subjects,
+        tier=asked.get("tier"),
+        limit=asked.get("limit"),
     )
 
 

@@ -10,7 +10,7 @@ from guards._async import AsyncGuards
 from guards._attempt import AsyncAttempt
 from guards._callbacks import result_of, returned
 from guards._decision import Decision
-from guards._request import AnyActivity, CheckOptions, Subjects
+from guards._request import AnyActivity, CheckOptions, Limit, Subjects
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -49,6 +49,9 @@ class LimitMiddleware:
     subjects: returns the others in whose limits the request counts, such as
         {"room": room_id}, given the scope. It must check that the user is in
         that room. By default, there are none.
+    limit: how high the limits are: a number, numbers by the names of limits, or
+        a function that returns one of these or None, given the scope. Take it
+        from the session or from the user's plan, never from the user's own input.
     options: returns further options of the check, such as the user's tier,
         given the scope.
     on_outage: "allow" or "deny", instead of the client's option; with "deny", an
@@ -78,6 +81,7 @@ class LimitMiddleware:
         user_id: Callable[[Scope], str | Awaitable[str | None] | None],
         skip: Callable[[Scope], bool | Awaitable[bool]] = lambda scope: False,  # noqa: ARG005
         subjects: Callable[[Scope], Subjects | Awaitable[Subjects | None] | None] = lambda scope: None,  # noqa: ARG005
+        limit: Limit | Callable[[Scope], Limit | Awaitable[Limit | None] | None] | None = None,
         options: Callable[[Scope], CheckOptions | Awaitable[CheckOptions]] = lambda scope: {},  # noqa: ARG005
         refused: Callable[[Decision], App | Awaitable[App]] | None = None,
         on_outage: http.OnOutage = None,
@@ -86,6 +90,7 @@ class LimitMiddleware:
         refused = refused or too_many
         http.check_client(guards, AsyncGuards)
         http.check_on_outage(on_outage)
+        http.check_limit(limit)
         http.check_count_if(count_if, guards)
         http.check_functions(user_id=user_id, skip=skip, subjects=subjects, options=options, refused=refused)
         self.app = app
@@ -94,6 +99,7 @@ class LimitMiddleware:
         self.user_id = user_id
         self.skip = skip
         self.subjects = subjects
+        self.limit = limit
         self.options = options
         self.refused = refused
         self.on_outage = on_outage
@@ -106,7 +112,9 @@ class LimitMiddleware:
             return
         user = http.named_user(await result_of(self.user_id(scope)), self.activity)
         further = await result_of(self.options(scope))
-        options = http.check_options(further, await result_of(self.subjects(scope)), self.on_outage, self.count_if)
+        limit = await result_of(self.limit(scope)) if callable(self.limit) else self.limit
+        others = await result_of(self.subjects(scope))
+        options = http.check_options(further, others, self.on_outage, self.count_if, limit)
         if self.count_if is None:
             decision = await self.guards.check(self.activity, user_id=user, **options)
         else:

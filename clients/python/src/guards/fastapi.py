@@ -13,7 +13,7 @@ from guards._async import AsyncGuards
 from guards._callbacks import result_of
 from guards._decision import Decision
 from guards._errors import ConfigurationError
-from guards._request import A, CheckOptions, GuardActivity
+from guards._request import A, CheckOptions, GuardActivity, Limit
 from guards.asgi import App, Counted, Receive, Scope, Send, counting
 
 _ATTEMPTS = "guards.attempts"  # of the scope: attempts whose count_if waits for the response
@@ -67,12 +67,22 @@ class _Counting:
         await self.app(scope, receive, send)
 
 
+def _fixed(value: Any) -> Callable[..., Any]:
+    """Return a dependency whose value is always the same. It is async, because FastAPI runs any other in a thread."""
+
+    async def dependency() -> Any:
+        return value
+
+    return dependency
+
+
 def limit(
     guards: AsyncGuards[A],
     activity: A | GuardActivity,
     *,
     user_id: Callable[..., Any],
     subjects: Callable[..., Any] = lambda: None,
+    limit: Limit | Callable[..., Any] | None = None,
     skip: Callable[[Request], bool | Awaitable[bool]] = lambda request: False,  # noqa: ARG005
     options: Callable[[Request], CheckOptions | Awaitable[CheckOptions]] = lambda request: {},  # noqa: ARG005
     on_outage: http.OnOutage = None,
@@ -86,10 +96,13 @@ def limit(
     user raises a ConfigurationError. skip returns True for requests that pass
     without a check. subjects is a dependency, too, and returns the others in
     whose limits the request counts, such as {"room": room_id}. It must check
-    that the user is in that room. options returns further options of the check,
-    such as the user's tier. Each of these functions may be async. on_outage is
-    "allow" or "deny", instead of the client's option; with "deny", an answer
-    that the guard gave from its memory is refused, too.
+    that the user is in that room. limit says how high the limits are: a number,
+    numbers by the names of limits, or a dependency that returns one of these or
+    None. Take it from the session or from the user's plan, never from the
+    user's own input. options returns further options of the check, such as the
+    user's tier. Each of these functions may be async. on_outage is "allow" or
+    "deny", instead of the client's option; with "deny", an answer that the
+    guard gave from its memory is refused, too.
 
     count_if returns whether an allowed request counts, given the response, such
     as lambda response: response.status == 401. It may be async, and needs
@@ -104,9 +117,11 @@ def limit(
     """
     http.check_client(guards, AsyncGuards)
     http.check_on_outage(on_outage)
+    http.check_limit(limit)
     http.check_count_if(count_if, guards)
     http.check_functions(user_id=user_id, subjects=subjects, skip=skip, options=options)
-    for name, dependency in (("user_id", user_id), ("subjects", subjects)):
+    number_of = limit if callable(limit) else _fixed(limit)
+    for name, dependency in (("user_id", user_id), ("subjects", subjects), ("limit", number_of)):
         for parameter in inspect.signature(dependency).parameters.values():
             if parameter.annotation is parameter.empty and parameter.default is parameter.empty:
                 raise ConfigurationError(f'The parameter "{parameter.name}" of {name} needs a type, such as Request.')
@@ -116,6 +131,7 @@ def limit(
         response: Response,
         user: Any = Depends(user_id),  # noqa: B008
         others: Any = Depends(subjects),  # noqa: B008
+        number: Any = Depends(number_of),  # noqa: B008
     ) -> Decision | None:
         if http.skipped(await result_of(skip(request))):
             return None
@@ -123,7 +139,8 @@ def limit(
         if count_if is not None and attempts is None:
             raise ConfigurationError("count_if can't see the response: call install(app) of guards.fastapi.")
         user = http.named_user(await result_of(user), activity)
-        further = http.check_options(await result_of(options(request)), await result_of(others), on_outage, count_if)
+        given, others, number = await result_of(options(request)), await result_of(others), await result_of(number)
+        further = http.check_options(given, others, on_outage, count_if, number)
         if count_if is None or attempts is None:
             decision = await guards.check(activity, user_id=user, **further)
         else:

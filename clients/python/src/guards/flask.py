@@ -13,7 +13,7 @@ from guards._attempt import Attempt
 from guards._callbacks import is_async, must_not_be_async, not_async
 from guards._client import Guards
 from guards._decision import Decision
-from guards._request import A, CheckOptions, GuardActivity, Subjects
+from guards._request import A, CheckOptions, GuardActivity, Limit, Subjects
 
 View = Callable[..., Any]
 
@@ -31,6 +31,7 @@ def limit(
     user_id: Callable[[], str | None],
     skip: Callable[[], bool] = lambda: False,
     subjects: Callable[[], Subjects | None] = lambda: None,
+    limit: Limit | Callable[[], Limit | None] | None = None,
     options: Callable[[], CheckOptions] = lambda: {},  # noqa: PIE807
     refused: Callable[[Decision], Any] | None = None,
     on_outage: http.OnOutage = None,
@@ -43,17 +44,20 @@ def limit(
     without a user raises a ConfigurationError. skip returns True for requests
     that pass without a check. subjects returns the others in whose limits the
     request counts, such as {"room": room_id}. It must check that the user is in
-    that room. options returns further options of the check, such as the user's
-    tier. refused returns the response to a refused request, instead of the
-    problem document; without a status of its own, it is 429, or 503 in an
-    outage. on_outage is "allow" or "deny", instead of the client's option; with
-    "deny", an answer that the guard gave from its memory is refused, too.
-    count_if returns whether an allowed request counts, given the response, such
-    as lambda response: response.status == 401. If it returns False, the action
-    is given back before the response is sent. If it fails, or returns anything
-    but True and False, the action counts, and warn of the client is called.
-    With it, options can't have request_id or count. None of these functions may
-    be async. The view may be.
+    that room. limit says how high the limits are: a number, numbers by the
+    names of limits, or a function that returns one of these or None. Take it
+    from the session or from the user's plan, never from the user's own input.
+    options returns further options of the check, such as the user's tier.
+    refused returns the response to a refused request, instead of the problem
+    document; without a status of its own, it is 429, or 503 in an outage.
+    on_outage is "allow" or "deny", instead of the client's option; with "deny",
+    an answer that the guard gave from its memory is refused, too. count_if
+    returns whether an allowed request counts, given the response, such as
+    lambda response: response.status == 401. If it returns False, the action is
+    given back before the response is sent. If it fails, or returns anything but
+    True and False, the action counts, and warn of the client is called. With
+    it, options can't have request_id or count. None of these functions may be
+    async. The view may be.
 
     The view finds the decision in flask.g.guards_decision. If the view fails,
     the action stays counted: Guards.guarded gives it back. Only with count_if,
@@ -64,9 +68,10 @@ def limit(
     http.check_on_outage(on_outage)
     functions: dict[str, Any] = {"user_id": user_id, "skip": skip, "subjects": subjects, "options": options, "refused": answer}
     http.check_functions(**functions)
+    http.check_limit(limit)
     http.check_count_if(count_if, guards)
-    for name, function in {**functions, "count_if": count_if}.items():
-        if function is not None and is_async(function):
+    for name, function in {**functions, "limit": limit, "count_if": count_if}.items():
+        if callable(function) and is_async(function):
             raise must_not_be_async(f"The option {name}")
 
     def decorate(view: View) -> View:
@@ -76,7 +81,8 @@ def limit(
                 return flask.current_app.ensure_sync(view)(*args, **kwargs)
             user = http.named_user(not_async(user_id(), "The option user_id"), activity)
             others = not_async(subjects(), "The option subjects")
-            further = http.check_options(not_async(options(), "The option options"), others, on_outage, count_if)
+            number = not_async(limit() if callable(limit) else limit, "The option limit")
+            further = http.check_options(not_async(options(), "The option options"), others, on_outage, count_if, number)
             if count_if is None:
                 decision = guards.check(activity, user_id=user, **further)
             else:

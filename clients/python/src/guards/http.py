@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
+from guards._arguments import wrong_field
 from guards._attempt import wrong_option
 from guards._base import Base
 from guards._callbacks import returned, true_or_false
@@ -43,7 +44,8 @@ def refusal(decision: Decision) -> Refusal:
     """Return the response for a refused decision: 429, or 503 if the guard did not answer.
 
     The body is a problem document (RFC 9457). A 429 has the fields of the
-    guard's answer in it. Retry-After is in whole seconds, at least 1.
+    guard's answer in it. Retry-After is in whole seconds, at least 1. If the
+    limit of the request is too small, no wait helps, so there is none.
     """
     if decision.outage is not None:
         status, after = 503, 1
@@ -54,13 +56,15 @@ def refusal(decision: Decision) -> Refusal:
             "detail": decision.message,
         }
     else:
-        status, after = 429, max(1, _seconds(decision.wait_time or 0))
+        never = decision.wait_time is None and "limit" in (decision.asked or {})
+        status, after = 429, 0 if never else max(1, _seconds(decision.wait_time or 0))
         problem = {"title": "Too Many Requests", "status": status}
-        if decision.reason != "blocked":  # a block violates no policy
+        if decision.reason != "blocked" and not never:  # a block violates no policy, and neither does such a limit
             violated = [decision.limited_by or decision.activity]
             problem = {"type": _TYPES + "quota-exceeded", **problem, "violated-policies": violated}
         problem |= decision.answer
-    headers = {"Content-Type": "application/problem+json", "Retry-After": str(after), **rate_limit_headers(decision)}
+    wait = {"Retry-After": str(after)} if after else {}
+    headers = {"Content-Type": "application/problem+json", **wait, **rate_limit_headers(decision)}
     return Refusal(status, headers, json.dumps(problem, separators=(",", ":")).encode())
 
 
@@ -89,10 +93,10 @@ def rate_limit_headers(decision: Decision) -> dict[str, str]:
     or replaced it, has no t. This machine's clock never counts.
 
     A decision without figures has neither. RateLimit-Policy needs the window
-    of the limit. It is missing if the client does not know the window: with a
-    tier, for several limits or subjects, and for an activity that is not in
-    the client's list. A granted tier or a live limit can have another window; the guard's
-    own URL is exact about it.
+    of the limit. It is missing if the client does not know the window: if the
+    request has a tier or a limit, for several limits or subjects, and for an
+    activity that is not in the client's list. A granted tier or a live limit
+    can have another window; the guard's own URL is exact about it.
     """
     made = decision._made_at
 
@@ -125,11 +129,12 @@ def skipped(value: object) -> bool:
     return true_or_false("skip", value)
 
 
-def check_options(options: Any, subjects: Any, on_outage: OnOutage, count_if: object = None) -> CheckOptions:
-    """Return the options of a check: those of the request, its subjects, and on_outage of the middleware.
+def check_options(options: Any, subjects: Any, on_outage: OnOutage, count_if: object = None, limit: Any = None) -> CheckOptions:
+    """Return the options of a check: those of the request, its subjects and limit, and on_outage of the middleware.
 
-    None as the subjects leaves those of the options, if any. on_outage of the
-    options wins. With count_if, a check has an id of its own and counts once.
+    None as the subjects or the limit leaves those of the options, if any.
+    on_outage of the options wins. With count_if, a check has an id of its own
+    and counts once.
     """
     if not isinstance(options, Mapping):
         raise returned("options", options, "a dict")
@@ -137,7 +142,9 @@ def check_options(options: Any, subjects: Any, on_outage: OnOutage, count_if: ob
         raise ConfigurationError(f"The option options returned what does not go with count_if: {problem}.")
     if not (subjects is None or isinstance(subjects, Mapping)):
         raise returned("subjects", subjects, "a dict or None")
-    given = {} if subjects is None else {"subjects": subjects}
+    if not (limit is None or isinstance(limit, int | Mapping)):
+        raise returned("limit", limit, "a number, a dict or None")
+    given = {name: value for name, value in (("subjects", subjects), ("limit", limit)) if value is not None}
     return {"on_outage": on_outage, **options, **given}  # type: ignore[typeddict-item]
 
 
@@ -145,6 +152,12 @@ def check_on_outage(value: object) -> None:
     """Raise an error for a wrong option on_outage of a middleware."""
     if value not in (None, "allow", "deny"):
         raise ConfigurationError(f'The option on_outage is {value!r}, want "allow" or "deny".')
+
+
+def check_limit(value: object) -> None:
+    """Raise an error for a wrong option limit of a middleware. What a function returns is checked for each request."""
+    if not callable(value) and value is not None and (problem := wrong_field({"limit": value})):
+        raise ConfigurationError(f"The option {problem}.")
 
 
 def check_count_if(count_if: object, guards: object) -> None:

@@ -59,6 +59,7 @@ class Call:
     count: int | None = None
     partial: bool | None = None
     tier: str | None = None
+    limit: int | Mapping[str, int] | None = None
     roles: list[str] | None = None
     subjects: Mapping[str, str] = field(default_factory=dict)
     request_id: str | None = None
