@@ -47,7 +47,7 @@ type commands struct {
 
 	Init       initCommand       `cmd:"" help:"Make a project of your own, with your limits."`
 	New        newCommand        `cmd:"" help:"Add a guard or an activity to a project."`
-	Generate   generateCommand   `cmd:"" help:"Write what follows from limits.go: parts of the template, and lists of activities."`
+	Generate   generateCommand   `cmd:"" help:"Write what follows from the page of limits: parts of the template, and lists of activities."`
 	Version    versionCommand    `cmd:"" help:"Print the version, the commit and its date."`
 	Completion completionCommand `cmd:"" help:"Print a script that completes commands in bash, zsh or fish."`
 	Complete   completeCommand   `cmd:"" hidden:"" passthrough:"" help:"Print the words that can complete the last one."`

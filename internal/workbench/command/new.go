@@ -22,10 +22,10 @@ type newCommand struct {
 }
 
 func (newCommand) Help() string {
-	return `The command changes limits.go, its test and the generated files. See the changes
-with git diff, then run make test. An installed program is out of date after a
-change of limits.go: write go run ./cmd/guards in place of guards. Quote a limit
-that contains a space. Examples:
+	return `The command changes the page of limits, limits.go or limits.json, and the
+generated files. See the changes with git diff, then run make test. An installed
+program is out of date after a change of limits.go: write go run ./cmd/guards in
+place of guards. Quote a limit that contains a space. Examples:
   guards new photos-guard upload_photo 5/1m
   guards new photos-guard upload_photo 5/1m --tier premium=20/1m
   guards new sms-guard send_code "minute: bucket 1/1m, day: 10/1d"
