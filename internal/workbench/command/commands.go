@@ -13,7 +13,6 @@ import (
 	"os/signal"
 	"reflect"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -117,7 +116,7 @@ func run(ctx context.Context, args []string, c session) int {
 	if err == nil && !command.Selected().Passthrough { // the shell completes empty words too
 		err = cmp.Or(checkEmpty(command), checkTwice(command))
 	}
-	if err == nil && !strings.HasPrefix(command.Command(), "completion") && command.Command() != "version" {
+	if err == nil && c.needsPage(command) {
 		err = wrong
 	}
 	if err == nil {

@@ -13,10 +13,10 @@ import (
 	app "github.com/cric-talk/guards/limits"
 )
 
-// installed is the program of this module, and projects the one of a project in Go.
+// ourProgram is the program of this module, and projects the one of a project in Go.
 var (
-	installed = &debug.BuildInfo{Main: debug.Module{Path: "github.com/cric-talk/guards"}}
-	projects  = &debug.BuildInfo{Main: debug.Module{Path: "example.com/mine"}}
+	ourProgram = &debug.BuildInfo{Main: debug.Module{Path: "github.com/cric-talk/guards"}}
+	projects   = &debug.BuildInfo{Main: debug.Module{Path: "example.com/mine"}}
 )
 
 const photosPage = `{
@@ -51,7 +51,7 @@ func pageFolder(t *testing.T, text string) string {
 func guardsIn(t *testing.T, folder string, args ...string) (status int, out, log string) {
 	t.Helper()
 	var stdout, stderr stream
-	c := session{page: app.All, out: &stdout, err: &stderr, now: atPinned, folder: folder, built: installed}
+	c := session{page: app.All, out: &stdout, err: &stderr, now: atPinned, folder: folder, built: ourProgram}
 	c.findPage()
 	status = run(t.Context(), args, c)
 	return status, stdout.String(), stderr.String()
@@ -67,11 +67,11 @@ func TestTheInstalledProgramFindsItsPage(t *testing.T) {
 		built            *debug.BuildInfo
 		want, file       string // the first guard, and the file
 	}{
-		{photos, "", installed, "photos-guard", filepath.Join(photos, "limits.json")},
-		{filepath.Join(photos, "docs"), "", installed, "photos-guard", filepath.Join(photos, "limits.json")},
-		{photos, other, installed, "videos-guard", other},
-		{t.TempDir(), other, installed, "videos-guard", other},
-		{t.TempDir(), "", installed, "posts-guard", ""},
+		{photos, "", ourProgram, "photos-guard", filepath.Join(photos, "limits.json")},
+		{filepath.Join(photos, "docs"), "", ourProgram, "photos-guard", filepath.Join(photos, "limits.json")},
+		{photos, other, ourProgram, "videos-guard", other},
+		{t.TempDir(), other, ourProgram, "videos-guard", other},
+		{t.TempDir(), "", ourProgram, "posts-guard", ""},
 		{photos, other, projects, "posts-guard", ""},
 		{"", "", nil, "posts-guard", ""},
 	} {
@@ -116,6 +116,14 @@ func TestAPageWithMistakesStopsCommands(t *testing.T) {
 		if status != want || stops != (want != done) {
 			t.Errorf("guards %s: %d, %s", line, status, log)
 		}
+	}
+	into := filepath.Join(dir, "new")
+	args := []string{"init", into, "--page", "json", "--guard", "photos-guard", "--activity", "upload_photo", "--limit", "5/1m", "--replace", "../../.."}
+	if status, _, log := guardsIn(t, dir, args...); status != done {
+		t.Errorf("guards init: %d, %s", status, log)
+	}
+	if status, _, log := guardsIn(t, t.TempDir(), "generate", "--dir", into); status != wrongUse || !strings.Contains(log, "which has a page of its own: "+into) {
+		t.Errorf("generate --dir: %d, %s", status, log)
 	}
 	t.Setenv("GUARDS_PAGE", "no-such.json")
 	if status, _, log := guardsIn(t, dir, "limits"); status != wrongUse || log != "guards: GUARDS_PAGE is \"no-such.json\", and there is no such file\n" {
