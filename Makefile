@@ -38,8 +38,21 @@ lint: ## Check format, vet, go fix, linters, import rules and go.mod
 	$(GOLANGCI_LINT) run
 	go mod tidy -diff
 
+# The programs of projects without Go: Lambda functions, and the agent for functions and containers.
+GENERIC := guard jobs-guard cleanup delayed-jobs
+compile_generic = CGO_ENABLED=0 GOOS=linux GOARCH=$(1) GOAMD64=v1 GOARM64=v8.0 go build -trimpath -buildvcs=false \
+	-tags=lambda.norpc,nethttpomithttp2 -ldflags="-s -w" -o "dist/generic/$(3)" ./cmd/generic/$(2)
+
+.PHONY: generic
+generic: $(GENERIC:%=generic-%) ## Build the programs of projects without Go, as dist/generic/NAME/bootstrap and .../agent-ARCH/extensions/guards-agent
+	@$(call compile_generic,arm64,guards-agent,agent-arm64/extensions/guards-agent)
+	@$(call compile_generic,amd64,guards-agent,agent-amd64/extensions/guards-agent)
+
+generic-%: FORCE
+	@$(call compile_generic,$(GOARCH_LAMBDA),$*,$*/bootstrap)
+
 .PHONY: release
-release: build agent ## Build the archives of a release into dist/release, with checksums and lists of modules; publishes nothing
+release: build agent generic ## Build the archives of a release into dist/release, with checksums and lists of modules; publishes nothing
 	go run ./tools/release/run
 
 .PHONY: cover

@@ -23,5 +23,5 @@ import (
 // function with it. If a setting or a limit is wrong, each request is answered with the mistake.
 // Elsewhere a mistake ends the process with status 1.
 func Main(all []guards.Guard) {
-	os.Exit(agentd.Run(all, os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(agentd.Run(func() ([]guards.Guard, error) { return all, nil }, os.Args[1:], os.Stdout, os.Stderr))
 }

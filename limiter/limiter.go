@@ -188,7 +188,7 @@ func (l *Limiter) Window(activity string) time.Duration {
 func (l *Limiter) Decide(ctx context.Context, r guards.Request) (guards.Decision, error) {
 	h, ok := l.handlers[r.Activity]
 	if !ok {
-		return guards.Decision{}, input.Invalid("activity", input.Show(r.Activity), "one that limits.go names")
+		return guards.Decision{}, input.Invalid("activity", input.Show(r.Activity), "one that the page of limits names")
 	}
 	a, err := h.Decide(ctx, guard.RequestOf(r))
 	if err != nil {

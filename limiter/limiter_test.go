@@ -173,7 +173,7 @@ func TestWhatALimiterRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, r := range map[string]guards.Request{
-		`activity is "publish", want one that limits.go names`: {UserID: "u1", Activity: "publish"},
+		`activity is "publish", want one that the page of limits names`: {UserID: "u1", Activity: "publish"},
 		"userId is missing": {Activity: "create_post"},
 		"count is -1, want a whole number of at least 1":         {UserID: "u1", Activity: "create_post", Count: -1},
 		"count is 11, want at most 10":                           {UserID: "u1", Activity: "create_post", Count: 11},

@@ -4,6 +4,7 @@
 //     guard's events and answers.
 //   - error.schema.json is a function error.
 //   - problem.schema.json is an HTTP answer that is not 200.
+//   - page.schema.json is the JSON Schema of limits.json, a page of limits without Go.
 //   - openapi.json describes a guard's HTTP form. It is generated from these
 //     schemas.
 //   - golden holds events with their answers.

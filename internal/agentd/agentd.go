@@ -36,8 +36,11 @@ The variables GUARDS_* configure it, such as GUARDS_AGENT_ADDR and GUARDS_TABLE_
   guards-agent health   exit with 0 if the agent answers and can decide, otherwise with 1
 `
 
+// A Page returns a page of limits. Its error is a mistake in the limits.
+type Page func() ([]guards.Guard, error)
+
 // Run runs the program guards-agent with its arguments, and returns its exit status.
-func Run(page []guards.Guard, args []string, stdout, stderr io.Writer) int {
+func Run(page Page, args []string, stdout, stderr io.Writer) int {
 	fail := func(err error) int {
 		_, _ = fmt.Fprintln(stderr, "guards-agent:", strings.ReplaceAll(err.Error(), "\n", "\nguards-agent: "))
 		return 1
@@ -88,7 +91,7 @@ type agent struct {
 }
 
 // newAgent reads the settings. It sends no requests.
-func newAgent(page []guards.Guard, output io.Writer) *agent {
+func newAgent(page Page, output io.Writer) *agent {
 	a := &agent{flush: func() {}}
 	a.log = slog.New(slog.NewJSONHandler(output, &slog.HandlerOptions{ReplaceAttr: names}))
 	panicked := func(value any, stack []byte) {
@@ -122,8 +125,12 @@ func names(groups []string, attr slog.Attr) slog.Attr {
 }
 
 // open makes the guards of the page. Its error has all mistakes.
-func (a *agent) open(page []guards.Guard, output io.Writer) error {
-	all, wrongPage := limits.Link(page)
+func (a *agent) open(page Page, output io.Writer) error {
+	var all limits.Guards
+	read, wrongPage := page()
+	if wrongPage == nil {
+		all, wrongPage = limits.Link(read)
+	}
 	settings, wrongSettings := wiring.App.Settings()
 	table, wrongTable := wiring.App.Table()
 	cfg, wrongAWS := wiring.Configure(context.Background())

@@ -132,7 +132,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request) guard.Response 
 			return guard.ProblemOf(err)
 		}
 		if g = h.guards[h.guardOf[activity]]; g == nil {
-			return guard.ProblemOf(input.Invalid("activity", input.Show(activity), "one that limits.go names"))
+			return guard.ProblemOf(input.Invalid("activity", input.Show(activity), "one that the page of limits names"))
 		}
 	}
 	return g.Respond(ctx, body)

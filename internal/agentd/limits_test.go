@@ -42,7 +42,7 @@ func TestMistakesInTheLimits(t *testing.T) {
 	t.Setenv("AWS_LAMBDA_RUNTIME_API", "")
 	t.Setenv("GUARDS_AGENT_ADDR", address)
 	var out, errs lines
-	if status := agentd.Run(wrong, nil, &out, &errs); status != 1 || strings.Count(errs.String(), "\nguards-agent: ") != 1 || !strings.Contains(errs.String(), `"ten"`) {
+	if status := agentd.Run(func() ([]guards.Guard, error) { return wrong, nil }, nil, &out, &errs); status != 1 || strings.Count(errs.String(), "\nguards-agent: ") != 1 || !strings.Contains(errs.String(), `"ten"`) {
 		t.Errorf("%d: %s%s, want two mistakes", status, &out, &errs)
 	}
 
@@ -64,7 +64,7 @@ func TestMistakesInTheLimits(t *testing.T) {
 	defer api.Close()
 	t.Setenv("AWS_LAMBDA_RUNTIME_API", strings.TrimPrefix(api.URL, "http://"))
 	ended := make(chan int, 1)
-	go func() { ended <- agentd.Run(wrong, nil, &out, &errs) }()
+	go func() { ended <- agentd.Run(func() ([]guards.Guard, error) { return wrong, nil }, nil, &out, &errs) }()
 	<-waits
 	status, body, err := newCaller(address, "local").ask(t.Context(), check)
 	if err != nil || status != 500 || !strings.Contains(string(body), `\"ten\"`) || !strings.Contains(string(body), "it has no limit") {

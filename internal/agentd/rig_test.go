@@ -34,7 +34,12 @@ var nowhere = []string{"AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=test", "AWS_SE
 // start starts the program with these variables.
 func start(t *testing.T, env ...string) *process {
 	t.Helper()
-	binary := lambdatest.Build(t, "./cmd/guards-agent")
+	return startBinary(t, lambdatest.Build(t, "./cmd/guards-agent"), env...)
+}
+
+// startBinary is start for another binary.
+func startBinary(t *testing.T, binary string, env ...string) *process {
+	t.Helper()
 	dir := t.TempDir()
 	log, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {

@@ -28,8 +28,14 @@ import (
 
 // Guard runs the guard with this name as a Lambda function. It never returns: if it
 // can't start, the process ends with status 1.
-func Guard(page []guards.Guard, name string) {
+func Guard(page []guards.Guard, name string) { runGuard(page, name, nil) }
+
+// runGuard is Guard. Mistake, if there is one, ends the process.
+func runGuard(page []guards.Guard, name string, mistake error) {
 	Start(name, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, func(), error) {
+		if mistake != nil {
+			return nil, nil, mistake
+		}
 		h, err := NewGuard(cfg, page, name, logger)
 		if err != nil {
 			return nil, nil, err
@@ -39,8 +45,13 @@ func Guard(page []guards.Guard, name string) {
 }
 
 // Cleanup runs cleanup as a Lambda function. Like Guard, it never returns.
-func Cleanup(page []guards.Guard) {
+func Cleanup(page []guards.Guard) { runCleanup(page, nil) }
+
+func runCleanup(page []guards.Guard, mistake error) {
 	Start("cleanup", func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, func(), error) {
+		if mistake != nil {
+			return nil, nil, mistake
+		}
 		all, err := limits.Link(page)
 		if err != nil {
 			return nil, nil, err

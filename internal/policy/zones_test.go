@@ -58,7 +58,7 @@ func copyProgram(t *testing.T, from, to string) {
 // Each deployed function, and the command line, carries the zones along.
 func TestEachProgramHasTheZones(t *testing.T) {
 	const module = "github.com/cric-talk/guards/"
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-f", "{{.ImportPath}} {{.Deps}}", module+"functions/...", module+"cmd/guards").Output()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-f", "{{.ImportPath}} {{.Deps}}", module+"functions/...", module+"cmd/...").Output()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -63,6 +63,16 @@ func TestRelease(t *testing.T) {
 		}
 	}
 
+	for _, place := range []string{"guard/bootstrap", "jobs-guard/bootstrap", "cleanup/bootstrap", "delayed-jobs/bootstrap", "agent-arm64/extensions/guards-agent", "agent-amd64/extensions/guards-agent"} {
+		from, link := built, filepath.Join(functions, "generic", filepath.FromSlash(place))
+		if agent, _, ok := strings.Cut(place, "/extensions/"); ok {
+			from = filepath.Join(functions, agent, "extensions", "guards-agent")
+		}
+		if err := errors.Join(os.MkdirAll(filepath.Dir(link), 0o750), os.Link(from, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+
 	out := filepath.Join(t.TempDir(), "release")
 	targets := []release.Target{{OS: runtime.GOOS, Arch: runtime.GOARCH}}
 	r := release.Release{Source: source, Functions: functions, Out: out, Targets: targets, Log: t.Output()}
@@ -85,6 +95,17 @@ func TestRelease(t *testing.T) {
 	checksums(t, first)
 	t.Run("program", func(t *testing.T) {
 		program(t, first, fmt.Sprintf("guards_%s_%s_%s", version, runtime.GOOS, runtime.GOARCH), version)
+	})
+	t.Run("generic", func(t *testing.T) {
+		got := unpack(t, ".zip", first["guards_"+version+"_generic.zip"])
+		want := []string{
+			"CHANGELOG.md", "LICENSE", "README.md", "agent-amd64/extensions/guards-agent", "agent-arm64/extensions/guards-agent",
+			"cleanup/bootstrap", "delayed-jobs/bootstrap", "guard/bootstrap", "jobs-guard/bootstrap",
+		}
+		if names := slices.Sorted(maps.Keys(got)); !slices.Equal(names, want) {
+			t.Errorf("the archive has %q, want %q", names, want)
+		}
+		bom(t, first["guards_"+version+"_generic.zip.cdx.json"], version, "github.com/aws/aws-sdk-go-v2")
 	})
 	t.Run("aws", func(t *testing.T) { aws(t, first, "guards_"+version+"_aws_arm64.zip", names, version) })
 	_ = os.WriteFile(filepath.Join(source, "README.md"), []byte("changed"), 0o600)

@@ -207,6 +207,7 @@ func TestAnOlderProjectIsCarriedOver(t *testing.T) {
 func TestTheStepsOfTheDocumentWork(t *testing.T) {
 	t.Parallel()
 	here, p := ours(t), project{filepath.Join(t.TempDir(), "my-guards")}
+	withoutGo, program := project{filepath.Join(t.TempDir(), "my-guards")}, installed(t)
 	ran := 0
 	for _, block := range regexp.MustCompile("(?s)\n *```sh\n(.*?)\n *```").FindAllStringSubmatch(here.read(t, "docs/projects.md"), -1) {
 		for line := range strings.Lines(block[1]) {
@@ -217,6 +218,10 @@ func TestTheStepsOfTheDocumentWork(t *testing.T) {
 				p.wants(t, 1, `6 +refused +5/5 used`, line)
 			case strings.HasPrefix(line, "go run ./cmd/guards new "), line == "make generate":
 				p.wants(t, 0, "", line)
+			case strings.HasPrefix(line, "guards init "):
+				here.wants(t, 0, "next: cd ", program+strings.TrimPrefix(strings.Replace(line, "../my-guards", withoutGo.dir, 1), "guards"))
+			case strings.HasPrefix(line, "guards check "):
+				withoutGo.wants(t, 1, `6 +refused +5/5 used`, program+strings.TrimPrefix(line, "guards"))
 			case strings.HasPrefix(line, "make test"):
 				p.wants(t, 0, `ok\s+my-guards/limits`, line)
 			case strings.HasPrefix(line, "cd "), line == "go mod tidy":

@@ -66,6 +66,7 @@ var order = []string{
 	"internal/ratelimit/memstore",
 	"internal/ratelimit",
 	"internal/crash",
+	"internal/pagefile",
 	"internal/strictjson",
 	"internal/retry",
 	"internal/limits",
@@ -176,12 +177,15 @@ func TestFunctionsLinkNothingThatTheyDoNotNeed(t *testing.T) {
 	for _, p := range packages(t) {
 		name := strings.TrimPrefix(p.ImportPath, module)
 		if slices.Contains(p.Deps, "github.com/aws/aws-sdk-go-v2/service/sqs") && (strings.HasPrefix(name, "functions/") || strings.HasPrefix(name, "cmd/")) &&
-			name != "functions/delayed-jobs" && name != "functions/jobs-guard" {
+			path.Base(name) != "delayed-jobs" && path.Base(name) != "jobs-guard" {
 			t.Errorf("%s links the SQS client", name)
 		}
 		for _, linked := range p.Deps {
-			if dep, ours := strings.CutPrefix(linked, module); ours && wing(dep) != "" && strings.HasPrefix(name, "functions/") {
+			if dep, ours := strings.CutPrefix(linked, module); ours && wing(dep) != "" && (strings.HasPrefix(name, "functions/") || strings.HasPrefix(name, "cmd/generic/")) {
 				t.Errorf("%s links %s", name, dep)
+			}
+			if linked == module+"limits" && strings.HasPrefix(name, "cmd/generic/") {
+				t.Errorf("%s links the page of this repository, but it reads the page of each project", name)
 			}
 		}
 	}

@@ -61,7 +61,7 @@ var beside = []scenario{
 		{call: check, requests: 1, answer: fine},
 		{call: fails, requests: 2, class: "SaveError", message: "*"},
 		{call: write, requests: 1, answer: `{"allowed":true,"limit":3}`},
-		{call: `{"call":"check","activity":"create_pots"}`, requests: 1, class: "ValidationError", message: `*activity is "create_pots", want one that limits.go names*`},
+		{call: `{"call":"check","activity":"create_pots"}`, requests: 1, class: "ValidationError", message: `*activity is "create_pots", want one that the page of limits names*`},
 	}},
 }
 

@@ -20,12 +20,25 @@ import (
 	"github.com/cric-talk/guards/internal/delayed/sqsqueue"
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/lambdafn"
+	"github.com/cric-talk/guards/internal/pagefile"
 )
 
 // Guard runs a guard as [lambdafn.Guard] does. If DELAYED_QUEUE_URL is set, the
 // guard puts jobs that have to wait on that queue. Its windows are at least 2 s.
-func Guard(page []guards.Guard, name string) {
+func Guard(page []guards.Guard, name string) { runGuard(page, name, nil) }
+
+// GuardOfPage runs a guard as [lambdafn.GuardOfPage] does, with the queue.
+func GuardOfPage() {
+	page, g, err := lambdafn.OfPage()
+	runGuard(page, g.Name, err)
+}
+
+// runGuard is Guard. Mistake, if there is one, ends the process.
+func runGuard(page []guards.Guard, name string, mistake error) {
 	lambdafn.Start(name, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, func(), error) {
+		if mistake != nil {
+			return nil, nil, mistake
+		}
 		h, err := lambdafn.NewGuard(cfg, page, name, logger)
 		if err != nil {
 			return nil, nil, err
@@ -34,7 +47,7 @@ func Guard(page []guards.Guard, name string) {
 			return h, h.Metrics.Flush, nil
 		}
 		if !h.Guard.DelayedQueue {
-			return nil, nil, fmt.Errorf("%s has no DelayedQueue in limits.go", name)
+			return nil, nil, fmt.Errorf("%s has no DelayedQueue", name)
 		}
 		queue, err := openQueue(cfg, "DELAYED_QUEUE_URL")
 		if err != nil {
@@ -49,9 +62,18 @@ func Guard(page []guards.Guard, name string) {
 
 // Delayed runs the function that passes on the jobs from the delayed queue, where the
 // guard with a DelayedQueue puts them. It never returns.
-func Delayed(page []guards.Guard) {
+func Delayed(page []guards.Guard) { runDelayed(page, nil) }
+
+// DelayedOfPage is Delayed for a program that is the same for every project and reads a page of
+// limits.
+func DelayedOfPage() { runDelayed(pagefile.OfProgram()) }
+
+func runDelayed(page []guards.Guard, mistake error) {
 	const own = "delayed-jobs"
 	lambdafn.Start(own, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, func(), error) {
+		if mistake != nil {
+			return nil, nil, mistake
+		}
 		i := slices.IndexFunc(page, func(g guards.Guard) bool { return g.DelayedQueue })
 		if i < 0 {
 			return nil, nil, errors.New("no guard has a DelayedQueue")

@@ -9,14 +9,20 @@ import (
 
 	"github.com/rogpeppe/go-internal/diff"
 
-	"github.com/cric-talk/guards"
+	"github.com/cric-talk/guards/internal/pagefile"
 	"github.com/cric-talk/guards/internal/workbench/scaffold"
 )
 
-// openProject finds the project that contains a folder.
-func openProject(folder string, page []guards.Guard) (*scaffold.Project, error) {
-	project, err := scaffold.Open(folder, page)
+// openProject finds the project that contains a folder: of the page, if it is a file of JSON and
+// nobody names another folder, or else in Go.
+func (c session) openProject(folder string) (*scaffold.Project, error) {
+	if c.pageFile != "" && folder == "." {
+		return scaffold.OpenPage(c.pageFile, c.page)
+	}
+	project, err := scaffold.Open(folder, c.page)
 	switch {
+	case errors.Is(err, scaffold.ErrNoProject) && c.installed() && pagefile.Above(folder) != "":
+		err = hint{fmt.Errorf("--dir is %q, which has a page of its own: %s", folder, pagefile.Above(folder)), "run the command in that folder, without --dir"}
 	case errors.Is(err, scaffold.ErrNoProject):
 		err = hint{err, "run the command in a project, name one with --dir, or make one with guards init"}
 	case errors.Is(err, scaffold.ErrOtherLimits), errors.Is(err, scaffold.ErrMoreLimits), errors.Is(err, scaffold.ErrNotTheSame):

@@ -13,7 +13,6 @@ import (
 	"os/signal"
 	"reflect"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -47,7 +46,7 @@ type commands struct {
 
 	Init       initCommand       `cmd:"" help:"Make a project of your own, with your limits."`
 	New        newCommand        `cmd:"" help:"Add a guard or an activity to a project."`
-	Generate   generateCommand   `cmd:"" help:"Write what follows from limits.go: parts of the template, and lists of activities."`
+	Generate   generateCommand   `cmd:"" help:"Write what follows from the page of limits: parts of the template, and lists of activities."`
 	Version    versionCommand    `cmd:"" help:"Print the version, the commit and its date."`
 	Completion completionCommand `cmd:"" help:"Print a script that completes commands in bash, zsh or fish."`
 	Complete   completeCommand   `cmd:"" hidden:"" passthrough:"" help:"Print the words that can complete the last one."`
@@ -87,7 +86,7 @@ func run(ctx context.Context, args []string, c session) int {
 		c.now = time.Now
 	}
 	linked, wrong := limits.Link(c.page)
-	c.guards = linked
+	c.guards, wrong = linked, cmp.Or(c.wrongPage, wrong)
 	exited := -1
 	parser, err := kong.New(&commands{},
 		kong.Name("guards"),
@@ -117,7 +116,7 @@ func run(ctx context.Context, args []string, c session) int {
 	if err == nil && !command.Selected().Passthrough { // the shell completes empty words too
 		err = cmp.Or(checkEmpty(command), checkTwice(command))
 	}
-	if err == nil && !strings.HasPrefix(command.Command(), "completion") && command.Command() != "version" {
+	if err == nil && c.needsPage(command) {
 		err = wrong
 	}
 	if err == nil {
@@ -185,9 +184,11 @@ func hasEmpty(v reflect.Value) bool {
 }
 
 // Main runs the command that the arguments of the process name, for a project
-// with these guards. It returns the exit status.
+// with these guards. It returns the exit status. The installed program of this module goes by
+// limits.json instead, if there is one: see findPage.
 func Main(page []guards.Guard, now func() time.Time) int {
 	c := terminal(page)
+	c.findPage()
 	c.now = now
 	return program(c)
 }

@@ -17,22 +17,22 @@ type generateCommand struct {
 }
 
 func (generateCommand) Help() string {
-	return `The command writes what follows from limits.go: the parts of template.yaml, the
-table of limits, the lists of activities for the app's client, the missing
-folders of functions, and a test of the limits if limits_test.go has none. It
-removes the folder of a guard that is gone, if nobody changed a file in it. In
-the template and in a page with the table, it replaces only the lines between
-"begin generated" and "end generated". The project's file template.extra.yaml
-changes these lines of the template: its maps are merged by key, other values
-replace, null removes. The command prints what it changed, and names what an
-older version needed and can go now. Examples:
+	return `The command writes what follows from the page of limits, limits.go or
+limits.json: the parts of template.yaml, the table of limits, the lists of
+activities for the app's client and, in a project in Go, the missing folders of
+functions and a test of the limits. It removes the folder of a guard that is
+gone, if nobody changed a file in it. In the template and in a page with the
+table, it replaces only the lines between "begin generated" and "end generated".
+The project's file template.extra.yaml changes these lines of the template: its
+maps are merged by key, other values replace, null removes. The command prints
+what it changed, and names what an older version needed and can go now. Examples:
   go run ./cmd/guards generate
   go run ./cmd/guards generate --check
   go run ./cmd/guards generate --shorten`
 }
 
 func (c *generateCommand) Run(ctx context.Context, env session) (err error) {
-	project, err := openProject(c.Dir, env.page)
+	project, err := env.openProject(c.Dir)
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (c *generateCommand) Run(ctx context.Context, env session) (err error) {
 		_, err = fmt.Fprintf(env.out, "template.extra.yaml, in what is generated:\n  %s\n", strings.Join(extra, "\n  "))
 	}
 	if err == nil && c.Check && len(files) > 0 {
-		err = hint{errors.New("stale: " + plural(int64(len(files)), "file")), "run go run ./cmd/guards generate"}
+		err = hint{errors.New("stale: " + plural(int64(len(files)), "file")), "run " + env.itself() + " generate"}
 	}
 	return err
 }

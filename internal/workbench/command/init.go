@@ -19,6 +19,7 @@ type initCommand struct {
 	Activity string `required:"" placeholder:"NAME" help:"What your users do, such as upload_photo."`
 	Limit    string `required:"" placeholder:"TEXT" help:"How often, such as 5/1m."`
 	optionFlags
+	Page    string `enum:"go,json" default:"go" help:"The form of the page of limits: go, or json for a project without Go (${default})."`
 	Module  string `placeholder:"PATH" help:"The module of the project, such as example.com/my-guards. Default: the folder's name."`
 	Replace string `placeholder:"FOLDER" help:"Take Guards from this checkout instead of a published version. A program without a version takes the checkout that you are in."`
 	yesFlag
@@ -33,6 +34,7 @@ knows your limits. It asks first if the folder has other files than .git, .gitig
 and a licence. At the end it runs go mod tidy, which downloads modules. Examples:
   guards init ../my-guards --guard photos-guard --activity upload_photo --limit 5/1m
   guards init ../my-guards --guard chat-guard --activity write --limit 10/1m --subject room=600/1m
+  guards init ../my-guards --page json --guard photos-guard --activity upload_photo --limit 5/1m
   guards init . --guard sms-guard --activity send_code --limit "minute: bucket 1/1m, day: 10/1d"`
 }
 
@@ -64,7 +66,14 @@ func (c *initCommand) Run(ctx context.Context, env session) (err error) {
 	if name == "" {
 		name = filepath.Base(dir)
 	}
-	a, changes, err := scaffold.Init(name, r, from)
+	if c.Page == "json" && c.Module != "" {
+		return errors.New("--module goes with a page in Go")
+	}
+	files := scaffold.Init
+	if c.Page == "json" {
+		files = scaffold.InitPage
+	}
+	a, changes, err := files(name, r, from)
 	if err != nil {
 		return err
 	}
@@ -80,6 +89,10 @@ func (c *initCommand) Run(ctx context.Context, env session) (err error) {
 	}
 	if c.DryRun {
 		env.note("nothing was written, because of --dry-run")
+		return nil
+	}
+	if c.Page == "json" {
+		env.note(fmt.Sprintf("next: cd %s && guards check %s --user u1%s --times %d", word(c.Dir), c.Activity, scaffold.Options(a), scaffold.Refused(a)))
 		return nil
 	}
 	if from.Replace != "" {
@@ -113,6 +126,9 @@ func (c *initCommand) write(ctx context.Context, env session, dir string, change
 	}
 	if err := scaffold.Create(dir, changes); err != nil {
 		return nil, err
+	}
+	if c.Page == "json" {
+		return changes, nil
 	}
 	return changes, env.tidy(ctx, dir)
 }

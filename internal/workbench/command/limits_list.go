@@ -55,6 +55,9 @@ func (c *listCommand) Run(ctx context.Context, env session) error {
 	if c.given() {
 		return errors.New("--table, --endpoint and --region go with --live")
 	}
+	if env.pageFile != "" {
+		env.note("the limits of " + env.pageFile)
+	}
 	all := list(env.guards)
 	switch {
 	case c.JSON:

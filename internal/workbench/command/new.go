@@ -22,10 +22,10 @@ type newCommand struct {
 }
 
 func (newCommand) Help() string {
-	return `The command changes limits.go, its test and the generated files. See the changes
-with git diff, then run make test. An installed program is out of date after a
-change of limits.go: write go run ./cmd/guards in place of guards. Quote a limit
-that contains a space. Examples:
+	return `The command changes the page of limits, limits.go or limits.json, and the
+generated files. See the changes with git diff, then run make test. An installed
+program is out of date after a change of limits.go: write go run ./cmd/guards in
+place of guards. Quote a limit that contains a space. Examples:
   guards new photos-guard upload_photo 5/1m
   guards new photos-guard upload_photo 5/1m --tier premium=20/1m
   guards new sms-guard send_code "minute: bucket 1/1m, day: 10/1d"
@@ -55,7 +55,7 @@ func (c *newCommand) Run(ctx context.Context, env session) (err error) {
 	if err != nil {
 		return err
 	}
-	project, err := openProject(c.Dir, env.page)
+	project, err := env.openProject(c.Dir)
 	if err != nil {
 		return err
 	}
@@ -122,11 +122,13 @@ func (c *newCommand) next(env session, r scaffold.Request, a limits.Activity) {
 	if group := a.Group; group != "" {
 		env.note(counted(env.guards, group))
 	}
-	env.note("next, try it: go run ./cmd/guards check " + a.Name + " --user u1" + scaffold.Options(a))
+	env.note("next, try it: " + env.itself() + " check " + a.Name + " --user u1" + scaffold.Options(a))
 	if slices.ContainsFunc(a.Parts(), func(s limits.Subject) bool { return maxed(a, s.Name) != nil }) {
 		env.note("an app can give another number up to max, as limit in its request; --limit does this here")
 	}
-	env.note("then run make test, and deploy")
+	if env.pageFile == "" {
+		env.note("then run make test, and deploy")
+	}
 	g, _ := env.guards.Named(r.Guard)
 	_, taken := env.guards.Queued()
 	if a.Limit.Queues() && !g.DelayedQueue && (taken || !r.New) {

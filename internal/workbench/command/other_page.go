@@ -20,7 +20,7 @@ import (
 // never makes a command fail.
 func (c session) noteOtherPage(command *kong.Context) {
 	name, _, _ := strings.Cut(command.Command(), " ")
-	if slices.Contains([]string{"init", "new", "generate", "version", "completion", "complete"}, name) || c.folder == "" {
+	if slices.Contains([]string{"init", "new", "generate", "version", "completion", "complete"}, name) || c.folder == "" || c.pageFile != "" {
 		return // these need no limits, or refuse to run with other ones
 	}
 	root := moduleOf(c.folder)

@@ -45,6 +45,7 @@ var trials = []trial{
 	{begins: "gzip -c docs/traffic/"},
 	{begins: "go run ./cmd/guards verify "},
 	{begins: "go run ./cmd/guards init ", notRun: "it makes a project; internal/endtoend/projects follows it"},
+	{begins: "guards init ", notRun: "it makes a project; internal/endtoend/projects follows it"},
 	{begins: "cd ../my-guards", notRun: "internal/endtoend/projects follows it"},
 	{begins: "go get github.com/cric-talk/guards@latest", notRun: "it needs the network"},
 	{begins: "make deploy-local", notRun: "make tour runs it"},

@@ -27,8 +27,11 @@ type session struct {
 	width    int              // characters in a line of out, if it is a terminal; else 0
 	progress bool             // err is a terminal that can replace a line
 	page     []guards.Guard   // the page of the project
+	pageFile string           // the limits.json that has it; empty: it is in the program
 	guards   limits.Guards    // its guards; nil if the page has a mistake
 	now      func() time.Time // decides what is counted and what has expired; nil: time.Now
+
+	wrongPage error // of pageFile
 
 	folder string           // if its project has other limits, commands tell that; empty: not checked
 	built  *debug.BuildInfo // how this program was built; set if folder is

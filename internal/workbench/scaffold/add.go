@@ -32,6 +32,9 @@ func (p *Project) Add(r Request) (a limits.Activity, changes []Change, err error
 	if err := p.check(r); err != nil {
 		return a, nil, err
 	}
+	if p.file != "" {
+		return p.addToFile(r)
+	}
 	stale, err := p.Stale()
 	if err == nil && len(stale) > 0 {
 		err = fmt.Errorf("%s does not follow from the limits of this program: run go run ./cmd/guards generate, then go run ./cmd/guards new", stale[0].File)
@@ -107,7 +110,7 @@ func validName(guard string) error {
 // check refuses a request that does not fit the guards.
 func (p *Project) check(r Request) error {
 	if other, _, taken := p.guards.Activity(r.Activity.Name); taken {
-		return fmt.Errorf("%s is already an activity of %s; to change its limit, edit %s", r.Activity.Name, other.Name, limitsFile)
+		return fmt.Errorf("%s is already an activity of %s; to change its limit, edit %s", r.Activity.Name, other.Name, cmp.Or(p.file, limitsFile))
 	}
 	_, exists := p.guards.Named(r.Guard)
 	switch {

@@ -30,7 +30,7 @@ type merger struct {
 
 // withExtra returns the generated parts of the template, changed by the project's extra
 // file, and what that changed. Without such a file, it returns no parts.
-func withExtra(folder fs.FS, guards limits.Guards) (parts map[string]string, did []string, err error) {
+func withExtra(folder fs.FS, guards limits.Guards, inGo bool) (parts map[string]string, did []string, err error) {
 	file, err := fs.ReadFile(folder, extraFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
@@ -44,7 +44,7 @@ func withExtra(folder fs.FS, guards limits.Guards) (parts map[string]string, did
 	}
 	x := merger{parts: map[string]*mapping{}}
 	for _, part := range documents[0].parts {
-		m := parseMapping(strings.Split(strings.TrimSuffix(text(part, guards), "\n"), "\n"))
+		m := parseMapping(strings.Split(strings.TrimSuffix(text(part, guards, inGo), "\n"), "\n"))
 		x.parts[section(part)] = &m
 	}
 	if err := x.mergeAll(extra); err != nil {

@@ -32,7 +32,7 @@ func withTemplate(extra string) fstest.MapFS {
 func merged(t *testing.T, extra string) (template string, did []string) {
 	t.Helper()
 	files := withTemplate(extra)
-	_, did, err := withExtra(files, some)
+	_, did, err := withExtra(files, some, true)
 	if err != nil {
 		t.Fatalf("%v:\n%s", err, extra)
 	}

@@ -20,7 +20,7 @@ import (
 //go:embed template.tmpl activities.tmpl
 var files embed.FS
 
-var texts = template.Must(template.New("").Funcs(template.FuncMap{"seconds": seconds, "listed": listed, "windows": windows, "subjects": subjects, "subjected": subjected, "held": held, "tuples": tuples, "queued": queued}).ParseFS(files, "*.tmpl"))
+var texts = template.Must(template.New("").Funcs(template.FuncMap{"seconds": seconds, "listed": listed, "windows": windows, "subjects": subjects, "subjected": subjected, "held": held, "tuples": tuples, "queued": queued, "ready": ready}).ParseFS(files, "*.tmpl"))
 
 // A document is a file that follows from the guards. One with parts has other text
 // too: each part lies between two lines that name it, such as "# begin generated:
@@ -29,16 +29,17 @@ type document struct {
 	file, what string
 	parts      []string // none: the whole file is generated
 	optional   bool     // the file need not have the markers of its parts
+	inGo       bool     // only a project in Go has it
 }
 
 var documents = []document{
-	{templateFile, "the functions, the table, alarms and outputs", []string{"metadata", "parameters", "conditions", "globals", "resources", "outputs"}, false},
-	{"README.md", "the table of limits", []string{"limits"}, true},
-	{"docs/limits.md", "the table of limits", []string{"limits"}, true},
-	{"activities/activities.go", "the list of activities for Go", nil, false},
-	{"activities/activities.json", "the list of activities for other languages", nil, false},
-	{"activities/activities.py", "the list of activities for Python", nil, false},
-	{"activities/activities.ts", "the list of activities for TypeScript", nil, false},
+	{templateFile, "the functions, the table, alarms and outputs", []string{"metadata", "parameters", "conditions", "globals", "resources", "outputs"}, false, false},
+	{"README.md", "the table of limits", []string{"limits"}, true, false},
+	{"docs/limits.md", "the table of limits", []string{"limits"}, true, false},
+	{"activities/activities.go", "the list of activities for Go", nil, false, true},
+	{"activities/activities.json", "the list of activities for other languages", nil, false, false},
+	{"activities/activities.py", "the list of activities for Python", nil, false, false},
+	{"activities/activities.ts", "the list of activities for TypeScript", nil, false, false},
 }
 
 // A Change is one file with its new text.
@@ -55,24 +56,34 @@ type Change struct {
 // missing functions, and functions whose guard is gone. It returns an error for a guard whose
 // name the template can't have, and for a function that does not fit the guards. It writes
 // nothing.
-func Stale(folder fs.FS, guards limits.Guards) (changes []Change, err error) {
+func Stale(folder fs.FS, guards limits.Guards) ([]Change, error) { return stale(folder, guards, true) }
+
+// stale is Stale for a project in Go, or for one whose page is a file of JSON. The latter has no
+// programs of its own.
+func stale(folder fs.FS, guards limits.Guards, inGo bool) (changes []Change, err error) {
 	for _, g := range guards {
 		if err := validName(g.Name); err != nil {
 			return nil, err
 		}
 	}
-	changed, _, err := withExtra(folder, guards)
+	changed, _, err := withExtra(folder, guards, inGo)
 	if err != nil {
 		return nil, err
 	}
 	for _, d := range documents {
-		c, err := d.change(folder, guards, changed)
+		if d.inGo && !inGo {
+			continue
+		}
+		c, err := d.change(folder, guards, inGo, changed)
 		if err != nil {
 			return nil, err
 		}
 		if c.After != c.Before {
 			changes = append(changes, c)
 		}
+	}
+	if !inGo {
+		return changes, nil
 	}
 	if c, err := withValidation(folder); err != nil {
 		return nil, err
@@ -91,14 +102,14 @@ func Stale(folder fs.FS, guards limits.Guards) (changes []Change, err error) {
 // change returns the document as it is in a folder and as it must be. Both are the
 // same if the project does not have its parts. Changed are the parts that an extra file
 // changed.
-func (d document) change(folder fs.FS, guards limits.Guards, changed map[string]string) (Change, error) {
+func (d document) change(folder fs.FS, guards limits.Guards, inGo bool, changed map[string]string) (Change, error) {
 	before, err := fs.ReadFile(folder, d.file)
 	c := Change{File: d.file, What: d.what, New: errors.Is(err, fs.ErrNotExist), Before: string(before), After: string(before)}
 	if err != nil && !c.New {
 		return c, err
 	}
 	if d.parts == nil {
-		c.After = text(d.file, guards)
+		c.After = text(d.file, guards, inGo)
 	}
 	if c.New || d.optional && !strings.Contains(c.Before, "begin generated: ") {
 		return c, nil
@@ -106,7 +117,7 @@ func (d document) change(folder fs.FS, guards limits.Guards, changed map[string]
 	for _, part := range d.parts {
 		lines, ok := changed[part]
 		if !ok {
-			lines = text(part, guards)
+			lines = text(part, guards, inGo)
 		}
 		if c.After, err = fill(c.After, part, lines); err != nil {
 			return c, fmt.Errorf("%s %w", d.file, err)
@@ -130,14 +141,15 @@ func fill(text, part, lines string) (string, error) {
 	return text[:between[3]] + lines + text[between[4]:], nil
 }
 
-// text returns a part or a file of guards.
-func text(name string, guards limits.Guards) string {
+// text returns a part or a file of guards. The functions of a project in Go are built from its
+// sources. Those of another project are programs that are ready.
+func text(name string, guards limits.Guards, inGo bool) string {
 	if name == "limits" {
 		return "\n" + Markdown(guards) + "\n" // some readers of Markdown want the empty lines
 	}
 	all := make([]described, len(guards))
 	for i, g := range guards {
-		all[i] = described{g, LogicalID(g.Name), false}
+		all[i] = described{g, LogicalID(g.Name), false, !inGo}
 		if g.Description == "" {
 			all[i].Description = "Limits how often one user does " + g.Activities[0].Name + "."
 		}
@@ -157,6 +169,7 @@ type described struct {
 	limits.Guard
 	ID      string // see [LogicalID]
 	Deletes bool   // an activity can be reset, which no reservoir can
+	Ready   bool   // its function is a program that exists and reads GUARD_NAME
 }
 
 // LogicalID returns a function's name in the template without its suffix
@@ -236,6 +249,9 @@ func listed(guards []described) (all []listing) {
 func windows(guards []described) bool {
 	return slices.ContainsFunc(listed(guards), func(a listing) bool { return seconds(a.Activity) > 0 })
 }
+
+// ready reports whether the functions are programs that exist, so nothing is built.
+func ready(guards []described) bool { return guards[0].Ready }
 
 // queued reports whether a guard puts jobs on the delayed queue.
 func queued(guards []described) bool {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/pagefile"
 )
 
 //go:embed project.txtar
@@ -140,37 +141,59 @@ var moduleName = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9._-]*[a-zA-Z0-9_-])?
 // tooMany is the message of a new guard.
 const tooMany = "Rate limit exceeded: Too many requests. Please try again later."
 
+// A filling is what the texts of a new project need.
+type filling struct {
+	Origin
+	Number                                                         string // of the version, without a v
+	Module, Name, Stack, First, Activity, Options, Variable, Guard string
+	Page, Generate, Step                                           string // for the head of the template
+	Refused                                                        int64
+}
+
+// fill returns what the texts of a project with one guard need.
+func (from Origin) fill(name string, g limits.Guard) filling {
+	return filling{
+		Origin: from, Number: strings.TrimPrefix(from.Version, "v"),
+		Module: name, Name: path.Base(name), Stack: stackName(path.Base(name)), First: g.Name, Activity: g.Activities[0].Name, Options: Options(g.Activities[0]),
+		Variable: freeName(g.Name, map[string]bool{"All": true}), Guard: value("tooMany", g), Refused: Refused(g.Activities[0]),
+		Page: limitsFile, Generate: "make generate", Step: "build",
+	}
+}
+
+// files returns the files of a text.
+func (f filling) files(text *template.Template) ([]txtar.File, error) {
+	var b strings.Builder
+	err := text.Execute(&b, f)
+	return txtar.Parse([]byte(b.String())).Files, err
+}
+
 // newProject returns the files of a new project.
 func newProject(name string, g limits.Guard, from Origin) (changes []Change, err error) {
-	var b strings.Builder
-	err = projectText.Execute(&b, struct {
-		Origin
-		Module, Name, Stack, First, Activity, Options, Variable, Guard string
-		Refused                                                        int64
-	}{
-		from, name, path.Base(name), stackName(path.Base(name)), g.Name, g.Activities[0].Name, Options(g.Activities[0]),
-		freeName(g.Name, map[string]bool{"All": true}), value("tooMany", g), Refused(g.Activities[0]),
-	})
+	files, err := from.fill(name, g).files(projectText)
 	if err != nil {
 		return nil, err
 	}
-	files := txtar.Parse([]byte(b.String()))
-	for i, f := range files.Files {
+	for i, f := range files {
 		if path.Ext(f.Name) == ".go" {
-			if files.Files[i].Data, err = format.Source(f.Data); err != nil {
+			if files[i].Data, err = format.Source(f.Data); err != nil {
 				return nil, fmt.Errorf("%s: %w", f.Name, err)
 			}
 		}
 	}
-	folder, err := txtar.FS(files)
+	return generated(files, limits.Guards{g}, true)
+}
+
+// generated returns the files of a new project, together with what follows from its guards.
+func generated(files []txtar.File, all limits.Guards, inGo bool) (changes []Change, err error) {
+	folder, err := txtar.FS(&txtar.Archive{Files: files})
 	if err != nil {
 		return nil, err
 	}
-	generated, err := Stale(folder, limits.Guards{g})
+	generated, err := stale(folder, all, inGo)
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range files.Files {
+	for _, f := range files {
 		c := Change{File: f.Name, New: true, What: whatOf[f.Name], After: string(f.Data)}
 		if i := slices.IndexFunc(generated, func(g Change) bool { return g.File == f.Name }); i >= 0 {
 			c.After = generated[i].After
@@ -184,6 +207,7 @@ func newProject(name string, g limits.Guard, from Origin) (changes []Change, err
 // whatOf describes the files of a new project that no generator describes.
 var whatOf = map[string]string{
 	"go.mod":                   "the module, which requires " + Module,
+	pagefile.Name:              "every guard and its limits, on one page",
 	limitsFile:                 "every guard and its limits, on one page",
 	testFile:                   "a test of the limits",
 	"cmd/guards/main.go":       "the command line that knows these limits",

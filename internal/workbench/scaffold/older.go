@@ -36,6 +36,9 @@ func withValidation(folder fs.FS) (c Change, err error) {
 
 // Older returns what a project of an older version has and no longer needs, as sentences.
 func (p *Project) Older() (notes []string, err error) {
+	if p.file != "" {
+		return nil, nil
+	}
 	files, err := sources(p.root.FS())
 	if err != nil {
 		return nil, err
@@ -61,6 +64,9 @@ func (p *Project) Older() (notes []string, err error) {
 // Shortened returns the files of package limits with literal texts instead of conversions
 // to guards.Limit.
 func (p *Project) Shortened() (changes []Change, err error) {
+	if p.file != "" {
+		return nil, nil
+	}
 	files, err := sources(p.root.FS())
 	if err != nil {
 		return nil, err

@@ -34,6 +34,7 @@ type Project struct {
 	root   *os.Root
 	page   []guards.Guard
 	guards limits.Guards // the page's
+	file   string        // the name of the page in JSON, in the root; empty: the project is in Go
 }
 
 // These errors of [Open] ask for another folder or another program.
@@ -74,11 +75,25 @@ func Open(folder string, page []guards.Guard) (*Project, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Project{at, root, page, all}
+	p := &Project{Dir: at, root: root, page: page, guards: all}
 	if err := p.checkNames(); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
 	return p, nil
+}
+
+// OpenPage opens the project whose page is a file of JSON. The file's folder is its root.
+func OpenPage(file string, page []guards.Guard) (*Project, error) {
+	all, err := limits.Link(page)
+	if err != nil {
+		return nil, err
+	}
+	dir, name := filepath.Split(file)
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &Project{Dir: filepath.Clean(dir), root: root, page: page, guards: all, file: name}, nil
 }
 
 // checkNames returns an error if limits.go names what the program does not have.
@@ -117,12 +132,12 @@ func (p *Project) checkNames() error {
 func (p *Project) Close() error { return p.root.Close() }
 
 // Stale returns what [Stale] returns for the project's folder and guards.
-func (p *Project) Stale() ([]Change, error) { return Stale(p.root.FS(), p.guards) }
+func (p *Project) Stale() ([]Change, error) { return stale(p.root.FS(), p.guards, p.file == "") }
 
 // Extra returns what the project's template.extra.yaml changes in the generated parts of
 // template.yaml, such as: adds Globals.Function.Tracing. Without this file, it returns nothing.
 func (p *Project) Extra() (did []string, err error) {
-	_, did, err = withExtra(p.root.FS(), p.guards)
+	_, did, err = withExtra(p.root.FS(), p.guards, p.file == "")
 	return did, err
 }
 

@@ -1,0 +1,11 @@
+// Delayed-jobs is the Lambda function delayed-jobs of a page of limits, which it finds as the program
+// guard does.
+package main
+
+import (
+	_ "time/tzdata" // the zones' rules, because Lambda has none
+
+	"github.com/cric-talk/guards/internal/lambdafn/jobs"
+)
+
+func main() { jobs.DelayedOfPage() }

@@ -1,0 +1,230 @@
+package command
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"testing"
+
+	"github.com/cric-talk/guards/internal/pagefile"
+	app "github.com/cric-talk/guards/limits"
+)
+
+// ourProgram is the program of this module, and projects the one of a project in Go.
+var (
+	ourProgram = &debug.BuildInfo{Main: debug.Module{Path: "github.com/cric-talk/guards"}}
+	projects   = &debug.BuildInfo{Main: debug.Module{Path: "example.com/mine"}}
+)
+
+const photosPage = `{
+  "guards": [
+    {
+      "name": "photos-guard",
+      "message": "m",
+      "activities": [
+        {"name": "upload_photo", "limit": "5/1m"}
+      ]
+    }
+  ]
+}
+`
+
+// pageFolder makes a folder with a limits.json.
+func pageFolder(t *testing.T, text string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for file, text := range map[string]string{"limits.json": text, "docs/README.md": ""} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o750); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// guardsIn runs the installed program in a folder.
+func guardsIn(t *testing.T, folder string, args ...string) (status int, out, log string) {
+	t.Helper()
+	var stdout, stderr stream
+	c := session{page: app.All, out: &stdout, err: &stderr, now: atPinned, folder: folder, built: ourProgram}
+	c.findPage()
+	status = run(t.Context(), args, c)
+	return status, stdout.String(), stderr.String()
+}
+
+// The installed program goes by the page of the folder, and GUARDS_PAGE wins. The program of a
+// project in Go keeps its own page.
+func TestTheInstalledProgramFindsItsPage(t *testing.T) {
+	photos := pageFolder(t, photosPage)
+	other := filepath.Join(pageFolder(t, strings.ReplaceAll(photosPage, "photo", "video")), "limits.json")
+	for _, tt := range []struct {
+		folder, variable string
+		built            *debug.BuildInfo
+		want, file       string // the first guard, and the file
+	}{
+		{photos, "", ourProgram, "photos-guard", filepath.Join(photos, "limits.json")},
+		{filepath.Join(photos, "docs"), "", ourProgram, "photos-guard", filepath.Join(photos, "limits.json")},
+		{photos, other, ourProgram, "videos-guard", other},
+		{t.TempDir(), other, ourProgram, "videos-guard", other},
+		{t.TempDir(), "", ourProgram, "posts-guard", ""},
+		{photos, other, projects, "posts-guard", ""},
+		{"", "", nil, "posts-guard", ""},
+	} {
+		t.Setenv("GUARDS_PAGE", tt.variable)
+		c := session{page: app.All, folder: tt.folder, built: tt.built}
+		if c.findPage(); c.wrongPage != nil || c.page[0].Name != tt.want || c.pageFile != tt.file {
+			t.Errorf("%+v: %s of %q, %v", tt, c.page[0].Name, c.pageFile, c.wrongPage)
+		}
+	}
+}
+
+func TestCommandsGoByThePage(t *testing.T) {
+	t.Setenv("GUARDS_PAGE", "")
+	dir := pageFolder(t, photosPage)
+	for _, tt := range []struct {
+		line          string
+		status        int
+		says, explain string // in the results, and beside them
+	}{
+		{"limits", done, "photos-guard  upload_photo  5/1m", "guards: the limits of " + filepath.Join(dir, "limits.json") + "\n"},
+		{"limits --json", done, `"activity": "upload_photo"`, "guards: the limits of "},
+		{"check upload_photo --user u1 --times 6", refused, "6  refused  5/5 used  m", ""},
+		{"check create_post --user u1", wrongUse, "", `activity is "create_post", want one of upload_photo`},
+		{"verify upload_photo", done, "", ""},
+		{"limits --help", done, "guards limits set upload_photo", ""},
+	} {
+		status, out, log := guardsIn(t, dir, strings.Fields(tt.line)...)
+		if status != tt.status || !strings.Contains(out, tt.says) || !strings.Contains(log, tt.explain) {
+			t.Errorf("guards %s: %d, %s%s, want %d, %s and %s", tt.line, status, out, log, tt.status, tt.says, tt.explain)
+		}
+	}
+}
+
+// A page with mistakes stops each command that needs it, with all of them.
+func TestAPageWithMistakesStopsCommands(t *testing.T) {
+	t.Setenv("GUARDS_PAGE", "")
+	dir := pageFolder(t, strings.NewReplacer(`"m"`, `1`, `"limit"`, `"limt"`).Replace(photosPage))
+	for line, want := range map[string]int{"limits": wrongUse, "check upload_photo --user u1": wrongUse, "generate": wrongUse, "new a-guard b 5/1m": wrongUse, "version": done} {
+		status, _, log := guardsIn(t, dir, strings.Fields(line)...)
+		stops := strings.Contains(log, "limits.json:5: photos-guard: message is a number, want a text\n") &&
+			strings.Contains(log, `limits.json:7: photos-guard, activity "upload_photo": unknown field "limt"`)
+		if status != want || stops != (want != done) {
+			t.Errorf("guards %s: %d, %s", line, status, log)
+		}
+	}
+	into := filepath.Join(dir, "new")
+	args := []string{"init", into, "--page", "json", "--guard", "photos-guard", "--activity", "upload_photo", "--limit", "5/1m", "--replace", "../../.."}
+	if status, _, log := guardsIn(t, dir, args...); status != done {
+		t.Errorf("guards init: %d, %s", status, log)
+	}
+	if status, _, log := guardsIn(t, t.TempDir(), "generate", "--dir", into); status != wrongUse || !strings.Contains(log, "which has a page of its own: "+into) {
+		t.Errorf("generate --dir: %d, %s", status, log)
+	}
+	t.Setenv("GUARDS_PAGE", "no-such.json")
+	if status, _, log := guardsIn(t, dir, "limits"); status != wrongUse || log != "guards: GUARDS_PAGE is \"no-such.json\", and there is no such file\n" {
+		t.Errorf("%d, %s", status, log)
+	}
+}
+
+// What new and generate write follows from the page, and needs no Go.
+func TestNewAndGenerateOfAPage(t *testing.T) {
+	t.Setenv("GUARDS_PAGE", "")
+	dir := pageFolder(t, photosPage)
+	expect := func(line string, want int, says ...string) {
+		t.Helper()
+		status, out, log := guardsIn(t, filepath.Join(dir, "docs"), strings.Fields(line)...)
+		if status != want {
+			t.Errorf("guards %s: %d, want %d", line, status, want)
+		}
+		for _, text := range says {
+			if !strings.Contains(out+log, text) {
+				t.Errorf("guards %s: %s%s, want %s", line, out, log, text)
+			}
+		}
+	}
+	expect("generate --check", wrongUse, "stale: 3 files", "run guards generate", "activities/activities.py", "activities/activities.ts")
+	expect("new --guard photos-guard share_photo 5/1m --tier premium=10/1m --dry-run", done, `+        {"name": "share_photo", "limit": "5/1m", "tiers": {"premium": "10/1m"}}`)
+	expect("new --guard photos-guard share_photo 5/1m --tier premium=10/1m", done, "share_photo of photos-guard: 5/1m; premium: 10/1m", "next, try it: guards check share_photo --user u1")
+	expect("new --guard photos-guard share_photo 5/1m", wrongUse, "share_photo is already an activity of photos-guard; to change its limit, edit limits.json")
+	expect("new jobs-guard sync reservoir", wrongUse)
+	status, out, log := guardsIn(t, dir, "new", "jobs-guard", "sync_role", "reservoir 10/10s ahead 15m")
+	if status != done {
+		t.Errorf("%d %s%s", status, out, log)
+	}
+	expect("generate --check", done, "nothing is stale")
+	page, err := pagefile.Load(filepath.Join(dir, "limits.json"))
+	if err != nil || len(page) != 2 || !page[1].DelayedQueue || page[0].Activities[1].Tiers["premium"] != "10/1m" {
+		t.Errorf("%+v, %v", page, err)
+	}
+	list, err := os.ReadFile(filepath.Join(dir, "activities", "activities.json"))
+	if err != nil || !strings.Contains(string(list), `"sync_role": {"guard": "jobs-guard", "window": 10}`) {
+		t.Errorf("%s, %v", list, err)
+	}
+	for _, none := range []string{"activities/activities.go", "functions", "cmd"} {
+		if _, err := os.Stat(filepath.Join(dir, none)); err == nil {
+			t.Errorf("it makes %s", none)
+		}
+	}
+}
+
+// A page in Go and the same one in JSON answer alike, byte for byte, by Invoke, by URL and as an
+// agent.
+func TestBothFormsOfAPageAnswerAlike(t *testing.T) {
+	inJSON, err := pagefile.Load(filepath.Join("..", "..", "pagefile", "testdata", "limits.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, _ := serveGuards(t, app.All, atPinned)
+	second, _ := serveGuards(t, inJSON, atPinned)
+	n, refusals := 0, 0
+	for _, g := range app.All {
+		for _, a := range g.Activities {
+			for _, rest := range []string{``, `, "tier": "premium"`, `, "tier": "burst"`, `, "op": "status"`, `, "count": 7, "partial": true`, `, "count": 1000`, `, "op": "reset"`, `, "roles": ["admin"]`, `, "teir": 1`} {
+				for range 12 {
+					n++
+					id := fmt.Sprintf(`, "requestId": "r%d"`, n)
+					if strings.Contains(rest, "partial") || strings.Contains(rest, `"op"`) {
+						id = ""
+					}
+					event := fmt.Sprintf(`{"userId": "u1", "activity": %q%s%s}`, a.Name, id, rest)
+					ways := []func(string) string{
+						func(at string) string { return post(t, invocations(at, g.Name), event).Text },
+						func(at string) string { return post(t, at+"/"+g.Name, event).Text },
+						func(at string) string {
+							r := post(t, at+"/", event, "Guards-Token", "local", "Content-Type", "application/json")
+							return r.Status + r.Header.Get("RateLimit") + r.Header.Get("RateLimit-Policy") + r.Text
+						},
+					}
+					one, other := ways[n%3](first), ways[n%3](second)
+					if id == "" { // each request has an id of its own
+						one, other = withoutID(one), withoutID(other)
+					}
+					if one != other || cmp.Or(one, other) == "" {
+						t.Errorf("%s: %s in Go, and %s in JSON", event, one, other)
+					}
+					if strings.Contains(one, `"allowed":false`) {
+						refusals++
+					}
+				}
+			}
+		}
+	}
+	if refusals < 100 {
+		t.Errorf("%d of %d are refused", refusals, n)
+	}
+}
+
+// withoutID returns an answer without its requestId.
+func withoutID(answer string) string {
+	before, rest, ok := strings.Cut(answer, `"requestId":"`)
+	if !ok {
+		return answer
+	}
+	_, after, _ := strings.Cut(rest, `"`)
+	return before + after
+}

@@ -1,0 +1,51 @@
+package release
+
+import (
+	"debug/buildinfo"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime/debug"
+)
+
+// generic are the programs that are the same for every project, and read its limits.json: each by
+// its place in the archive, which a project unpacks into its folder dist.
+var generic = []struct{ file, goarch string }{
+	{"guard/bootstrap", "arm64"},
+	{"jobs-guard/bootstrap", "arm64"},
+	{"cleanup/bootstrap", "arm64"},
+	{"delayed-jobs/bootstrap", "arm64"},
+	{"agent-arm64/extensions/guards-agent", "arm64"},
+	{"agent-amd64/extensions/guards-agent", "amd64"},
+}
+
+// generic packs the programs of projects without Go.
+func (r *Release) generic() error {
+	files, err := r.read(documents...)
+	if err != nil {
+		return err
+	}
+	var programs []*debug.BuildInfo
+	for _, g := range generic {
+		built := filepath.Join(r.Functions, "generic", filepath.FromSlash(g.file))
+		info, err := buildinfo.ReadFile(built)
+		if err != nil {
+			return fmt.Errorf("the program %s: %w", path.Dir(g.file), err)
+		}
+		if err := builtFor(info, built, g.goarch); err != nil {
+			return err
+		}
+		content, err := os.ReadFile(built)
+		if err != nil {
+			return err
+		}
+		files = append(files, file{name: g.file, mode: 0o755, content: content})
+		programs = append(programs, info)
+	}
+	content, err := zipped(files, r.date)
+	if err != nil {
+		return err
+	}
+	return r.add(fmt.Sprintf("guards_%s_generic.zip", r.version), content, programs...)
+}
