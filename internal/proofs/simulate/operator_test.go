@@ -185,7 +185,7 @@ func (s *sim) operate() {
 				delete(set, mode(a.Name))
 			}
 		}
-	case s.chance(6):
+	case s.chance(7):
 		edit, what = s.grant(set), "grant"
 	case s.chance(4):
 		to := []string{"enforce", "shadow", "off", "enforce"}[s.random.IntN(4)]
