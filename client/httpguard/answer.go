@@ -20,8 +20,8 @@ import (
 // setHeaders adds the fields of draft-ietf-httpapi-ratelimit-headers, as the
 // guard's own HTTP form does. The window is not in an answer, and a subject's window
 // can be another one. So RateLimit-Policy is added only for the ordinary limit of an
-// activity in the client's list, if it is the only limit of the request and the request
-// gives no number for it. A live limit, or a tier that was granted to the user, can have
+// activity in the client's list. It must be the only limit of the request, and have no
+// number from it. A live limit, or a tier that was granted to the user, can have
 // another window.
 func (m Middleware) setHeaders(h http.Header, r client.Request, d client.Decision) {
 	if d.Limit == 0 {

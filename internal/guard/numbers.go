@@ -16,15 +16,12 @@ import (
 // policies decide by them, see [policy.Policy.With]. This file checks them. A number without
 // room for a request refuses it, and the table is not asked.
 
-const (
-	maxNumber    = 1_000_000
-	wantedNumber = "a whole number from 0 to 1000000"
-)
+const wantedNumber = "a whole number from 0 to 1000000"
 
 // validNumbers checks what does not depend on the activity.
 func (r *Request) validNumbers() error {
 	for name, n := range r.Limit {
-		wrong := n < 0 || n > maxNumber
+		wrong := n < 0 || n > input.MaxNumber
 		switch {
 		case name == "" && len(r.Limit) > 1:
 			return &input.ValidationError{Field: "limit", Problem: "has an empty name, want " + wantedNumber + input.OrByName}

@@ -155,6 +155,15 @@ func Whole(to *int64, field string, v strictjson.Value) error {
 	return nil
 }
 
+// MaxNumber is the highest number that a caller can give for a limit.
+const MaxNumber = 1_000_000
+
+// Number reads a text that is such a number. It returns false for any other text.
+func Number(text string) (n int64, ok bool) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	return n, err == nil && n >= 0 && n <= MaxNumber
+}
+
 // exact returns the value of a number that can have a fraction or an exponent. It returns
 // false if that is no whole number from 0 to 2^63 - 1. Values that are far out of range
 // are found first, because as fractions they would fill the memory.

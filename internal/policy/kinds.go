@@ -155,13 +155,15 @@ func (r Rate) checkPace(kept time.Duration) error {
 		return fmt.Errorf("window is %s, want at least %s, because the item keeps an id for each request of the last %s",
 			span(r.Window), span(time.Duration(kept.Milliseconds()/maxRequests+1)*time.Millisecond), span(kept))
 	}
-	advice := ""
-	if k, _ := kindNamed(r.Kind); k.takes("prepaid") && kept == IDsKept {
+	what, advice := "limit", ""
+	if k, _ := kindNamed(r.Kind); r.Max > 0 {
+		what = "max"
+	} else if k.takes("prepaid") && kept == IDsKept {
 		advice = "write prepaid behind it, "
 	}
-	return fmt.Errorf("limit is %d in %s, want at most %d, because the item keeps an id for each request of the last %s; "+
+	return fmt.Errorf("%s is %d in %s, want at most %d, because the item keeps an id for each request of the last %s; "+
 		"%sdivide the limit among several user ids, such as u1-0 to u1-9, or count in larger units",
-		r.Actions(), span(r.Window), most, span(kept), advice)
+		what, r.Actions(), span(r.Window), most, span(kept), advice)
 }
 
 // CheckHold returns an error if p is too fast for an activity that holds its receipts,

@@ -66,7 +66,7 @@ func TestParseErrors(t *testing.T) {
 		{"a: 10/1d max 1000000, b: 5/1d", `a: max is 1000000, want at most 999999, beside other limits`},
 		{"bucket 10/1m max 6667", `max is 6667, want at most 6666, so that an action comes back every 9 ms or more`},
 		{"bucket 10/1d burst 1000 max 10001", `max is 10001, and the burst would be 1000100, want at most 1000000`},
-		{"100/1m max 30000", `limit is 30000 in 1m, want at most 21428, because the item keeps an id for each request of the last 28s; write prepaid behind it, divide the limit among several user ids, such as u1-0 to u1-9, or count in larger units`},
+		{"100/1m max 30000", `max is 30000 in 1m, want at most 21428, because the item keeps an id for each request of the last 28s; divide the limit among several user ids, such as u1-0 to u1-9, or count in larger units`},
 		{"bucket 10/1m burst 5 burst 6", `option burst is repeated`},
 		{"bucket 10/1m burst", `option burst has no value`},
 		{"bucket 10/1m burst x", `burst is "x", want 1 to 1000000`},

@@ -136,9 +136,9 @@ func (m *Memory) consume(q *question) (d Decision, ok bool) {
 	return d, ok
 }
 
-// plan returns how the check q is counted, which l does not suffice for: whether its key is
-// hot, how many actions its visit takes, 0: it has none, and how many it holds of l beside
-// these. The lease of the window before, carried, lends its pace and no actions.
+// plan returns how the check q is counted, which l does not suffice for. Hot: its key is hot.
+// Take is how many actions its visit takes; 0: it has no visit. Held is how many it holds of l
+// beside these. The lease of the window before, carried, lends its pace and no actions.
 func (l *lease) plan(q *question, noLeases, carried bool) (hot bool, take, held int64) {
 	now := q.write.Now
 	_, lasts := q.Policy.Lease(now)

@@ -3,6 +3,8 @@ package ratelimit
 import (
 	"cmp"
 	"strconv"
+
+	"github.com/cric-talk/guards/internal/policy"
 )
 
 // A receipt is what a release or a renewal presents, At and the id of the check, beside what
@@ -114,6 +116,15 @@ func (q *question) undo(item Item) step {
 
 // giveBack returns the step that gives back the actions of the receipt r, by the write back
 // without its update. Before is where the item keeps the id of that write, if they were released.
+//
+// A refused check takes its id away even if nothing of its count is left to give back. If the
+// id stayed, the next attempt would be admitted for a count that is over. For example, with
+// bucket 1/1s, in a room that is full at first:
+//
+//	12:00:00.0  check r1    the user's bucket counts it, and the room answers late
+//	12:00:01.2  check r2    counted: the bucket was full again
+//	12:00:01.3              the room refuses r1: its count is over, and its id goes
+//	12:00:01.4  check r1    refused by the bucket, as any other check
 func (q *question) giveBack(item Item, r receipt, back Write, before Location, released bool) step {
 	back.Drop = r.kept
 	s, slots := step{origin: q.origin}, q.Policy.HasLog()
@@ -140,6 +151,9 @@ func (q *question) giveBack(item Item, r receipt, back Write, before Location, r
 		back.Update, ok = q.Policy.Free(r.now, r.at, q.Count, item.State)
 	} else {
 		back.Update, ok = q.Policy.Undo(r.now, r.at, r.counted, q.Count, item.State)
+	}
+	if !ok && q.mine && r.known() && !late {
+		back.Update, ok = policy.Update{}, true
 	}
 	if ok {
 		s.request = request{updates, back}

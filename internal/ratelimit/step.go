@@ -66,7 +66,7 @@ type taken struct {
 // A release or a renewal needs the item itself, because the id can have been given back and
 // counted again at a later time, or renewed, and only its notes tell that. What is known is
 // enough for a fixed window alone, and for what this decision has counted: nobody else has
-// its receipt.
+// its receipt. If nothing of that counts there, what is known can be from before.
 func (q *question) first(known Item) step {
 	switch {
 	case q.op == Reset:
@@ -80,7 +80,7 @@ func (q *question) first(known Item) step {
 	case q.read != nil && !q.look:
 		return q.change(*q.read)
 	case (q.op == Release || q.op == Renew && !q.look) && (q.mine || q.write.Key.Window != 0):
-		if s := q.change(known); s.sends() {
+		if s := q.change(known); len(s.request.write.Update.Acts) > 0 {
 			return s
 		}
 	}

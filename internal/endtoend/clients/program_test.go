@@ -36,7 +36,7 @@ func install(t testing.TB, file, source string) program {
 		if strings.Contains(source, "@cric-talk/guards") {
 			modules = testkit.Package(t, "typescript", "node_modules")
 		}
-		if strings.Contains(source, `from "express"`) {
+		if strings.Contains(source, `from "express"`) || strings.Contains(source, `from "aws-jwt-verify"`) {
 			modules = testkit.Package(t, "examples", "node_modules")
 		}
 		list, err := os.ReadFile(filepath.Join(root, "activities", "activities.json"))

@@ -257,6 +257,28 @@ func TestTemplatesPassTheScanners(t *testing.T) {
 	}
 }
 
+// API Gateway must not cache what the example of an authorizer answers, because a cached answer is not counted.
+func TestTheExampleOfAnAuthorizerIsNotCached(t *testing.T) {
+	const file = "examples/authorizer/template.yaml"
+	resources := transform(t, file)["Resources"].(object)
+	for path, identity := range map[string]string{
+		"RestApi.Properties.Body.securityDefinitions":        "null",
+		"HttpApi.Properties.Body.components.securitySchemes": `["$request.header.Authorization"]`,
+	} {
+		got := at(resources, path+".Guard.x-amazon-apigateway-authorizer")
+		if show(at(got, "authorizerResultTtlInSeconds")) != "0" || show(at(got, "identitySource")) != identity {
+			t.Errorf("%s is %s, want authorizerResultTtlInSeconds 0 and identitySource %s", path, show(got), identity)
+		}
+	}
+	const want = `{"responseParameters":{"gatewayresponse.header.Retry-After":"context.authorizer.retryAfter"},` +
+		`"responseTemplates":{"application/json":"{\"message\": \"$context.authorizer.message\"}"},"statusCode":"429"}`
+	if got := show(at(resources, "RestApi.Properties.Body.x-amazon-apigateway-gateway-responses.ACCESS_DENIED")); got != want {
+		t.Errorf("the gateway response of a refusal is %s, want %s", got, want)
+	}
+	run(t, nil, ".cache/venv/bin/cfn-lint", "--include-checks", "I", "--", file)
+	run(t, []string{"SAM_CLI_TELEMETRY=0", "AWS_DEFAULT_REGION=us-east-1"}, ".cache/venv/bin/sam", "validate", "--lint", "--template-file", file)
+}
+
 // scan reports what checkov finds in a file.
 func scan(t *testing.T, name string) {
 	t.Helper()

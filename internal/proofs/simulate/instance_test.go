@@ -120,6 +120,7 @@ type op struct {
 	vain    bool          // of a part of a renewal: its slots were gone when that began
 	own     *alone        // of a part: what the instance admitted alone, with this part; nil: without it
 	shown   *seen         // and what it knew of the item
+	holding int64         // of a check: the most that its visit holds of a lease
 	ownAt   oracle.Moment // when this part counts there
 	shownAt oracle.Moment
 }
@@ -158,7 +159,7 @@ func (in *instance) send(v ratelimit.Op, c call, leaves int64, done func(*op, ra
 	o.ctx, o.cancel = context.WithCancel(context.Background())
 	s.line("%s: count %d, partial %v, receipt %d, place %d, subjects %v, by instance %d (%d ms ahead), limit %s",
 		o.name, o.request.Count, c.Partial, c.At, c.ReadyAt, c.subjects, in.number, in.ahead, o.terms.text)
-	o.barred = o.bar()
+	o.barred, o.holding = o.bar(), o.mayHold()
 	s.start(o, func() {
 		d, err := o.decide()
 		if o.ctx.Err() != nil {

@@ -73,6 +73,7 @@ type record struct {
 	relied bool  // another check was admitted because of it, and has marked it
 	stale  bool  // it can have the mark of an earlier count
 	again  bool  // an earlier count of the request was given back, or forgotten
+	lapsed bool  // nothing of it counted at some time since, while its check was under way
 	gone   bool  // its item was deleted when nothing counted any more, and knows no ids
 	order  int   // the number of the write that counted it
 	kept   int   // the number of the last write that kept its id in the item
@@ -161,6 +162,7 @@ func (l *ledger) update(a *landing, w ratelimit.Write, before ratelimit.Item) {
 			l.counted(u, a, w, before)
 		}
 		u.changed, u.deployed = l.sim.now, false
+		u.lapse(w.Now)
 		if w.ID != (ratelimit.ID{}) {
 			u.wrote = max(u.wrote, w.Now)
 		}
@@ -325,6 +327,16 @@ func (u *user) forgetReleases() {
 }
 
 func receipt(id string, at int64) string { return fmt.Sprint(id, " ", at) }
+
+// lapse notes of which checks that are under way nothing counts any more. A bucket can count an
+// action again afterwards, because what others take from it moves the time when it is full.
+func (u *user) lapse(now int64) {
+	for _, r := range u.records {
+		if !r.over && !r.by.ended && r.by.whole != nil && !r.lapsed {
+			r.lapsed = !u.Holds(r.by.terms.numbers, max(now, r.at), r.moment(r.at), r.n, false)
+		}
+	}
+}
 
 // reset notes that an item was deleted by a decision; nil: by an operator.
 func (l *ledger) reset(o *op, k ratelimit.Key) {

@@ -17,7 +17,7 @@ const smallCrowd = 4
 // handed out once, or it is left, or it is lost for good.
 type balance struct {
 	taken, handed map[*terms]int64
-	lost          int64
+	lost          int64           // for good
 	judged        int64           // when lost was last looked at, by the clock of the instance
 	at            map[int64]int64 // when the last visit counts, by the window of its item
 }
@@ -75,18 +75,45 @@ func (l *ledger) balanced(o *op, d ratelimit.Decision) {
 	for t, n := range b.taken {
 		lost += n - b.handed[t]
 	}
-	switch {
-	case s.subjects(), s.now < s.slowUntil+2000: // a decision under way can hold some of it, and give it back, or outlast a lease on a slow table
+	if s.subjects() { // a decision under way can hold some of it, and give it back
 		if lost < 0 {
 			s.fail("%s: instance %d has handed out or holds %d more than it took", o.name, o.in.number, -lost)
 		}
-		b.lost = lost
-	case o.in.millis() < b.judged: // the clock has stepped back, so a lease that had ended lasts again
-	case lost < b.lost && !l.user(o.owner()).void: // a visit under way can hold what a reset has cleared
+		return
+	}
+	forGood := lost - o.lent()
+	s.stats["actions of leases that nobody got"] += int(max(0, forGood-b.lost))
+	switch {
+	case o.in.millis() < b.judged, l.user(o.owner()).void: // a lease that had ended lasts again, or a visit under way holds what a reset has cleared
+		b.lost = forGood
+	case lost < b.lost:
 		s.fail("%s: instance %d had lost %d actions of its leases, and now %d", o.name, o.in.number, b.lost, lost)
 	}
-	s.stats["actions of leases that nobody got"] += int(max(0, lost-b.lost))
-	b.lost, b.judged = lost, o.in.millis()
+	b.lost, b.judged = max(b.lost, forGood), o.in.millis()
+}
+
+// lent returns the most that visits which are under way beside o can hold of leases. "A request
+// for more than is left takes only the rest from the item" (docs/adr/0020-prepaid.md), so such a
+// visit holds what is left. If the lease ends before the answer to the visit, that is not lost
+// yet: the check was decided before, and gets it. That "never more than the limit gets through"
+// (docs/policies.md) is judged by told, at the time of the check.
+func (o *op) lent() (most int64) {
+	for _, other := range o.in.sim.begun {
+		if other.in == o.in && !other.ended && other.owner() == o.owner() {
+			most += other.holding
+		}
+	}
+	return most
+}
+
+// mayHold returns the most that o, which begins now, can hold of a lease: what is left, if that
+// is too little for o.
+func (o *op) mayHold() int64 {
+	if o.kind != ratelimit.Check || !o.terms.Prepaid() || len(o.parts) > 0 {
+		return 0
+	}
+	left, _ := o.in.limiter.Memory.Recall(o.item()).Held(o.now)
+	return min(left, o.request.Count-1)
 }
 
 // told notes what a caller was told who may act, if the run has prepaid limits. Ordinary

@@ -134,14 +134,26 @@ func (l *ledger) gaveBack(u *user, a *landing, w ratelimit.Write, before ratelim
 		s.stats["receipts of another check that freed slots of their own millisecond"]++
 	}
 	back := u.given[receipt(o.id, x)]
+	idOnly := o.gives != nil && o.gives.kind == ratelimit.Check && slices.Equal(before.State, a.item.State)
 	slotsOnly := log != nil && (late || o.gives != nil && o.gives.kind == ratelimit.Renew)
 	switch {
 	case back != nil && !back.gone && within(w.Now, back.now, 18_000):
 		s.wrong("%s gives back %d of %d twice", o.name, n, x)
 	case late && log == nil, !named && w.Now-x < o.remembered():
 		s.wrong("%s gives back %d of %d too late, or twice, or what was never counted: the store has %s", o.name, n, x, r)
+	case idOnly && named && u.Holds(o.terms.numbers, now, when, n, false) && !r.lapsed:
+		s.wrong("%s removes the id of %d, and leaves %d that count: %v", o.name, x, n, u)
+	case idOnly && named: // "Refusals are not remembered" (docs/events.md), even if nothing of it counts any more
 	case slotsOnly && !log.Holds(now, when.Came, n*oracle.Cost(rate), true), !slotsOnly && !u.Holds(o.terms.numbers, now, when, n, true) && (!o.request.Clear || u.changed < o.began): // clear asks for no count
 		s.wrong("%s gives back %d of %d, which do not count: %v", o.name, n, x, u)
+	}
+	u.given[receipt(o.id, x)] = &release{now: w.Now, check: check}
+	l.keeps(o, before, a.item, false)
+	if idOnly && named {
+		l.ended(u, r, o, own)
+		s.stats[idsOnly]++
+		s.line("the store removes the id of %s, of which nothing counts any more", o.name)
+		return
 	}
 	if slotsOnly {
 		log.Back(now, when.Came, n*oracle.Cost(rate))
@@ -156,8 +168,6 @@ func (l *ledger) gaveBack(u *user, a *landing, w ratelimit.Write, before ratelim
 		r.over = true
 		l.unsay(u, r.by, r.counts, n)
 	}
-	u.given[receipt(o.id, x)] = &release{now: w.Now, check: check}
-	l.keeps(o, before, a.item, false)
 	if named && own && x != r.at {
 		s.stats[oldReceipts]++
 		if !slotsOnly {

@@ -17,6 +17,7 @@ const (
 	twice          = "checks with subjects that were sent twice, side by side"
 	marks          = "marks of what another attempt had counted"
 	lateMarks      = "marks that came too late, because the other attempt had given back"
+	idsOnly        = "ids of refused checks that were removed, although nothing counted any more"
 	givenBackAlone = "counts in memory that were given back there"
 	oldReceipts    = "releases by an older receipt of slots that were renewed"
 	similar        = "releases by a receipt of the same seconds that is not the check's"
@@ -97,6 +98,7 @@ var happens = []string{
 	"receipts of another check that freed slots of their own millisecond",
 	marks,
 	lateMarks,
+	idsOnly,
 	givenBackAlone,
 	locks,
 	clears,

@@ -305,20 +305,23 @@ func (o *op) duplicate() bool {
 	return o.last != nil && o.last.took == 0 && o.last.rec != nil && o.last.rec.by != o && !o.unsure
 }
 
-// judgeGivenBack requires that a part of a check that was refused, or failed, counts no more.
-// Three cases are exceptions: another attempt relies on it, a request for it got no answer,
-// or the instance was frozen and had no time left. If a renewal was in vain, no slot stays at
-// its new time.
+// judgeGivenBack requires that a part of a check that was refused, or failed, counts no more,
+// and that its item has forgotten the id: "Refusals are not remembered. The same id may pass
+// later". Otherwise a repeat would be admitted for a count that is over. Four cases are
+// exceptions: another attempt relies on it, a request for it got no answer, the instance was
+// frozen and had no time left, or the item is that of a window that has ended, which no repeat
+// asks. If a renewal was in vain, no slot stays at its new time.
 func (l *ledger) judgeGivenBack(p *op, d ratelimit.Decision, err error) {
 	u := l.user(p.owner())
 	window, _ := p.terms.Item(p.now)
+	current, _ := p.terms.Item(p.in.millis())
 	r := u.records[counter{p.id, window}]
-	if r == nil || r.over || p.unsure || p.lost || p.in.frozenUntil >= p.began || p.in.limiter.CircuitOpen() {
+	if r == nil || r.over || r.gone || p.unsure || p.lost || p.in.frozenUntil >= p.began || p.in.limiter.CircuitOpen() {
 		return
 	}
-	counts := p.kind == ratelimit.Check && r.by == p && !r.relied && !r.stale && u.given[receipt(p.id, r.at)] == nil
+	counts := p.kind == ratelimit.Check && window == current && r.by == p && !r.relied && !r.stale && u.given[receipt(p.id, r.at)] == nil
 	moves := p.kind == ratelimit.Renew && r.mover == p && err == nil
-	if (counts || moves) && u.Holds(p.terms.numbers, p.in.millis(), r.moment(r.at), r.n, false) {
+	if counts || moves && u.Holds(p.terms.numbers, p.in.millis(), r.moment(r.at), r.n, false) {
 		l.sim.wrong("%s is told %s, error %v, and its item still has %s", p.name, d.Reason, err, r)
 	}
 }

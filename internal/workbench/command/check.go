@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -20,6 +21,7 @@ type checkCommand struct {
 	Activity string   `arg:"" help:"What the user does: see guards limits."`
 	User     string   `required:"" placeholder:"ID" help:"The user who is limited."`
 	Subject  subjects `placeholder:"NAME=ID" help:"A subject of the activity, such as room=r42. Can be repeated."`
+	Limit    numbers  `placeholder:"NUMBER" help:"The number for a limit with a max: of the user's only limit, or NAME=NUMBER, such as tenant=500. Can be repeated."`
 	Count    int64    `default:"1" placeholder:"N" help:"How many actions at once (${default})."`
 	Partial  bool     `help:"Grant as many of --count as fit, instead of all or nothing."`
 	Times    int      `default:"1" placeholder:"N" help:"Ask N times in a row (${default})."`
@@ -51,7 +53,7 @@ func (c *checkCommand) Run(ctx context.Context, env session) error {
 		}
 		a, err := decide(ctx, h, guard.Request{
 			UserID: c.User, Activity: c.Activity, Op: guard.Check,
-			Count: c.Count, Partial: c.Partial, Tier: c.Tier, Roles: c.Role, Subjects: c.Subject,
+			Count: c.Count, Partial: c.Partial, Limit: c.Limit, Tier: c.Tier, Roles: c.Role, Subjects: c.Subject,
 		})
 		if err != nil && ctx.Err() != nil {
 			return c.stopped(env, i)
@@ -129,6 +131,9 @@ func (c *checkCommand) line(env session, n int, a *guard.Answer) string {
 	}
 	if d.Reason == ratelimit.Blocked {
 		return fmt.Sprintf("%*d  %s  %s", width, n, env.verdict(a.Allowed, a.Reason), blockedLine(a))
+	}
+	if d.Limit == 0 { // a number of --limit decided, and nobody looked at what is counted
+		return fmt.Sprintf("%*d  %s  the number for %s is too low for the request  %s", width, n, env.verdict(a.Allowed, a.Reason), cmp.Or(d.LimitedBy, "this limit"), a.Message)
 	}
 	var b strings.Builder
 	digits := len(fmt.Sprint(d.Limit))

@@ -23,7 +23,7 @@ func TestComplete(t *testing.T) {
 			"x":           "",
 			"--":          "--help",
 			"check cre":   beginning("cre", activityNames()),
-			"check like ": "--help --user --subject --count --partial --times --tier --role --json --store --table --endpoint --region",
+			"check like ": "--help --user --subject --limit --count --partial --times --tier --role --json --store --table --endpoint --region",
 			"check like --user u1 --role r --json --r": "--role --region",
 			"check --user ":                    "",
 			"check --user like vie":            beginning("vie", activityNames()),

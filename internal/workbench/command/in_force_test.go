@@ -148,7 +148,7 @@ func TestCommandsShowWhatTheGuardDecides(t *testing.T) {
 		h := following(t, content, r.Activity, at)
 		want, shown := decides(t, h, r), map[string]decided{}
 
-		one := standings(limits.Guards{{Activities: []limits.Activity{code}}}, r.UserID, r.Tier, nil, v.limits, at)[0]
+		one := standings(limits.Guards{{Activities: []limits.Activity{code}}}, r.UserID, r.Tier, nil, nil, v.limits, at)[0]
 		ruling := cmp.Or(one.Live, &ruling{})
 		shown["status"] = believed(policy.Must(cmp.Or(ruling.Limit, code.For(cmp.Or(ruling.Tier, r.Tier)).String())), ruling.Mode, ruling.Role)
 		if limit := shown["status"].limit; limit != 0 && limit != one.Limit {

@@ -26,16 +26,16 @@ func used(count, limit int64, prepaid bool) string {
 	return fmt.Sprintf("%d/%d", count, limit)
 }
 
-// explain adds a line of text below the table, if a row is about a prepaid limit.
-func (t *textTable) explain(prepaid bool, line string) {
-	if prepaid {
+// explain adds a line of text below the table, if a row needs it.
+func (t *textTable) explain(needed bool, line string) {
+	if needed {
 		t.row()
-		t.row("prepaid: " + line)
+		t.row(line)
 	}
 }
 
 // countsLeases explains a count of a prepaid limit.
-const countsLeases = "instances can hold some of what is used, and have not handed it out yet"
+const countsLeases = "prepaid: instances can hold some of what is used, and have not handed it out yet"
 
 // prepaid reports whether the limit of a user or of a subject is prepaid.
 func prepaid(a limits.Activity) bool {

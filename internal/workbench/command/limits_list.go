@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cric-talk/guards/internal/limits"
@@ -157,6 +158,7 @@ func (c *listCommand) live(ctx context.Context, env session) error {
 		t.row()
 		t.blocks(v.blocks)
 	}
+	t.explain(slices.ContainsFunc(v.list(), func(l listedLive) bool { return strings.Contains(l.Limit, " max ") }), upToMax)
 	return t.below(env, "in force in "+c.where()+":")
 }
 

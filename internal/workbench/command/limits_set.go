@@ -32,6 +32,8 @@ type setCommand struct {
 
 func (setCommand) Help() string {
 	return `A limit is written as guards limits shows it. Quote it if it contains a space.
+Where a limit has a max, callers can give a number up to it. A live limit with a lower max
+lowers that for everybody; without a max, it keeps the code's.
 Examples:
   guards limits set {activity} {limit} --why "a launch"
   guards limits set {tiered} {tierlimit} --tier {tier}
@@ -195,18 +197,20 @@ func (c *setCommand) many(guards limits.Guards) (of, what string, activities []s
 }
 
 // noteKept tells which limits of the activities a new limit leaves alone, because it is for
-// callers without a tier, or for one tier or subject.
+// callers without a tier, or for one tier or subject. It also tells of a max in the new limit.
 func (c *setCommand) noteKept(env session, r report, all []limits.Activity) {
 	if c.Limit == "" || c.JSON {
 		return
 	}
-	v := env.viewOf(r.after)
+	v, hasMax := env.viewOf(r.after), false
 	for _, a := range all {
 		var kept []string
 		for _, part := range a.Parts() {
 			for _, tier := range append([]string{""}, slices.Sorted(maps.Keys(part.Tiers))...) {
-				if part.Name != c.Subject || tier != c.Tier {
-					limit, _ := v.inForce(a, part.Name, tier)
+				limit, _ := v.inForce(a, part.Name, tier)
+				if part.Name == c.Subject && tier == c.Tier {
+					hasMax = hasMax || strings.Contains(limit, " max ")
+				} else {
 					kept = append(kept, nameOf(live.Target{Activity: a.Name, Subject: part.Name}.String(), tier)+" keeps "+limit)
 				}
 			}
@@ -214,6 +218,9 @@ func (c *setCommand) noteKept(env session, r report, all []limits.Activity) {
 		if len(kept) > 0 {
 			env.note(strings.Join(kept, "; "))
 		}
+	}
+	if hasMax {
+		env.note(upToMax)
 	}
 }
 

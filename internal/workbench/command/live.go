@@ -20,8 +20,18 @@ import (
 // caller names a tier. The limit and the tier belong to the user or the subject. A
 // guard with the BYPASS_ROLES of this environment, and without a MODE, decides by it.
 func termsOf(changed *live.Limits, a limits.Activity, key, tier string, at time.Time) live.Terms {
+	return numbers(nil).termsOf(changed, a, key, tier, at)
+}
+
+// termsOf is termsOf for a caller who gives these numbers.
+func (n numbers) termsOf(changed *live.Limits, a limits.Activity, key, tier string, at time.Time) live.Terms {
 	one := ownerOf(key)
-	t := changed.Terms(live.Query{Activity: a, UserID: one.UserID, Subjects: one.Subject, Tier: tier, At: at, BypassRoles: wiring.Function.BypassRoles()})
+	if _, only := n[""]; only && len(a.Part(subjectOf(key)).Limit.Rates()) > 1 {
+		n = nil // it is for a user's only limit
+	}
+	t := changed.Terms(live.Query{
+		Activity: a, UserID: one.UserID, Subjects: one.Subject, Tier: tier, Numbers: n, At: at, BypassRoles: wiring.Function.BypassRoles(),
+	})
 	for _, s := range t.Subjects {
 		t.Limit, t.Code, t.Tier = s.Limit, s.Code, s.Tier
 	}

@@ -123,6 +123,9 @@ func (c *newCommand) next(env session, r scaffold.Request, a limits.Activity) {
 		env.note(counted(env.guards, group))
 	}
 	env.note("next, try it: go run ./cmd/guards check " + a.Name + " --user u1" + scaffold.Options(a))
+	if slices.ContainsFunc(a.Parts(), func(s limits.Subject) bool { return maxed(a, s.Name) != nil }) {
+		env.note("an app can give another number up to max, as limit in its request; --limit does this here")
+	}
 	env.note("then run make test, and deploy")
 	g, _ := env.guards.Named(r.Guard)
 	_, taken := env.guards.Queued()

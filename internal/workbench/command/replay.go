@@ -27,7 +27,7 @@ type replayCommand struct {
 	Compare  []string `sep:"none" placeholder:"LIMIT" help:"One more limit to show beside the first one. Repeat the flag for more."`
 	Suggest  string   `placeholder:"99.9%" help:"Find the lowest limit, of the kind and window of --limit, that leaves this share of the users untouched."`
 	Format   string   `enum:"auto,csv,json,nginx,fields" default:"auto" help:"The format of the files: auto, csv, json, nginx (its format combined) or fields (between spaces). The value auto recognizes all but fields, and the logs of ALB, CloudFront, API Gateway, S3, Apache, Caddy, Traefik, HAProxy, Envoy and W3C."`
-	Columns  string   `placeholder:"time=NAME,..." help:"The names of columns, fields of a log or JSON fields, such as time=ts,user=account_id,activity=verb,room=room_id."`
+	Columns  string   `placeholder:"time=NAME,..." help:"The names of columns, fields of a log or JSON fields, such as time=ts,user=account_id,activity=verb,room=room_id,limit=bought."`
 	Zone     string   `placeholder:"ZONE" help:"The time zone of times without one, such as Europe/Berlin. Default: UTC."`
 	Hops     int      `placeholder:"N" default:"1" help:"Which address of X-Forwarded-For is the user, counted from the last one: the number of your own proxies. Default: 1."`
 	Unit     string   `enum:"auto,s,ms" default:"auto" help:"The unit of times that are numbers: auto, s or ms. auto knows the years 2000 to 2099."`
@@ -44,7 +44,8 @@ func (replayCommand) Help() string {
 A log is recognized by its lines, and the output says which field is the user. In a
 log, an activity such as "POST /posts" is the method and the path of a request, and any
 other name stands for all requests. Several files are read in the order of their times. A limit is written as guards limits shows it. A prepaid
-limit is decided exactly, without leases. Examples:
+limit is decided exactly, without leases. A request's own number for a limit with a max is in
+the column limit. Examples:
   guards replay traffic.csv --activity {activity}
   guards replay traffic.csv --activity {activity} --limit 20/1m --plot out.svg
   guards replay traffic.csv --activity {activity} --limit "minute: 10/1m, day: 200/1d"
@@ -123,14 +124,14 @@ func (c *replayCommand) validate(env session) (all []policy.Policy, o traffic.Op
 	if c.also, err = c.subjects(env, all); err != nil {
 		return nil, o, err
 	}
-	if o, err = c.options(c.Activity); err != nil {
+	if o, err = c.options(all, c.Activity); err != nil {
 		return nil, o, err
 	}
 	return all, o, c.check()
 }
 
-// options returns how to read the files and find activities in them.
-func (c *replayCommand) options(activities ...string) (o traffic.Options, err error) {
+// options returns how to read the files and find activities in them, if these limits are tried.
+func (c *replayCommand) options(all []policy.Policy, activities ...string) (o traffic.Options, err error) {
 	o = traffic.Options{ // auto is empty there
 		Activity: c.Activity, SkipBad: c.SkipBad,
 		Format: traffic.Format(strings.TrimPrefix(c.Format, "auto")), Unit: traffic.Unit(strings.TrimPrefix(c.Unit, "auto")),
@@ -153,6 +154,10 @@ func (c *replayCommand) options(activities ...string) (o traffic.Options, err er
 	}
 	if c.Columns != "" {
 		o.Columns, err = traffic.ParseColumns(c.Columns, o.Subjects...)
+	}
+	o.Numbers = c.Suggest == "" && slices.ContainsFunc(all, replay.TakesNumber)
+	if o.Columns.Limit != "" && !o.Numbers {
+		return o, errors.New("--columns limit=NAME goes with a single limit that has a max, such as \"100/1h max 5000\", and without --suggest")
 	}
 	return o, err
 }
@@ -248,6 +253,9 @@ func exactly(b *strings.Builder, prepaid bool) {
 func unusual(b *strings.Builder, r *replay.Report) {
 	if r.OtherActivities > 0 {
 		fmt.Fprintf(b, "\n%s of other activities skipped\n", plural(r.OtherActivities, "line"))
+	}
+	if r.Numbered > 0 {
+		fmt.Fprintf(b, "\n%s came with a number of the caller\n", plural(r.Numbered, "request"))
 	}
 	writeSources(b, r.Sources)
 	if r.OutOfOrder > 0 {

@@ -29,10 +29,11 @@ func (c *replayCommand) runGroup(ctx context.Context, env session) error {
 		return err
 	}
 	var names []string
+	var tried []policy.Policy
 	for _, m := range members {
-		names = append(names, m.Activity)
+		names, tried = append(names, m.Activity), append(tried, m.Policy)
 	}
-	o, err := c.options(names...)
+	o, err := c.options(tried, names...)
 	if err != nil {
 		return err
 	}

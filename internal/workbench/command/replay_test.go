@@ -78,3 +78,26 @@ func TestReplayDecidesWithoutLeases(t *testing.T) {
 		}
 	}
 }
+
+// A request's own number decides, if the limit takes one.
+func TestReplayByNumbers(t *testing.T) {
+	const (
+		calls = "replay ../../../docs/traffic/calls.csv "
+		named = calls + "--columns limit=bought --activity call_api "
+		alone = "guards: --columns limit=NAME goes with a single limit that has a max, such as \"100/1h max 5000\", and without --suggest\n"
+	)
+	for line, want := range map[string]string{
+		named + `--limit "2/1m max 10"`:                                                "refused  2   28.6 %\n",
+		named + `--limit 1/1m --compare "1/1m max 10"`:                                 "1/1m         3 (42.9 %)  4        0        2              59 s\n1/1m max 10  4 (57.1 %)  3 ",
+		named + `--limit "2/1m max 10" --json`:                                         "\"numbered\": 4,",
+		named + `--limit 2/1m`:                                                         alone,
+		named + `--limit "minute: 2/1m max 10, day: 9/1d"`:                             alone,
+		named + `--limit "2/1m max 10" --suggest 99%`:                                  alone,
+		calls + `--activity call_api --limit "1/1m max 10" --suggest 100%`:             "3/1m is the lowest limit",
+		calls + `--columns limit=bought,activity=user --limit "u2=calls: 2/1m max 10"`: "u2        calls: 2/1m max 10  3 of 3 (100.0 %)",
+	} {
+		if _, out, log := command(t, app.All, line); !strings.Contains(out+log, want) {
+			t.Errorf("%s: %s%s, want %s", line, log, out, want)
+		}
+	}
+}

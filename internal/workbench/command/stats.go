@@ -116,7 +116,7 @@ func interval(guards limits.Guards, name string) time.Duration {
 }
 
 // inMetrics tells where the figures are that the table does not have.
-const inMetrics = "the metric Leased counts checks that were admitted from a lease, and Visits those that took one"
+const inMetrics = "prepaid: the metric Leased counts checks that were admitted from a lease, and Visits those that took one"
 
 // print writes the figures for people. Where names the table.
 func (s statistics) print(env session, where string) error {

@@ -10,19 +10,23 @@ import (
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
 type statusCommand struct {
 	ownerFlags
-	Tier string `placeholder:"T" help:"The plan of the user or the caller."`
-	JSON bool   `name:"json" help:"Print one JSON document."`
+	Tier  string  `placeholder:"T" help:"The plan of the user or the caller."`
+	Limit numbers `placeholder:"NUMBER" help:"The number that the caller gives for a limit with a max: for each activity with a single limit of the user, or NAME=NUMBER. Can be repeated."`
+	JSON  bool    `name:"json" help:"Print one JSON document."`
 	tableFlags
 }
 
 func (statusCommand) Help() string {
 	return `Slots are actions of a log, which count until they are released, or for one window.
 Instances can hold some of what is used of a prepaid limit; the table does not tell how much.
+The figures are by the number of a limit's text. The table does not tell what number callers
+give where a limit has a max; --limit shows the figures by another one.
 Examples:
   guards status --user u1
   guards status --user u1 --tier premium --json
@@ -36,6 +40,7 @@ type standing struct {
 	Activity string    `json:"activity"`
 	Group    string    `json:"group,omitzero"`   // in whose item the activity counts
 	Prepaid  bool      `json:"prepaid,omitzero"` // the item counts what instances hold, too, see leases
+	Max      bool      `json:"max,omitzero"`     // the figures are by the text's number, and a caller can give another
 	figures            // of the limit that restricts most
 	Limits   []figures `json:"limits,omitempty"` // each limit, if the activity has several
 	Slots    []slot    `json:"slots,omitempty"`  // the open slots of a log, the oldest first
@@ -47,6 +52,9 @@ type standing struct {
 // Run reads all items of a user or a subject at once. It shows each activity with a limit.
 func (c *statusCommand) Run(ctx context.Context, env session) error {
 	key, err := c.keyInOne(env.guards)
+	if err == nil {
+		err = c.Limit.check(env.guards, subjectOf(key))
+	}
 	if err != nil {
 		return err
 	}
@@ -75,7 +83,7 @@ func (c *statusCommand) Run(ctx context.Context, env session) error {
 		env.note(line)
 	}
 	env.warnOfTier(c.Tier, changed.Limits())
-	list := standings(env.guards, key, c.Tier, items, changed.Limits(), env.now())
+	list := standings(env.guards, key, c.Tier, c.Limit, items, changed.Limits(), env.now())
 	blocks := blocksOf(live.Blocks{All: changed.Limits().BlocksOf(key)}, env.now())
 	if c.JSON {
 		return env.printJSON(struct {
@@ -123,6 +131,7 @@ func statusTable(list []standing) (t textTable) {
 		t.slots(s.Activity, s.Slots)
 	}
 	t.explain(slices.ContainsFunc(list, func(s standing) bool { return s.Prepaid }), countsLeases)
+	t.explain(slices.ContainsFunc(list, func(s standing) bool { return s.Max }), byText)
 	return t
 }
 
@@ -142,7 +151,7 @@ func (t *textTable) slots(activity string, slots []slot) {
 
 // standings returns where the user or the subject with this key stands by the limits as
 // operators have changed them.
-func standings(guards limits.Guards, key, tier string, items map[ratelimit.Key]ratelimit.Item, changed *live.Limits, at time.Time) []standing {
+func standings(guards limits.Guards, key, tier string, given numbers, items map[ratelimit.Key]ratelimit.Item, changed *live.Limits, at time.Time) []standing {
 	list := []standing{}
 	now := at.UnixMilli()
 	for _, g := range guards {
@@ -152,9 +161,14 @@ func standings(guards limits.Guards, key, tier string, items map[ratelimit.Key]r
 				continue
 			}
 			item := items[keyOf(key, a, now)]
-			f := t.Limit.Read(now, 1, item.State)
+			p := given.termsOf(changed, a, key, tier, at).Limit
+			f := p.Read(now, 1, item.State)
+			if _, low := p.TooLow(1); low { // nothing is allowed
+				f = policy.Reading{Used: f.Used}
+			}
 			s := standing{Function: g.Name, Activity: a.Name, Group: a.Group, figures: guard.FiguresOf(f), Live: rulingOf(t), Unreadable: unusable(a, key, t.Limit, item, now)}
 			s.Prepaid = leases(guards, changed, a, key, tier, at)
+			s.Max = t.Tier == "" && len(given) == 0 && maxed(a, subjectOf(key)) != nil
 			s.Slots = slotsOf(t.Limit, now, item.State)
 			for _, one := range f.Each {
 				s.Limits = append(s.Limits, guard.FiguresOf(one))

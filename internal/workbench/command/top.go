@@ -34,7 +34,8 @@ type topCommand struct {
 func (topCommand) Help() string {
 	return `This reads the whole table. It states the cost first and asks.
 The table does not tell a user's tier. So limits are those without a tier, unless
-one was granted, and a user of a higher tier can have used more than the limit.
+one was granted, and they have the number of their text, also where a caller can give
+another one. So a user of a higher tier or number can have used more than the limit.
 Activities of a group share an item, which has one row: that of the activity and the
 limit of which most is used. With --activity, it is that activity's row. A subject is in
 the list beside the users, such as room=r42. Instances can hold some of what is used of a
@@ -173,6 +174,7 @@ type ranked struct {
 	Activity      string `json:"activity"`
 	Group         string `json:"group,omitzero"`   // the activity's
 	Prepaid       bool   `json:"prepaid,omitzero"` // the item counts what instances hold, too, see leases
+	Max           bool   `json:"max,omitzero"`     // the limit is the text's number, and a caller can give another
 	Name          string `json:"name,omitzero"`    // the limit, if the activity has several
 	Limit         int64  `json:"limit"`
 	ActivityCount int64  `json:"activityCount"`
@@ -248,7 +250,8 @@ func (r *ranking) rank(k ratelimit.Key, a limits.Activity, item ratelimit.Item) 
 		return ranked{}, false
 	}
 	f := maxUsed(t.Limit.Read(now, 1, item.State))
-	return ranked{ownerOf(k.UserID), a.Name, a.Group, false, f.Name, f.Limit, f.Used, share(f), f.Wait.Milliseconds(), f.ResetAt, !t.Block.Until.IsZero()}, true
+	most := t.Tier == "" && maxed(a, subjectOf(k.UserID)) != nil
+	return ranked{ownerOf(k.UserID), a.Name, a.Group, false, most, f.Name, f.Limit, f.Used, share(f), f.Wait.Milliseconds(), f.ResetAt, !t.Block.Until.IsZero()}, true
 }
 
 // maxUsed returns the figures of the limit with the largest used share, if
@@ -296,6 +299,7 @@ func (r *ranking) print(env session, c *topCommand) error {
 	}
 	t.unreadable(r.Unreadable)
 	t.explain(slices.ContainsFunc(r.Users, func(u ranked) bool { return u.Prepaid }), countsLeases)
+	t.explain(slices.ContainsFunc(r.Users, func(u ranked) bool { return u.Max }), byText)
 	return t.below(env, fmt.Sprintf("%s UTC: %d at %d %% of a limit or more, among %s (%s), in %s",
 		r.At.Format(time.TimeOnly), r.Found, r.Near, plural(r.Items, "item"), units(r.Units), c.where()))
 }

@@ -108,7 +108,7 @@ func (c *Console) answer(made call, n int64) answerView {
 	if d.RequestID != "" {
 		v.Release = string(eventOf(guards.Request{
 			UserID: r.UserID, Activity: r.Activity, Op: guards.Release,
-			Count: d.Granted, RequestID: d.RequestID, At: d.At, Tier: r.Tier, Subjects: r.Subjects,
+			Count: d.Granted, RequestID: d.RequestID, At: d.At, Tier: r.Tier, Limit: r.Limit, Subjects: r.Subjects,
 		}))
 	}
 	if made.reply == nil {
@@ -255,6 +255,11 @@ var page = template.Must(template.New("page.html").Funcs(template.FuncMap{
 	"kinds":    kinds,
 	"tiers":    func(a limits.Activity) string { return scaffold.Tiers(a, "") },
 	"subjects": func(a limits.Activity) string { return scaffold.Subjects(a, "") },
+	"takesNumber": func(a limits.Activity) bool { // for one of its limits, the user's or a subject's
+		return slices.ContainsFunc(a.Parts(), func(s limits.Subject) bool {
+			return slices.ContainsFunc(s.Limit.Rates(), func(r policy.Rate) bool { return r.Max > 0 })
+		})
+	},
 	"sample": func(a limits.Activity) string {
 		return strings.ReplaceAll(strings.TrimSpace(scaffold.Options(a)), "--subject ", "")
 	},

@@ -154,7 +154,7 @@ func statusOf(r guards.Request) guards.Request {
 	if r.Op == guards.Release || r.Op == guards.Renew {
 		r.Count = 1
 	}
-	return guards.Request{UserID: r.UserID, Activity: r.Activity, Op: guards.Status, Count: r.Count, Partial: r.Partial, Tier: r.Tier, Subjects: r.Subjects}
+	return guards.Request{UserID: r.UserID, Activity: r.Activity, Op: guards.Status, Count: r.Count, Partial: r.Partial, Tier: r.Tier, Limit: r.Limit, Subjects: r.Subjects}
 }
 
 // eventOf returns a request as a guard reads it.

@@ -216,7 +216,7 @@ func newShards(all []Member, shared bool, subjects []Subject) *shards {
 			d.request.Activity = m.Activity
 			for _, s := range subjects {
 				one := newDecider(s.Policy, false)
-				one.request.Activity = s.Name
+				one.request.Activity, one.numbers = s.Name, false
 				d.subjects = append(d.subjects, one)
 			}
 			one.deciders = append(one.deciders, d)
@@ -272,6 +272,7 @@ func (s *shard) run() {
 // it copies an item for each write and looks for the request's id.
 type decider struct {
 	request ratelimit.Request
+	numbers bool // the policy takes a line's number
 	figures bool // decisions have all figures, and not only those that a report needs
 	items   map[ratelimit.Key]*item
 	full    int // with this number of items, expired ones are dropped
@@ -294,7 +295,7 @@ const minSweep = 1024
 
 func newDecider(p policy.Policy, figures bool) *decider {
 	return &decider{
-		request: ratelimit.Request{Policy: p, Count: 1}, figures: figures,
+		request: ratelimit.Request{Policy: p, Count: 1}, numbers: TakesNumber(p), figures: figures,
 		items: make(map[ratelimit.Key]*item), full: minSweep,
 	}
 }
@@ -304,20 +305,41 @@ func (d *decider) check(line traffic.Line) (a ratelimit.Decision) {
 		return d.checkAll(line)
 	}
 	now := line.Time
-	i := d.item(line.User, now)
-	if !d.figures && i.by == d && i.refused <= now && now < i.until {
+	i, request := d.item(line.User, now), d.asked(line)
+	if !d.figures && request == &d.request && i.by == d && i.refused <= now && now < i.until {
 		a.Reason, a.Wait = ratelimit.Limited, time.Duration(i.until-now)*time.Millisecond
 		return a
 	}
-	a = d.request.CountIn(now, &i.state)
+	if limit, low := request.Policy.TooLow(1); low {
+		a.Reason, a.LimitedBy = ratelimit.Limited, limit
+	} else {
+		a = request.CountIn(now, &i.state)
+	}
 	if d.figures && a.Limit == 0 {
 		a.Reading = d.request.Policy.Read(now, 0, i.state)
 	}
 	i.until = 0
-	if a.Reason == ratelimit.Limited {
+	if a.Reason == ratelimit.Limited && request == &d.request {
 		i.by, i.refused, i.until = d, now, now+a.Wait.Milliseconds()
 	}
 	return a
+}
+
+// TakesNumber reports whether a line's number replaces the number of p, which is a user's only
+// limit and has a max.
+func TakesNumber(p policy.Policy) bool {
+	rates := p.Rates()
+	return len(rates) == 1 && rates[0].Max > 0
+}
+
+// asked returns the request of a line, by the number that it may have.
+func (d *decider) asked(line traffic.Line) *ratelimit.Request {
+	if !d.numbers || line.Limit == nil {
+		return &d.request
+	}
+	r := d.request
+	r.Policy = r.Policy.With(func(string) (int64, bool) { return *line.Limit, true })
+	return &r
 }
 
 // checkAll decides a request that counts for subjects, too. If one of them refuses, none
@@ -337,13 +359,17 @@ func (d *decider) checkAll(line traffic.Line) ratelimit.Decision {
 		if p == nil {
 			continue
 		}
-		if r := p.request.Policy.Read(line.Time, 1, items[i].state); r.Wait > 0 {
+		asked := p.asked(line).Policy
+		if _, low := asked.TooLow(1); low {
+			return ratelimit.Decision{Reason: ratelimit.Limited, LimitedBy: p.request.Activity}
+		}
+		if r := asked.Read(line.Time, 1, items[i].state); r.Wait > 0 {
 			return ratelimit.Decision{Reason: ratelimit.Limited, Reading: r, LimitedBy: p.request.Activity}
 		}
 	}
 	for i, p := range parts {
 		if p != nil {
-			p.request.CountIn(line.Time, &items[i].state)
+			p.asked(line).CountIn(line.Time, &items[i].state)
 		}
 	}
 	return ratelimit.Decision{Allowed: true, Reason: ratelimit.OK, Granted: 1}

@@ -41,6 +41,8 @@ type Report struct {
 	OutOfOrderMs    int64 `json:"outOfOrderMs"`    // the largest such difference
 	OtherActivities int64 `json:"otherActivities"` // lines that were skipped
 
+	Numbered int64 `json:"numbered,omitempty"` // requests whose caller gave a number
+
 	BadLines int64    `json:"badLines"`                // lines that were skipped because they are no requests
 	FirstBad []string `json:"firstBadLines,omitempty"` // what is wrong with the first of them
 
@@ -122,6 +124,9 @@ func (r *Report) count(line traffic.Line, d ratelimit.Decision) {
 		u = &User{ID: line.User, first: line.Time}
 		r.byID[line.User] = u
 	}
+	if line.Limit != nil {
+		r.Numbered++
+	}
 	u.count(line.Time, r.ruler.at(line.Time), d)
 	if r.LimitedBy != nil && !d.Allowed {
 		r.LimitedBy[d.LimitedBy]++
@@ -132,6 +137,7 @@ func (r *Report) count(line traffic.Line, d ratelimit.Decision) {
 // join adds the requests of other users.
 func (r *Report) join(other *Report) {
 	maps.Copy(r.byID, other.byID)
+	r.Numbered += other.Numbered
 	r.From, r.To = min(r.From, other.From), max(r.To, other.To)
 }
 

@@ -119,11 +119,11 @@ func (s *search) candidates(ctx context.Context, p policy.Policy) error {
 // proportion, rounded up: bucket 10/1m burst 15 with 20 is bucket 20/1m burst 30. The
 // error comes from [policy.Parse] if the kind has no such limit. For example, a bucket
 // has a whole number of milliseconds between two actions, so it can't have the limit
-// 7/1m.
+// 7/1m. The limit has no max.
 func WithLimit(p policy.Policy, n int64) (policy.Policy, error) {
 	r := p.Rates()[0]
 	n *= max(1, r.Cost)
-	r.Limit, r.Burst = n, (r.Burst*n+r.Limit-1)/r.Limit
+	r.Limit, r.Burst, r.Max = n, (r.Burst*n+r.Limit-1)/r.Limit, 0
 	return policy.Parse(r.String())
 }
 

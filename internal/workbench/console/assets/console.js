@@ -210,7 +210,7 @@ async function ask(guard, event, times = 1) {
   } else {
     const delayed = reply.readyAt !== undefined;
     sentence += `${event.op === "status" ? "Would be refused" : delayed ? "Delayed" : "Refused"}${by(event, reply)}.`;
-    sentence += ` It can pass in ${duration(reply.waitTime)}.`;
+    sentence += reply.reason === "limited" && reply.limit === undefined ? " The number is too low." : ` It can pass in ${duration(reply.waitTime)}.`;
     mark = delayed ? "◆" : "✕";
   }
   if (reply.heldUntil !== undefined) sentence += ` Held until ${new Date(reply.heldUntil).toISOString().slice(11, 19)} UTC.`;
@@ -251,6 +251,11 @@ function eventOf() {
       return at < 0 ? [subject, ""] : [subject.slice(0, at), subject.slice(at + 1)];
     }));
   }
+  const numbers = form.limit.value.split(/[\s,]+/).filter((number) => number !== "");
+  if (takesNumber() && op !== "reset" && numbers.length > 0) {
+    const named = numbers.map((number) => number.split("=")).map(([name, number]) => [name, Number(number)]);
+    event.limit = numbers[0].includes("=") ? Object.fromEntries(named) : Number(numbers[0]);
+  }
   if (receiptOps.has(op)) {
     if (form.at.value !== "") event.at = Number(form.at.value);
     if (form.requestId.value !== "") event.requestId = form.requestId.value;
@@ -261,8 +266,12 @@ function eventOf() {
 const guardOf = () => form.activity.selectedOptions[0].dataset.guard;
 const subjectsOf = () => form.activity.selectedOptions[0].dataset.subjects; // a sample; undefined: the activity has none
 
-// offerSubjects shows the field of subjects if the activity has some, with a sample in it.
-function offerSubjects() {
+const takesNumber = () => form.activity.selectedOptions[0].dataset.number !== undefined;
+
+// offerFields shows the field of a number if a limit of the activity has a max. It also shows the
+// field of subjects if the activity has some, with a sample in it.
+function offerFields() {
+  $("limit-field").hidden = !takesNumber();
   const sample = subjectsOf();
   if ($("subjects-field") === null) return;
   $("subjects-field").hidden = sample === undefined;
@@ -283,7 +292,7 @@ function offerReceipt() {
 }
 
 form.addEventListener("input", (e) => {
-  if (e.target.id === "activity") offerSubjects();
+  if (e.target.id === "activity") offerFields();
   if (["op", "activity", "user"].includes(e.target.id)) offerReceipt();
   preview();
 });
@@ -363,5 +372,5 @@ events.addEventListener("open", () => {
 for (const set of document.querySelectorAll("fieldset")) set.disabled = false;
 const releases = [...document.querySelectorAll(".answer [data-act=release]:not([hidden])")];
 for (const release of releases.reverse()) keepReceipt(JSON.parse(release.value)); // the page shows the newest first
-offerSubjects();
+offerFields();
 preview();

@@ -54,6 +54,9 @@ func (s *csvSplitter) check(c Columns, optional bool, subjects []string) error {
 	if !optional || c.Activity != "" || slices.Contains(s.names, c.activity()) {
 		wanted = slices.Insert(wanted, 2, c.activity())
 	}
+	if c.Limit != "" {
+		wanted = append(wanted, c.Limit)
+	}
 	for _, name := range wanted {
 		at := slices.Index(s.names, name)
 		if at < 0 {

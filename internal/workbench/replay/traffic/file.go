@@ -178,7 +178,7 @@ func (f *file) read(record []byte) (line Line, err error) {
 	if line.Time, err = f.time(found.time, written); err != nil {
 		return line, err
 	}
-	line.User = string(found.user)
+	line.User, line.Limit = string(found.user), found.limit
 	if err := checkID("user", line.User); err != nil {
 		return line, err
 	}

@@ -40,6 +40,7 @@ type plan struct {
 	activity                 int     // -1: none, or the request
 	required                 bool    // each record must name an activity
 	subjects                 []int
+	limit                    int // -1: none
 	method                   int // -1: none
 	paths                    []int
 	isRequest                bool // the activity is the method and the path
@@ -52,12 +53,13 @@ type fields struct {
 	time, user, activity []byte
 	noActivity           bool // the record names none
 	subjects             [maxSubjects][]byte
+	limit                *int64 // nil: none
 }
 
 // newPlan returns the plan for the records of a form.
 func newPlan(f *form, s splitter, o Options) (*plan, error) {
 	c := o.Columns
-	p := &plan{form: f, splitter: s, named: c, hops: max(1, o.Hops), activity: -1, method: -1}
+	p := &plan{form: f, splitter: s, named: c, hops: max(1, o.Hops), activity: -1, limit: -1, method: -1}
 	for _, names := range or(c.Time, f.times) {
 		var all []int
 		for _, name := range names {
@@ -89,6 +91,9 @@ func newPlan(f *form, s splitter, o Options) (*plan, error) {
 	for _, name := range c.subjects(o.Subjects) {
 		p.subjects = append(p.subjects, p.want(name))
 	}
+	if o.Numbers && (f.name == "" || c.Limit != "") {
+		p.limit = p.want(cmp.Or(c.Limit, "limit"))
+	}
 	p.found = make([][]byte, len(p.wanted))
 	return p, p.check(o)
 }
@@ -117,11 +122,11 @@ func (p *plan) check(o Options) error {
 	if p.form.name == "" {
 		return nil // CSV has its own check, and each object of JSON can have other fields
 	}
-	named := map[string]string{"time": o.Columns.Time, "user": o.Columns.User, "activity": o.Columns.Activity}
+	named := map[string]string{"time": o.Columns.Time, "user": o.Columns.User, "activity": o.Columns.Activity, "limit": o.Columns.Limit}
 	for i, name := range o.Subjects {
 		named[name] = o.Columns.subjects(o.Subjects)[i]
 	}
-	for _, field := range slices.Concat([]string{"time", "user", "activity"}, o.Subjects) {
+	for _, field := range slices.Concat([]string{"time", "user", "activity", "limit"}, o.Subjects) {
 		name := named[field]
 		if i := slices.Index(p.wanted, name); name != "" && i >= 0 && p.none[i] {
 			return input.Invalid("--columns "+field, input.Show(name), fmt.Sprintf("a field of %s: %s", p.form.name, p.splitter.fields()))
@@ -152,6 +157,13 @@ func (p *plan) read(record []byte) (r fields, err error) {
 		if text := p.clean(p.found[index], p.wanted[index]); p.form.name == "" || isKnown(text) {
 			r.subjects[i] = text
 		}
+	}
+	if p.limit >= 0 && isKnown(p.found[p.limit]) {
+		n, ok := input.Number(string(p.found[p.limit]))
+		if !ok {
+			return r, input.Invalid(p.wanted[p.limit], "something else", "a whole number from 0 to 1000000, or nothing")
+		}
+		r.limit = &n
 	}
 	return r, nil
 }

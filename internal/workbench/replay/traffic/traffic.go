@@ -30,6 +30,7 @@ type Line struct {
 	User     string
 	Activity string
 	Subjects [maxSubjects]string // the ids of [Options.Subjects], in their order; empty: the line names none
+	Limit    *int64              // the number that the caller gave for the user's only limit, 0 to 1,000,000; nil: none
 }
 
 // maxSubjects is how many subjects an activity can have.
@@ -44,6 +45,7 @@ type Options struct {
 	Activity string         // of lines that name no activity; empty: each line must name one
 	Patterns []string       // activities; * in them stands for any text, and a line whose activity fits has this one
 	Subjects []string       // names of subjects that lines have, such as room; at most maxSubjects
+	Numbers  bool           // lines can have a number in the column limit
 	SkipBad  bool           // skip lines that are no requests, instead of ending with an error
 	Zone     *time.Location // of times without a zone; nil: UTC
 	Hops     int            // which address of X-Forwarded-For counts, from the end; 0 and 1: the last one
@@ -183,19 +185,19 @@ func (r *Reader) Next() (Line, error) {
 }
 
 // Columns are the names of the fields in the files. An empty name is the usual
-// one: time, user, activity, or the name of the subject. In JSON, a dot in a name leads
+// one: time, user, activity, limit, or the name of the subject. In JSON, a dot in a name leads
 // into an object: request.user is the field user of the object request.
 type Columns struct {
-	Time, User, Activity string
-	Subjects             [maxSubjects]string // in the order of [Options.Subjects]
+	Time, User, Activity, Limit string
+	Subjects                    [maxSubjects]string // in the order of [Options.Subjects]
 }
 
-const wantColumns = "time=NAME, user=NAME and activity=NAME, and room=NAME for --subject room, separated by commas"
+const wantColumns = "time=NAME, user=NAME, activity=NAME, room=NAME for --subject room, and limit=NAME, separated by commas"
 
 // ParseColumns reads names such as time=ts,user=account_id, and the names of the
 // columns of subjects.
 func ParseColumns(text string, subjects ...string) (c Columns, err error) {
-	fields := map[string]*string{"time": &c.Time, "user": &c.User, "activity": &c.Activity}
+	fields := map[string]*string{"time": &c.Time, "user": &c.User, "activity": &c.Activity, "limit": &c.Limit}
 	for i, subject := range subjects {
 		fields[subject] = &c.Subjects[i]
 	}

@@ -1,0 +1,87 @@
+package ratelimit_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	. "github.com/cric-talk/guards/internal/ratelimit"
+)
+
+// A room refuses a check so late that nothing of the user's count is left to give back: another
+// action has taken from the full bucket since, or has begun the next window. Still, refusals
+// are not remembered, so the next attempt counts the user again. Otherwise it would pass beside
+// a limit that is full.
+func TestALateRefusalIsNotRemembered(t *testing.T) {
+	onEachStore(t, func(t *testing.T, works Store) {
+		for _, own := range []string{"bucket 1/1s", "a: 1/1s", "log 1/1s", "a: log 1/1s, b: bucket 1/1s", "lockout 1/1s for 1s"} {
+			for user, fails := range map[string]error{"by the table": nil, "by memory": errors.New("timeout")} {
+				name := own + " " + user
+				t.Run(name, func(t *testing.T) {
+					c := newClock()
+					say := func(id, room string) []Part { return message(name, name+room, id, own, "1/1d") }
+					meanwhile := func(Write) error { return nil }
+					l := &Limiter{Now: c.now, Memory: NewMemory(mib), NewBudget: noPauses(3)}
+					l.Store = &hooked{works, func(w Write) error {
+						if inRoom(w) {
+							return meanwhile(w)
+						}
+						return fails
+					}}
+					mustDoAll(t, l, Check, message("v "+name, name+"full", "other", "5/1d", "1/1d"), 0, "the only place in the room")
+					meanwhile = once(inRoom, func() {
+						c.add(time.Second)
+						mustDo(t, l, Check, say("next", "")[0].Request)
+					})
+					l.Memory = NewMemory(mib)
+					if d := doAll(t, l, Check, say("mine", "full"), 0); d.Allowed || d.LimitedBy != "room" {
+						t.Fatalf("%+v, want a refusal by the room", d)
+					}
+					if d := doAll(t, l, Check, say("mine", "empty"), 0); d.Allowed || d.LimitedBy == "room" {
+						t.Errorf("in an empty room, while the user is full: %+v, want a refusal by the user's own limit", d)
+					}
+					c.add(time.Second)
+					if d := doAll(t, l, Check, say("mine", "empty"), 0); !d.Allowed || d.Reason == Duplicate || d.Each[0].Used != 1 {
+						t.Errorf("after that: %+v, want it to be counted", d)
+					}
+				})
+			}
+		}
+	})
+}
+
+// An instance looks at the user's item while its own check is on the way there. So it knows the
+// item from before, with the id of the first attempt. That attempt gives back, and the check is
+// counted. When the room refuses the check, what is known shows nothing to give back, but the
+// item does.
+func TestAGiveBackDoesNotTrustAnOlderItem(t *testing.T) {
+	b := newBusy(t)
+	b.mine = message("u", "r", "a", "log 5/1d", "1/1d")
+	second := func(back Write) {
+		var l *Limiter
+		l = b.on(&hooked{b.store, once(func(w Write) bool { return !inRoom(w) }, func() {
+			b.clock.add(time.Millisecond)
+			mustDo(t, l, Status, b.mine[0].Request)
+			if _, done, err := b.store.Update(t.Context(), back); err != nil || !done {
+				t.Errorf("the first attempt gives nothing back: %v", err)
+			}
+		})})
+		b.clock.add(time.Millisecond)
+		if d, err := l.DecideAll(t.Context(), Check, b.mine, false); err != nil || d.Allowed || d.LimitedBy != "room" {
+			t.Errorf("the second attempt: %+v, %v, want a refusal by the room", d, err)
+		}
+	}
+	attempts := 0
+	first := &hooked{b.store, func(w Write) error {
+		if givesBack(w) {
+			if attempts++; attempts == 1 {
+				second(w)
+			}
+		}
+		return nil
+	}}
+	if d, err := b.attempt(first); err != nil || d.Allowed || d.LimitedBy != "room" {
+		t.Errorf("the first attempt: %+v, %v, want a refusal by the room", d, err)
+	}
+	b.wants(0, 1)
+}

@@ -1,0 +1,115 @@
+package command
+
+import (
+	"regexp"
+	"testing"
+
+	"github.com/cric-talk/guards"
+	"github.com/cric-talk/guards/internal/testkit/dynamotest"
+)
+
+// numbered are the guards of a project whose callers can give numbers for limits.
+var numbered = []guards.Guard{{Name: "api-guard", Message: "Too many.", Activities: []guards.Activity{
+	{
+		Name: "call_api", Limit: "3/1h max 100", Tiers: guards.Tiers{"pro": "5/1h max 200"},
+		Subjects: []guards.Subject{{Name: "tenant", Limit: "6/1h max 1000", Optional: true}},
+	},
+	{Name: "export", Limit: "log 2/1h max 9"},
+	{Name: "send", Limit: "minute: bucket 4/1m burst 6 max 40, day: 50/1d"},
+	{Name: "post", Group: "content", Limit: "writes: 8/1h max 90 cost 2"},
+	{Name: "note", Group: "content", Limit: "writes: 8/1h max 90"},
+	{Name: "plain", Limit: "9/1m"},
+}}}
+
+// Each command knows the numbers that callers give.
+func TestNumbersInCommands(t *testing.T) {
+	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", dynamotest.Endpoint(t))
+	t.Setenv("AWS_REGION", "us-east-1")
+	t.Setenv("AWS_ACCESS_KEY_ID", "test")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
+	t.Setenv("TABLE_NAME", dynamotest.Table(t))
+	const (
+		call   = "check call_api --user u1 --store dynamodb "
+		wanted = `want a whole number from 0 to 1000000, or one for a limit by its name, such as tenant=500`
+	)
+	for _, step := range []struct {
+		line   string
+		status int
+		want   string // a pattern for what is printed
+	}{
+		{call + "--count 3", done, `^1  allowed  3/3 used, 0 left, crossed 100 %\n$`},
+		{call, refused, `^1  refused  3/3 used  Too many`},
+		{call + "--limit 5", done, `^1  allowed  4/5 used, 1 left, crossed 80 %\n$`},
+		{call + "--limit call_api=6 --limit tenant=7 --subject tenant=acme --json", done, `"limit":6,"activityCount":5,.*"name":"tenant","limit":7,"activityCount":1,`},
+		{call + "--limit 200", done, `^1  allowed    6/100 used,  94 left`}, // a number above max counts as max
+		{call + "--limit 0", refused, `^1  refused  the number for this limit is too low for the request  Too many\.\n$`},
+		{call + "--limit 6 --count 7", refused, `the number for this limit is too low`},
+		{call + "--limit tenant=0 --subject tenant=acme", refused, `^1  refused  the number for tenant is too low for the request  Too many\.\n$`},
+		{call + "--limit tenant=7", refused, `6/3 used`},
+		{call + "--limit tier=7", wrongUse, `limit is for a limit without a max, want only these: call_api, tenant`},
+		{call + "--limit 20/1m", wrongUse, `^guards: --limit: the value is "20/1m", ` + wanted + "\nguards: a limit's text goes to guards limits set, or to guards replay to try it\n$"},
+		{call + "--limit log", wrongUse, `^guards: --limit: the value is "log", ` + wanted + "\nguards: see guards check --help\n$"},
+		{call + "--limit 1000001", wrongUse, wanted},
+		{call + "--limit 5 --limit 6", wrongUse, `--limit: "6" is given beside another number, want one for each limit`},
+		{call + "--limit tenant=5 --limit 6", wrongUse, `limit has an empty name`},
+		{call + "--limit tenant=5 --limit tenant=6", wrongUse, `beside another number`},
+		{"check plain --user u1 --limit 5", wrongUse, `limit goes only with activities whose limit has a max`},
+		{"check send --user u1 --limit 5", wrongUse, `limit is a number, want an object of numbers by the names of limits: minute, day`},
+		{"check send --user u1 --limit minute=20 --count 30", done, `30/30 used`},
+
+		{"status --user u1", done, `(?s)call_api +6/3 +0 .*\n\n` + byText + "\n$"},
+		{"status --user u1 --limit call_api=9", done, `(?s)call_api +6/9 +3\n.*export +0/2`},
+		{"status --user u1 --limit 9", done, `(?s)call_api +6/9 +3\n.*export +0/9.*minute +0/6.*post, writes +0/4.*note, writes +0/9.*plain +0/9 +9\n$`},
+		{"status --user u1 --limit writes=20 --json", done, `(?s)"activity": "post",\s+"group": "content",\s+"name": "writes",\s+"limit": 10,`},
+		{"status --user u1 --json", done, `(?s)"activity": "export",\s+"max": true,`},
+		{"status --subject tenant=acme", done, `(?s)call_api +1/6 +5.*` + byText + "\n"},
+		{"status --subject tenant=acme --limit tenant=2", done, `call_api +1/2 +1\s+$`},
+		{"status --user u1 --limit writes=1", done, `(?s)post +0/0 +0.*note, writes +0/1`},
+		{"status --user u1 --limit tenant=2", wrongUse, `--limit is "tenant", want a limit with a max: call_api, export, minute, writes`},
+		{"status --subject tenant=acme --limit 2", wrongUse, `--limit is "", want a limit with a max: tenant`},
+		{"status --user u1 --limit exprt=2", wrongUse, `--limit is "exprt", did you mean "export"\?`},
+		{"grant --user u1 --tier pro --until 7d --reason r", done, ``},
+		{"status --user u1 --limit 9", done, `call_api +6/5 +0 .* +granted tier pro`}, // a granted tier wins over the number
+		{"revoke --user u1", done, ``},
+		{"top --yes", done, `(?s)u1 +call_api +6/3 .* 200 %\n\n` + byText + "\n"},
+		{"top --yes --activity plain", done, `0 at 80 % .*\nguards: this reads [^\n]*\n$`},
+
+		{"limits set call_api 4/1h", done, `call_api: limit 3/1h max 100 -> 4/1h max 100\n.*\n(?s:.*)guards: ` + upToMax + `\n$`},
+		{`limits set call_api "4/1h max 4"`, done, `-> 4/1h max 4\n`},
+		{call + "--limit 50", refused, `6/4 used`},
+		{"limits set call_api 300/1h", done, `-> 300/1h max 300\n`},
+		{"limits set call_api 6/1h --tier pro", done, `guards: ` + upToMax},
+		{"limits set call_api 8/1h --subject tenant", done, `guards: ` + upToMax},
+		{`limits set send "minute: bucket 2/1m, day: 40/1d"`, done, `guards: ` + upToMax},
+		{"limits set --group content writes 9/1h", done, `-> 9/1h\n.*\nguards: ` + upToMax + `\n$`},
+		{`limits set plain "9/1m max 20"`, wrongUse, `"9/1m max 20" has a max, but`},
+		{"limits --live", done, `(?s)call_api +3/1h max 100 +300/1h max 300.*\n\n` + upToMax + "\n$"},
+		{"limits unset call_api", done, ``},
+		{"release export --user u1", wrongUse, `no open slot`},
+		{"check export --user u1 --limit 9 --count 3 --store dynamodb", done, `3/9 used`},
+		{"status --user u1", done, `(?s)export +3/2 +0.*SLOTS OF.*export +3 `},
+		{"release export --user u1 --yes", done, `export of u1: 2/2 used, 0 left`},
+		{"limits", done, `call_api +3/1h max 100 +pro: 5/1h max 200 +optional tenant 6/1h max 1000\n`},
+		{"verify call_api", done, `call_api: 6 of \d+ allowed, exactly the lowest limit of a subject`},
+		{"verify export", done, `export: 2 of \d+ allowed, exactly the limit`},
+		{"verify send", done, `send: 6 of \d+ allowed, exactly the limit`},
+		{"verify post", done, `content: \d+ of \d+ allowed, exactly the limits: writes 8/8`},
+		{"verify export --store dynamodb", done, `export: 2 of \d+ allowed, exactly the limit`},
+	} {
+		status, out, log := command(t, numbered, step.line)
+		if status != step.status || !regexp.MustCompile(step.want).MatchString(out+log) {
+			t.Errorf("%s: status %d, want %d:\n%s%s\nwant %s", step.line, status, step.status, out, log, step.want)
+		}
+	}
+}
+
+// A page without such limits tells nothing about them.
+func TestNothingAboutNumbers(t *testing.T) {
+	p := ofContent(t)
+	p.does("check create_post --user u1 --count 9 --store dynamodb")
+	for _, line := range []string{"status --user u1", "top --yes", "limits --live", "limits set create_post \"posts: 11/1m, writes: 40/1h\""} {
+		if _, out, log := p.run(line); regexp.MustCompile(`\bmax\b`).MatchString(out + log) {
+			t.Errorf("guards %s: %s%s", line, out, log)
+		}
+	}
+}
