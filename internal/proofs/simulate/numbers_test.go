@@ -93,9 +93,13 @@ func (c call) number(a limits.Activity, subject string, r policy.Rate) (int64, b
 }
 
 // numbered returns the text of the limits of the user or of a subject with the numbers of c,
-// and the most actions at once that these numbers admit.
+// and the most actions at once that these numbers admit. Limits of earlier code can be no text.
 func (c call) numbered(a limits.Activity, subject, text string) (with string, most int64) {
-	rates := policy.Must(text).Rates()
+	p, err := policy.Parse(text)
+	if err != nil {
+		return text, 0
+	}
+	rates := p.Rates()
 	for i, r := range rates {
 		n, ok := c.number(a, subject, r)
 		if !ok {
