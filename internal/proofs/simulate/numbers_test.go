@@ -158,6 +158,18 @@ func (in *instance) refused(v ratelimit.Op, c call, t live.Terms, now []inForce)
 	return true
 }
 
+// withoutPlaces requires that limits without places in later windows are the same otherwise, with
+// the numbers of the caller.
+func (s *sim) withoutPlaces(p policy.Policy) {
+	want := p.Rates()
+	for i := range want {
+		want[i].Ahead = 0
+	}
+	if got := p.AtOnce().Rates(); !slices.Equal(got, want) {
+		s.fail("%s without places is %s", p, p.AtOnce())
+	}
+}
+
 // decidesBy notes what a decision goes by: a number of c, or a granted tier.
 func (s *sim) decidesBy(c call, now []inForce) {
 	for _, mine := range now {
