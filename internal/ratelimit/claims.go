@@ -64,6 +64,9 @@ func (l *Limiter) unclaim(ctx context.Context, check *question, d Decision) Deci
 		r := check.Request
 		r.At = check.write.Now
 		q := r.ask(Release, l.Clock().UnixMilli())
+		if q.write.Key != check.write.Key { // its window is over, and another attempt can count in the next one
+			break
+		}
 		if q.mine = true; check.claim.fallback {
 			l.Memory.Change(q.write.Key, func(k Known) Known { return k.giveBack(&q) })
 			break

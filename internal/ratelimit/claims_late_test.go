@@ -85,3 +85,26 @@ func TestAGiveBackDoesNotTrustAnOlderItem(t *testing.T) {
 	}
 	b.wants(0, 1)
 }
+
+// One attempt of a request counts its user at the end of a window, and the room refuses it. In
+// the next window, another attempt of it is admitted. The first one gives back nothing of that,
+// and leaves the id.
+func TestALateRefusalLeavesTheNextWindowAlone(t *testing.T) {
+	onEachStore(t, func(t *testing.T, works Store) {
+		c := newClock()
+		c.at(time.Minute - time.Millisecond)
+		say := func(user, id string) []Part { return message(user, "r", id, "5/1m", "1/1m") }
+		other := &Limiter{Store: works, Now: c.now}
+		mustDoAll(t, other, Check, say("v", "full"), 0, "the only place in the room")
+		first := &Limiter{Now: c.now, Store: &hooked{works, once(inRoom, func() {
+			c.at(time.Minute)
+			mustDoAll(t, other, Check, say("u", "a"), 0, "in the next window")
+		})}}
+		if d := doAll(t, first, Check, say("u", "a"), 0); d.Allowed || d.LimitedBy != "room" {
+			t.Errorf("the first attempt: %+v, want a refusal by the room", d)
+		}
+		if d := doAll(t, other, Check, say("u", "a"), 0); d.Reason != Duplicate || d.Each[0].Used != 1 {
+			t.Errorf("a repeat: %+v, want a duplicate", d)
+		}
+	})
+}

@@ -2,6 +2,8 @@ package explore
 
 import (
 	"fmt"
+	"slices"
+	"testing"
 
 	"github.com/cric-talk/guards/internal/policy"
 )
@@ -9,13 +11,13 @@ import (
 // In some systems, callers give numbers for limits with a max. The limiter gets the policy that
 // they give the numbers for, with these numbers. The judge goes by the text that it becomes.
 
-// given returns the policy numbered with the numbers of p, which it then has to be; p itself, if
-// callers give no numbers.
+// given returns the policy numbered with the numbers of p, and so p. It is p itself if callers
+// give no numbers.
 func given(numbered, p policy.Policy) policy.Policy {
 	if numbered.IsZero() {
 		return p
 	}
-	numbered = numbered.With(func(limit string) (int64, bool) {
+	return numbered.With(func(limit string) (int64, bool) {
 		for _, r := range p.Rates() {
 			if r.Name == limit {
 				return r.Limit, true
@@ -23,10 +25,21 @@ func given(numbered, p policy.Policy) policy.Policy {
 		}
 		return 0, false
 	})
-	if !numbered.Equal(p) {
-		panic(fmt.Sprintf("with the numbers of %s it is %s", p, numbered))
+}
+
+func TestGiven(t *testing.T) {
+	for _, s := range slices.Concat(numbers(), numbersAcross(), numbersInRooms()) {
+		for _, text := range slices.Concat(s.text, s.dear) {
+			if p := policy.Must(text); !given(optional(s.numbered), p).Equal(p) {
+				t.Errorf("%s with the numbers of %s is %s", s.numbered, p, given(optional(s.numbered), p))
+			}
+		}
+		for _, text := range s.room {
+			if p := policy.Must(text); !given(optional(s.inRoom), p).Equal(p) {
+				t.Errorf("%s with the numbers of %s is %s", s.inRoom, p, given(optional(s.inRoom), p))
+			}
+		}
 	}
-	return numbered
 }
 
 // optional returns the policy of a text, which can be empty.

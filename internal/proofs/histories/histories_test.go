@@ -36,7 +36,10 @@ func systems() (all [][]string) {
 		[]string{"reservoir 2/9s ahead 30s"}, []string{"reservoir 2/9s ahead 20s", "reservoir 2/9s ahead 1m"},
 		[]string{"log 60/9s"}, []string{"sliding 120/9s"},
 		[]string{"lockout 3/9s for 2s to 9s", "lockout 5/9s for 9s"}, []string{"lockout 2/9s for 1s"}, []string{"a: lockout 3/9s for 3s, w: log 4/18s", "a: lockout 2/9s for 3s, w: log 4/18s"},
-		[]string{"a: 3/9s, w: log 4/18s", "a: 5/9s, w: log 3/18s"}, // a group
+		[]string{"3/9s max 7 with 2", "3/9s max 7 with 5"}, []string{"log 3/9s max 6 with 2", "log 3/9s max 6"}, []string{"sliding 3/9s max 7 with 2", "sliding 3/9s max 7 with 5"},
+		[]string{"bucket 3/9s burst 5 max 7 with 2"}, []string{"bucket 3/9s burst 5 max 7 with 6", "bucket 3/9s max 7 with 6"}, []string{"60/9s max 200 with 5", "60/9s max 200 with 100"},
+		[]string{"a: 3/9s max 7, w: log 4/18s max 9 with 5", "a: 5/9s max 6, w: log 3/18s max 9 with 3"}, // a group
+		[]string{"a: 3/9s, w: log 4/18s", "a: 5/9s, w: log 3/18s"},
 		[]string{"a: 4/9s, w: log 6/18s", "a: 4/9s cost 2, w: log 6/18s cost 3"},
 		[]string{"a: sliding 6/9s, w: bucket 3/18s burst 4", "a: sliding 6/9s cost 3, w: bucket 3/18s burst 4 cost 2"},
 	)

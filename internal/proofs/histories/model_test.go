@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/cric-talk/guards/internal/policy"
@@ -25,17 +26,29 @@ type tier struct {
 	cheapest map[string]int64 // the lowest cost of each limit in any tier
 }
 
-// newSystem reads the text forms of policies that can share a count.
+// newSystem reads the text forms of policies that can share a count. Behind "with", a text has
+// the number that the callers of its tier give for each limit with a max.
 func newSystem(texts ...string) (sys system) {
 	top, cheapest := int64(0), map[string]int64{}
-	all := make([]policy.Policy, len(texts))
+	all, numbers := make([]policy.Policy, len(texts)), make([]int64, len(texts))
 	for i, text := range texts {
+		text, number, _ := strings.Cut(text, " with ")
 		all[i] = policy.Must(text)
+		numbers[i], _ = strconv.ParseInt(number, 10, 64)
 	}
-	for _, p := range all {
+	for i, p := range all {
 		p = p.Beside(all...)
-		t := tier{Policy: p, numbers: oracle.NewTerms(p.Rates())}
-		for _, r := range p.Rates() {
+		rates := p.Rates()
+		if n := numbers[i]; n > 0 {
+			p = p.With(func(string) (int64, bool) { return n, true })
+			for j, r := range rates {
+				if r.Max > 0 {
+					rates[j], _ = oracle.Numbered(r, n)
+				}
+			}
+		}
+		t := tier{Policy: p, numbers: oracle.NewTerms(rates)}
+		for _, r := range rates {
 			t.limits = append(t.limits, oracle.NewTerms([]policy.Rate{r}))
 			cheapest[r.Name] = min(oracle.Cost(r), cmp.Or(cheapest[r.Name], oracle.Cost(r)))
 			if r.Kind == "log" {

@@ -64,7 +64,7 @@ func (l *ledger) admittedAlone(o *op, d ratelimit.Decision) {
 	}
 	known, fits := o.in.fitsSeen(o, n, d.ReadyAt)
 	if !fits && !o.earlier {
-		s.wrong("%s: instance %d alone admits %d, and the state that it saw last has no room for them", o.name, o.in.number, n)
+		s.wrong("%s: instance %d alone admits %d of %s, and the state that it saw last has no room for them", o.name, o.in.number, n, o.terms.text)
 	}
 	when, fits := a.Give(o.terms.numbers, o.now, n, max(o.now, d.ReadyAt))
 	begun := a.loose && len(lockouts(o.terms.Policy)) > 0 // perhaps by an attempt that the model does not have

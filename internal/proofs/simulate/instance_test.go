@@ -146,6 +146,7 @@ func (in *instance) send(v ratelimit.Op, c call, leaves int64, done func(*op, ra
 	}
 	shadow := t.Mode == "shadow"
 	if shadow { // as a guard does
+		s.withoutPlaces(t.Limit)
 		t.Limit = t.Limit.AtOnce()
 		s.stats["decisions in shadow mode"]++
 	}

@@ -301,18 +301,19 @@ func (l *ledger) forget(u *user, k ratelimit.Key, item ratelimit.Item, clears bo
 	for _, t := range all {
 		for i, m := range u.Models {
 			r, ok := t.numbers.Rate(u.Names[i])
-			slowed := len(all) > 1 && u.ended(r, s.now)
-			if ok && (others || r.Kind == "lockout") && (u.deployed || slowed || oracle.Over(m, s.now, r)) {
+			slowed := (len(all) > 1 || t.HasLog()) && u.ended(r, s.now)
+			if ok && (others || slowed || r.Kind == "lockout") && (u.deployed || slowed || oracle.Over(m, s.now, r)) {
 				u.Models[i] = empty.Models[i]
 			}
 		}
 	}
 }
 
-// ended reports whether the item of a group can be deleted, although a bucket with a max has
-// not filled up. A refusal by a low number has slowed that down, and keeps the item for as
-// long. A later write of another activity does not know this. It keeps the item until the
-// bucket would be full by the number that has counted. Clocks are up to 2 s apart.
+// ended reports whether an item can be deleted, although a bucket with a max has not filled up.
+// A refusal by a low number has slowed that down, and keeps the item for as long. A later write
+// that counts nothing in the bucket does not know this: of another activity of the group, or of
+// a renewal. It keeps the item until the bucket would be full by the number that has counted.
+// Clocks are up to 2 s apart.
 func (u *user) ended(r policy.Rate, now int64) bool {
 	return r.Kind == "bucket" && r.Max > 0 && now-u.changed+2000 >= oracle.Interval(r)*r.Burst
 }

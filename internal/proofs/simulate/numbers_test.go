@@ -93,9 +93,13 @@ func (c call) number(a limits.Activity, subject string, r policy.Rate) (int64, b
 }
 
 // numbered returns the text of the limits of the user or of a subject with the numbers of c,
-// and the most actions at once that these numbers admit.
+// and the most actions at once that these numbers admit. Limits of earlier code can be no text.
 func (c call) numbered(a limits.Activity, subject, text string) (with string, most int64) {
-	rates := policy.Must(text).Rates()
+	p, err := policy.Parse(text)
+	if err != nil {
+		return text, 0
+	}
+	rates := p.Rates()
 	for i, r := range rates {
 		n, ok := c.number(a, subject, r)
 		if !ok {
@@ -152,6 +156,18 @@ func (in *instance) refused(v ratelimit.Op, c call, t live.Terms, now []inForce)
 		s.at(s.now+s.upTo(3000), func() { s.ask(s.any(), c) })
 	}
 	return true
+}
+
+// withoutPlaces requires that limits without places in later windows are the same otherwise, with
+// the numbers of the caller.
+func (s *sim) withoutPlaces(p policy.Policy) {
+	want := p.Rates()
+	for i := range want {
+		want[i].Ahead = 0
+	}
+	if got := p.AtOnce().Rates(); !slices.Equal(got, want) {
+		s.fail("%s without places is %s", p, p.AtOnce())
+	}
 }
 
 // decidesBy notes what a decision goes by: a number of c, or a granted tier.

@@ -185,7 +185,7 @@ func (s *sim) operate() {
 				delete(set, mode(a.Name))
 			}
 		}
-	case s.chance(6):
+	case s.chance(7):
 		edit, what = s.grant(set), "grant"
 	case s.chance(4):
 		to := []string{"enforce", "shadow", "off", "enforce"}[s.random.IntN(4)]
@@ -373,9 +373,7 @@ func (in *instance) mayFollow(c call, t live.Terms) (now []inForce, follows bool
 	for i, v := range versions {
 		ended := i+1 < len(versions) && versions[i+1].since <= in.follow.since
 		same := v.since <= in.follow.until && !ended && t.Mode == v.set[mode(code.Name)]
-		if now = now[:0]; !same { // perhaps of other code
-			continue
-		}
+		now = now[:0]
 		for part := range t.Parts {
 			mine := v.inForce(code, part.Name, cmp.Or(part.UserID, c.UserID), c.tier, in.millis())
 			want := mine.text
