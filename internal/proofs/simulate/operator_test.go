@@ -10,13 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/liveedit"
 	"github.com/cric-talk/guards/internal/policy"
-	"github.com/cric-talk/guards/internal/ratelimit"
-	"github.com/cric-talk/guards/internal/table"
 )
 
 // premium is the only tier.
@@ -388,91 +385,4 @@ func (in *instance) mayFollow(c call, t live.Terms) (now []inForce, follows bool
 		}
 	}
 	return now, false
-}
-
-// sweep deletes what has expired, as cleanup does, or a part of it, as DynamoDB's
-// TTL does.
-func (s *sim) sweep() {
-	now := (s.now + s.skew()) / 1000
-	if s.chance(2) {
-		swept, _ := table.Memory{Store: s.store}.Sweep(context.Background(), table.Sweep{Now: now})
-		s.stats["expired items deleted"] += int(swept.Deleted)
-		s.line("cleanup deletes %d items", swept.Deleted)
-		return
-	}
-	s.store.DeleteFunc(func(_ ratelimit.Key, expires int64) bool {
-		gone := expires < now
-		if gone {
-			s.stats["expired items deleted"]++
-		}
-		return gone
-	})
-}
-
-// erase deletes all items of a user or another subject, as an operator does.
-func (s *sim) erase() {
-	var keys []ratelimit.Key
-	of, ok := s.anOwner()
-	if !ok {
-		return
-	}
-	id := of.user
-	s.store.DeleteFunc(func(k ratelimit.Key, _ int64) bool {
-		if k.UserID == id {
-			keys = append(keys, k)
-		}
-		return k.UserID == id
-	})
-	slices.SortFunc(keys, func(a, b ratelimit.Key) int {
-		return cmp.Or(cmp.Compare(a.Activity, b.Activity), cmp.Compare(a.Window, b.Window))
-	})
-	for _, k := range keys {
-		delete(s.unread, k)
-		s.ledger.reset(nil, k)
-		s.had("", "erase")
-	}
-}
-
-// code draws the limits that the code has: a page of limits, or one text of the subject,
-// and sometimes another limit for a tier.
-func (s *sim) code(subject subject) []limits.Activity {
-	if subject.draw != nil {
-		return subject.draw(s)
-	}
-	a := limits.Activity{Name: "act", Limit: policy.Must(subject.texts[s.random.IntN(len(subject.texts))])}
-	if others := variations(a.Limit); s.chance(2) && len(others) > 0 {
-		a.Tiers = limits.Tiers{premium: others[s.random.IntN(len(others))]}
-	}
-	return []limits.Activity{a}
-}
-
-// link puts the limits of a group beside one another, as a guard does.
-func link(activities []limits.Activity) ([]limits.Activity, error) {
-	g := guards.Guard{Name: "g", Message: "m"}
-	for _, a := range activities {
-		g.Activities = append(g.Activities, onPage(a))
-	}
-	linked, err := limits.Link([]guards.Guard{g})
-	if err != nil {
-		return nil, err
-	}
-	return linked[0].Activities, nil
-}
-
-// onPage returns an activity as a page has it.
-func onPage(a limits.Activity) guards.Activity {
-	page := guards.Activity{Name: a.Name, Label: a.Label, Group: a.Group, Hold: a.Hold, Unlimited: a.Unlimited}
-	page.Limit, page.Tiers = guards.Limit(a.Limit.String()), tiersOnPage(a.Tiers)
-	for _, s := range a.Subjects {
-		page.Subjects = append(page.Subjects, guards.Subject{Name: s.Name, Limit: guards.Limit(s.Limit.String()), Tiers: tiersOnPage(s.Tiers), Optional: s.Optional})
-	}
-	return page
-}
-
-func tiersOnPage(tiers limits.Tiers) guards.Tiers {
-	page := guards.Tiers{}
-	for name, p := range tiers {
-		page[name] = guards.Limit(p.String())
-	}
-	return page
 }
