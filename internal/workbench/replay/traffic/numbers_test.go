@@ -2,6 +2,7 @@ package traffic_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	. "github.com/cric-talk/guards/internal/workbench/replay/traffic"
@@ -14,26 +15,26 @@ func TestNumbersOfLines(t *testing.T) {
 		o          Options
 		text, want string
 	}{
-		{Options{Numbers: true}, "time,user,activity,limit\n1767571200,u1,a,500\n1767571200,u1,a,\n1767571200,u1,a,-\n1767571200,u1,a,0\n1767571200,u1,a,1000000\n", "500 none none 0 1000000 "},
-		{Options{Numbers: true}, header + "1767571200,u1,a\n", "none "},
-		{Options{}, "time,user,activity,limit\n1767571200,u1,a,many\n", "none "},
+		{Options{Numbers: true}, "time,user,activity,limit\n1767571200,u1,a,500\n1767571200,u1,a,\n1767571200,u1,a,-\n1767571200,u1,a,0\n1767571200,u1,a,1000000\n", "500 - - 0 1000000 "},
+		{Options{Numbers: true}, header + "1767571200,u1,a\n", "- "},
+		{Options{}, "time,user,activity,limit\n1767571200,u1,a,many\n", "- "},
 		{Options{Numbers: true, Columns: Columns{Limit: "bought"}}, "time,user,activity,bought,limit\n1767571200,u1,a,7,8\n", "7 "},
-		{Options{Numbers: true}, `{"time":1767571200,"user":"u1","activity":"a","limit":500}` + "\n" + `{"time":1767571200,"user":"u1","activity":"a","limit":null}` + "\n" + `{"time":1767571200,"user":"u1","activity":"a","limit":"5"}` + "\n", "500 none 5 "},
+		{Options{Numbers: true}, `{"time":1767571200,"user":"u1","activity":"a","limit":500}` + "\n" + `{"time":1767571200,"user":"u1","activity":"a","limit":null}` + "\n" + `{"time":1767571200,"user":"u1","activity":"a","limit":"5"}` + "\n", "500 - 5 "},
 		{Options{Numbers: true, Columns: Columns{Limit: "plan.calls"}}, `{"time":1767571200,"user":"u1","activity":"a","plan":{"calls":3}}` + "\n", "3 "},
-		{Options{Numbers: true}, w3c, "none none "},
-		{Options{Numbers: true, Columns: Columns{Limit: "sc-bytes"}}, w3c, "7 none "},
+		{Options{Numbers: true}, w3c, "- - "},
+		{Options{Numbers: true, Columns: Columns{Limit: "sc-bytes"}}, w3c, "7 - "},
 	} {
 		lines, err := read(tt.o, tt.text)
-		got := ""
+		var got strings.Builder
 		for _, line := range lines {
 			if line.Limit == nil {
-				got += "none "
+				got.WriteString("- ")
 			} else {
-				got += fmt.Sprint(*line.Limit, " ")
+				fmt.Fprint(&got, *line.Limit, " ")
 			}
 		}
-		if err != nil || got != tt.want {
-			t.Errorf("%s: %s, %v, want %s", tt.text, got, err, tt.want)
+		if err != nil || got.String() != tt.want {
+			t.Errorf("%s: %s, %v, want %s", tt.text, got.String(), err, tt.want)
 		}
 	}
 	for _, text := range []string{"many", "-1", "1.5", "1000001", "secret1", "1e3"} {

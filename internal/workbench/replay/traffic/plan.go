@@ -61,20 +61,13 @@ func newPlan(f *form, s splitter, o Options) (*plan, error) {
 	c := o.Columns
 	p := &plan{form: f, splitter: s, named: c, hops: max(1, o.Hops), activity: -1, limit: -1, method: -1}
 	for _, names := range or(c.Time, f.times) {
-		var all []int
-		for _, name := range names {
-			all = append(all, p.want(name))
-		}
-		p.times = append(p.times, all)
+		p.times = append(p.times, p.wantAll(names))
 	}
 	users := slices.Concat(f.users, f.addresses)
 	if c.User != "" {
 		users = []string{c.User}
 	}
-	for _, name := range users {
-		p.users = append(p.users, p.want(name))
-	}
-	p.used = make([]bool, len(users))
+	p.users, p.used = p.wantAll(users), make([]bool, len(users))
 	isRequest := c.Activity == "request" || c.Activity != "" && f.method == "" && slices.Contains(f.paths, c.Activity)
 	switch {
 	case len(f.paths) > 0 && (isRequest || c.Activity == "" && (o.Activity == "" || IsRequest(o.Activity))):
@@ -82,15 +75,11 @@ func newPlan(f *form, s splitter, o Options) (*plan, error) {
 		if f.method != "" {
 			p.method = p.want(f.method)
 		}
-		for _, name := range f.paths {
-			p.paths = append(p.paths, p.want(name))
-		}
+		p.paths = p.wantAll(f.paths)
 	case c.Activity != "" || f.name == "":
 		p.activity, p.required = p.want(c.activity()), c.Activity != ""
 	}
-	for _, name := range c.subjects(o.Subjects) {
-		p.subjects = append(p.subjects, p.want(name))
-	}
+	p.subjects = p.wantAll(c.subjects(o.Subjects))
 	if o.Numbers && (f.name == "" || c.Limit != "") {
 		p.limit = p.want(cmp.Or(c.Limit, "limit"))
 	}
@@ -115,6 +104,14 @@ func (p *plan) want(name string) int {
 	p.wanted = append(p.wanted, name)
 	p.none = append(p.none, !p.splitter.want(i, name))
 	return i
+}
+
+// wantAll returns the indexes of wanted fields.
+func (p *plan) wantAll(names []string) (all []int) {
+	for _, name := range names {
+		all = append(all, p.want(name))
+	}
+	return all
 }
 
 // check returns an error if the caller named a field that no record has.
