@@ -105,7 +105,7 @@ func TestErrorTypes(t *testing.T) {
 	want(`{"userId": "create_post", "activity": "`+canary+`"}`, "ValidationError",
 		`activity is "`+canary+`", want one of posts-guard's: `+strings.Join(names, ", "))
 	want(`{"`+canary+`": "create_post"}`, "ValidationError",
-		`event has the unknown field "`+canary+`", want only userId, activity, op, count, partial, tier, roles, requestId, at, clear, readyAt, subjects, job`)
+		`event has the unknown field "`+canary+`", want only userId, activity, op, count, partial, limit, tier, roles, requestId, at, clear, readyAt, subjects, job`)
 	want("{\"userId\": \"u\xff\", \"activity\": \"create_post\"}", "ValidationError", "userId is not UTF-8") // raw bytes
 	r.proxy.Fail(math.MaxInt, dynamotest.Throttle)
 	want(event("update_post"), "Unavailable", "the table is throttled")

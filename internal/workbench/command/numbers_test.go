@@ -46,7 +46,7 @@ func TestNumbersInCommands(t *testing.T) {
 		{call + "--limit 6 --count 7", refused, `the number for this limit is too low`},
 		{call + "--limit tenant=0 --subject tenant=acme", refused, `^1  refused  the number for tenant is too low for the request  Too many\.\n$`},
 		{call + "--limit tenant=7", refused, `6/3 used`},
-		{call + "--limit tier=7", wrongUse, `limit is for a limit without a max, want only these: call_api, tenant`},
+		{call + "--limit tier=7", wrongUse, `limit has a number for an unknown limit or one without a max, want numbers only for: call_api, tenant`},
 		{call + "--limit 20/1m", wrongUse, `^guards: --limit: the value is "20/1m", ` + wanted + "\nguards: a limit's text goes to guards limits set, or to guards replay to try it\n$"},
 		{call + "--limit log", wrongUse, `^guards: --limit: the value is "log", ` + wanted + "\nguards: see guards check --help\n$"},
 		{call + "--limit 1000001", wrongUse, wanted},
@@ -54,7 +54,7 @@ func TestNumbersInCommands(t *testing.T) {
 		{call + "--limit tenant=5 --limit 6", wrongUse, `limit has an empty name`},
 		{call + "--limit tenant=5 --limit tenant=6", wrongUse, `beside another number`},
 		{"check plain --user u1 --limit 5", wrongUse, `limit goes only with activities whose limit has a max`},
-		{"check send --user u1 --limit 5", wrongUse, `limit is a number, want an object of numbers by the names of limits: minute, day`},
+		{"check send --user u1 --limit 5", wrongUse, `limit is a number, want an object of numbers by the names of limits: minute`},
 		{"check send --user u1 --limit minute=20 --count 30", done, `30/30 used`},
 
 		{"status --user u1", done, `(?s)call_api +6/3 +0 .*\n\n` + byText + "\n$"},
