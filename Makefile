@@ -11,6 +11,7 @@ PEERS := .cache/peers
 PACKAGES := .cache/packages
 CONSOLE := .cache/console
 CDK := .cache/cdk
+PUBLISH := .cache/publish
 PYTHON_TOOLS := $(PACKAGES)/python-tools
 CLIENT_SOURCES := clients
 SERVERS := scripts/with-dynamodb scripts/with-sqs
@@ -40,7 +41,8 @@ lint: ## Check format, vet, go fix, linters, import rules and go.mod
 
 # The programs of projects without Go: Lambda functions, and the agent for functions and containers.
 GENERIC := guard jobs-guard cleanup delayed-jobs
-compile_generic = CGO_ENABLED=0 GOOS=linux GOARCH=$(1) GOAMD64=v1 GOARM64=v8.0 go build -trimpath -buildvcs=false \
+GENERIC_VCS := false
+compile_generic = CGO_ENABLED=0 GOOS=linux GOARCH=$(1) GOAMD64=v1 GOARM64=v8.0 go build -trimpath -buildvcs=$(GENERIC_VCS) \
 	-tags=lambda.norpc,nethttpomithttp2 -ldflags="-s -w" -o "dist/generic/$(3)" ./cmd/generic/$(2)
 
 .PHONY: generic
@@ -52,8 +54,22 @@ generic-%: FORCE
 	@$(call compile_generic,$(GOARCH_LAMBDA),$*,$*/bootstrap)
 
 .PHONY: release
+release: GENERIC_VCS := true# so that go version -m and guards-agent version know the release
 release: build agent generic ## Build the archives of a release into dist/release, with checksums and lists of modules; publishes nothing
 	go run ./tools/release/run
+
+# The packages come from the copies in which they were built and tested.
+.PHONY: publish-check
+publish-check: $(PACKAGES)/typescript/installed $(PACKAGES)/python/installed $(CDK)/installed $(PUBLISH)/installed ## Build the packages of a release into dist/packages, and check them and the workflows; TAG=v0.1.0: also what that tag needs. Publishes nothing
+	@$(cdk-copy)
+	@scripts/publish-check $(TAG)
+
+$(PUBLISH)/installed: tools/publish/requirements.txt
+	@echo "fetching twine and zizmor (90 MB when installed, only the first time)" >&2
+	@rm -rf $(@D)
+	@python3 -m venv $(@D)
+	@$(@D)/bin/pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
 
 .PHONY: cover
 cover: ## Measure the coverage by all tests: prints the total and writes coverage/index.html
@@ -118,9 +134,11 @@ template: $(VENV)/installed $(SCAN)/installed ## Check template.yaml with cfn-li
 
 .PHONY: cdk
 cdk: $(VENV)/installed $(CDK)/installed ## Test the CDK construct: synthesize the example of docs/deploying.md, and compare it with the SAM template
-	@rm -rf $(CDK)/src $(CDK)/test $(CDK)/dist $(CDK)/dist-test
-	@tar -C deploy/cdk --exclude=node_modules --exclude='dist*' -cf - . | tar -C $(CDK) -xf -
+	@$(cdk-copy)
 	@cd $(CDK) && npm test --silent
+
+cdk-copy = rm -rf $(CDK)/src $(CDK)/test $(CDK)/dist $(CDK)/dist-test && \
+	tar -C deploy/cdk --exclude=node_modules --exclude='dist*' -cf - . | tar -C $(CDK) -xf -
 
 # The packages change only with their list. The sources are copied for each run.
 $(CDK)/installed: deploy/cdk/package.json deploy/cdk/package-lock.json

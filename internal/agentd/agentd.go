@@ -8,6 +8,7 @@
 package agentd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -34,6 +36,7 @@ The variables GUARDS_* configure it, such as GUARDS_AGENT_ADDR and GUARDS_TABLE_
 
   guards-agent          serve until SIGTERM
   guards-agent health   exit with 0 if the agent answers and can decide, otherwise with 1
+  guards-agent version  print the release of Guards in this program
 `
 
 // A Page returns a page of limits. Its error is a mistake in the limits.
@@ -52,6 +55,10 @@ func Run(page Page, args []string, stdout, stderr io.Writer) int {
 			return fail(err)
 		}
 		return 0
+	case "version", "--version":
+		info, _ := debug.ReadBuildInfo()
+		_, _ = fmt.Fprintln(stdout, "guards-agent", version(info))
+		return 0
 	case "help", "-h", "--help":
 		_, _ = io.WriteString(stdout, usage)
 		return 0
@@ -69,6 +76,21 @@ func Run(page Page, args []string, stdout, stderr io.Writer) int {
 		return fail(err)
 	}
 	return 0
+}
+
+// version returns the version of Guards in a program, such as v0.1.0. It is devel in a program that was built without one:
+// make agent and SAM leave it out, so that a layer with the same code stays the same.
+func version(info *debug.BuildInfo) string {
+	const module = "github.com/cric-talk/guards"
+	v := ""
+	if info != nil {
+		for _, m := range append(info.Deps, &info.Main) { // the agent of a project has Guards as a dependency
+			if m.Path == module {
+				v = strings.Trim(m.Version, "()")
+			}
+		}
+	}
+	return cmp.Or(v, "devel")
 }
 
 // name returns the name of the program's file. Lambda knows an extension by it.

@@ -81,6 +81,10 @@ func TestArguments(t *testing.T) {
 	if status := agentd.Run(nil, []string{"--help"}, &out, &errs); status != 0 || !strings.Contains(out.String(), "guards-agent health") {
 		t.Errorf("%d: %s", status, &out)
 	}
+	var version lines
+	if status := agentd.Run(nil, []string{"version"}, &version, &errs); status != 0 || !strings.HasPrefix(version.String(), "guards-agent ") {
+		t.Errorf("%d: %s", status, &version)
+	}
 	if status := agentd.Run(nil, []string{"sreve"}, &out, &errs); status != 2 || !strings.HasPrefix(errs.String(), `guards-agent: unknown arguments "sreve"`) {
 		t.Errorf("%d: %s", status, &errs)
 	}

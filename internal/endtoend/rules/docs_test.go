@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/goccy/go-yaml"
-
 	"github.com/cric-talk/guards/internal/testkit"
 )
 
@@ -62,45 +60,5 @@ func TestTheReadmesOfTheClientsListEachOption(t *testing.T) {
 		if len(found) < tt.least {
 			t.Errorf("%s%s has the options %q, want at least %d", folder, tt.source, found, tt.least)
 		}
-	}
-}
-
-func TestHostedWorkflowRunsTheChecksAndMayOnlyRead(t *testing.T) {
-	const name = ".github/workflows/ci.yml"
-	var workflow struct {
-		Permissions map[string]string `yaml:"permissions"`
-		Concurrency any               `yaml:"concurrency"`
-		Jobs        map[string]struct {
-			Permissions map[string]string `yaml:"permissions"`
-			Timeout     int               `yaml:"timeout-minutes"`
-			Steps       []struct {
-				Uses string `yaml:"uses"`
-				Run  string `yaml:"run"`
-			} `yaml:"steps"`
-		} `yaml:"jobs"`
-	}
-	if err := yaml.Unmarshal([]byte(read(t, name)), &workflow); err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
-	if p := workflow.Permissions; len(p) != 1 || p["contents"] != "read" || workflow.Concurrency == nil {
-		t.Errorf("%s has the permissions %v and the concurrency group %v, want contents: read only, and a group", name, p, workflow.Concurrency)
-	}
-	pinned := regexp.MustCompile(`^([\w-]+/[\w/-]+@v\d+)?$`)
-	runs := 0
-	for id, job := range workflow.Jobs {
-		if job.Permissions != nil || job.Timeout < 1 || job.Timeout > 60 {
-			t.Errorf("job %s has the permissions %v and a timeout of %d minutes, want none of its own and 1 to 60", id, job.Permissions, job.Timeout)
-		}
-		for _, step := range job.Steps {
-			if !pinned.MatchString(step.Uses) {
-				t.Errorf("job %s uses %s, want it pinned to a major version such as @v5", id, step.Uses)
-			}
-			if step.Run == ".ci/run" {
-				runs++
-			}
-		}
-	}
-	if runs != 1 {
-		t.Errorf("%s runs .ci/run %d times, want once", name, runs)
 	}
 }

@@ -1,7 +1,9 @@
 package rules_test
 
 import (
+	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"testing"
 
@@ -43,5 +45,102 @@ func TestDependabotReadsEachListOfDependencies(t *testing.T) {
 	slices.Sort(want)
 	if diff := cmp.Diff(slices.Compact(want), listed); diff != "" {
 		t.Errorf("folders (-repository +dependabot.yml):\n%s", diff)
+	}
+}
+
+// A workflow is what the tests below read of one.
+type workflow struct {
+	Permissions map[string]string `yaml:"permissions"`
+	Concurrency any               `yaml:"concurrency"`
+	Jobs        map[string]job    `yaml:"jobs"`
+}
+
+type job struct {
+	Needs       any               `yaml:"needs"` // a name or several
+	Uses        string            `yaml:"uses"`
+	Permissions map[string]string `yaml:"permissions"`
+	Timeout     int               `yaml:"timeout-minutes"`
+	Steps       []struct {
+		Uses string `yaml:"uses"`
+		Run  string `yaml:"run"`
+	} `yaml:"steps"`
+}
+
+// pinned is an action with the commit of a version: a tag can move.
+var pinned = regexp.MustCompile(`^([\w-]+/[\w/-]+@[0-9a-f]{40})?$`)
+
+func readWorkflow(t *testing.T, name string) (w workflow) {
+	t.Helper()
+	if err := yaml.Unmarshal([]byte(read(t, name)), &w); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	for id, job := range w.Jobs {
+		if job.Uses == "" && (job.Timeout < 1 || job.Timeout > 60) {
+			t.Errorf("%s: job %s has a timeout of %d minutes, want 1 to 60", name, id, job.Timeout)
+		}
+		for _, step := range job.Steps {
+			if !pinned.MatchString(step.Uses) {
+				t.Errorf("%s: job %s uses %s, want it pinned to a commit", name, id, step.Uses)
+			}
+		}
+	}
+	return w
+}
+
+func TestHostedWorkflowRunsTheChecksAndMayOnlyRead(t *testing.T) {
+	const name = ".github/workflows/ci.yml"
+	w := readWorkflow(t, name)
+	if p := w.Permissions; len(p) != 1 || p["contents"] != "read" || w.Concurrency == nil {
+		t.Errorf("%s has the permissions %v and the concurrency group %v, want contents: read only, and a group", name, p, w.Concurrency)
+	}
+	runs := 0
+	for id, job := range w.Jobs {
+		if job.Permissions != nil {
+			t.Errorf("job %s has the permissions %v, want none of its own", id, job.Permissions)
+		}
+		for _, step := range job.Steps {
+			if step.Run == ".ci/run" {
+				runs++
+			}
+		}
+	}
+	if runs != 1 {
+		t.Errorf("%s runs .ci/run %d times, want once", name, runs)
+	}
+}
+
+// Each job of a release has only the permissions that are listed here. A job that may write comes after the tests.
+func TestAReleaseIsPublishedOnlyAfterTheTests(t *testing.T) {
+	w := readWorkflow(t, ".github/workflows/release.yml")
+	reads := map[string]string{"contents": "read"}
+	want := map[string]map[string]string{
+		"tag": reads, "test": reads, "build": reads,
+		"files":  {"contents": "write", "id-token": "write", "attestations": "write"},
+		"npm":    {"id-token": "write"},
+		"pypi":   {"id-token": "write"},
+		"public": {"contents": "write"},
+	}
+	got := map[string]map[string]string{}
+	for id, job := range w.Jobs {
+		got[id] = job.Permissions
+	}
+	if diff := cmp.Diff(want, got); diff != "" || w.Permissions == nil || len(w.Permissions) > 0 {
+		t.Errorf("all jobs have the permissions %v, want {}, and each has (-want +got):\n%s", w.Permissions, diff)
+	}
+	if uses := w.Jobs["test"].Uses; uses != "./.github/workflows/ci.yml" {
+		t.Errorf("the job test uses %q, want the workflow of each pull request", uses)
+	}
+	var after func(id, other string) bool
+	after = func(id, other string) bool {
+		needs, several := w.Jobs[id].Needs.([]any)
+		if one := w.Jobs[id].Needs; !several && one != nil {
+			needs = []any{one}
+		}
+		return slices.ContainsFunc(needs, func(need any) bool { return need == other || after(fmt.Sprint(need), other) })
+	}
+	for _, order := range [][2]string{{"test", "tag"}, {"build", "test"}, {"files", "build"}, {"npm", "files"}, {"pypi", "files"}, {"public", "npm"}, {"public", "pypi"}} {
+		if !after(order[0], order[1]) {
+			t.Errorf("the job %s does not wait for %s", order[0], order[1])
+		}
 	}
 }
