@@ -1,6 +1,9 @@
 package guards
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"fmt"
+)
 
 // Numbers are numbers that an app gives for limits at run time, such as what a customer has
 // bought. Each is 0 to 1,000,000, in the units of the limit's text, which has a max. The keys are
@@ -31,8 +34,19 @@ func (n *Numbers) UnmarshalJSON(text []byte) error {
 		*n = Number(*one)
 		return nil
 	}
-	var several map[string]int64
-	err := json.Unmarshal(text, &several)
-	*n = several
-	return err
+	var several map[string]*int64
+	if err := json.Unmarshal(text, &several); err != nil {
+		return err
+	}
+	*n = nil
+	for name, one := range several {
+		if one == nil {
+			return fmt.Errorf("the number of %q is null", name)
+		}
+		if *n == nil {
+			*n = Numbers{}
+		}
+		(*n)[name] = *one
+	}
+	return nil
 }

@@ -37,7 +37,7 @@ func TestNumbersAsJSON(t *testing.T) {
 
 // What is no number is never read as the number 0, which allows nothing.
 func TestWrongNumbersAsJSON(t *testing.T) {
-	for _, text := range []string{`"500"`, `1.5`, `[500]`, `true`, `{"tenant":"500"}`, `{"tenant":1.5}`} {
+	for _, text := range []string{`"500"`, `1.5`, `[500]`, `true`, `{"tenant":"500"}`, `{"tenant":1.5}`, `{"tenant":null}`} {
 		var got guards.Numbers
 		if err := json.Unmarshal([]byte(text), &got); err == nil {
 			t.Errorf("%s is read as %v", text, got)

@@ -20,14 +20,19 @@ func (c *call) readAnswer(payload []byte) (Decision, error) {
 
 // answered returns a guard's answer with what the client knows beside it.
 func (c *call) answered(d guards.Decision) Decision {
-	return Decision{Decision: d, Guard: c.guard, Subjects: c.event.Subjects, Asked: Asked{c.event.Limit, c.event.Tier}}
+	return c.asked(d)
 }
 
 func isBool(v json.RawMessage) bool { return string(v) == "true" || string(v) == "false" }
 
+// asked returns d with what the call has asked.
+func (c *call) asked(d guards.Decision) Decision {
+	return Decision{Decision: d, Guard: c.guard, Subjects: c.event.Subjects, Asked: Asked{c.event.Limit, c.event.Tier}}
+}
+
 // decision returns a decision about the call that no guard wrote.
 func (c *call) decision(reason Reason) Decision {
-	return Decision{Decision: guards.Decision{Reason: reason, UserID: c.event.UserID, Activity: c.event.Activity, Op: c.event.Op}, Guard: c.guard}
+	return c.asked(guards.Decision{Reason: reason, UserID: c.event.UserID, Activity: c.event.Activity, Op: c.event.Op})
 }
 
 // A failure is a function error, or what a guard's problem has in its place.

@@ -138,13 +138,17 @@ func (h *Handler) Decide(ctx context.Context, r Request) (Answer, error) {
 		return Answer{}, err
 	}
 	blocked := r.blocked(t)
-	defer h.refresh(ctx, blocked || t.Exempt())()
+	limit, tooLow := r.tooLow(t)
+	refused := tooLow && !t.Exempt() && (r.Op == Check || r.Op == Status) && !r.placed(t, h.Limiter.Clock())
+	defer h.refresh(ctx, blocked || refused || t.Exempt())()
 	a := Answer{Allowed: true, Reason: ratelimit.Bypassed, Request: r, Granted: r.Count}
 	switch {
 	case blocked:
 		a = h.block(t, r)
 	case t.Unlimited:
 		a.Reason = ratelimit.Unlimited
+	case refused:
+		a = h.refuseNumber(t, r, limit)
 	case !t.Exempt():
 		if a, err = h.ask(ctx, t, r); err != nil {
 			return Answer{}, err
@@ -219,10 +223,6 @@ func (h *Handler) refresh(ctx context.Context, withoutTable bool) (wait func()) 
 
 // ask lets the limiter decide.
 func (h *Handler) ask(ctx context.Context, t live.Terms, r Request) (Answer, error) {
-	limit, tooLow := r.tooLow(t)
-	if tooLow && (r.Op == Check || r.Op == Status) {
-		return h.refuseNumber(t, r, limit), nil
-	}
 	fresh := r.RequestID == ""
 	if fresh {
 		r.RequestID = h.newID(ctx)
@@ -253,7 +253,7 @@ func (h *Handler) ask(ctx context.Context, t live.Terms, r Request) (Answer, err
 	if never {
 		refuse(&d)
 	}
-	if tooLow {
+	if _, tooLow := r.tooLow(t); tooLow {
 		d.Reading = policy.Reading{} // no limit is so low
 	}
 	return h.answer(t, r, d), nil

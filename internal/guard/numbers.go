@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
@@ -86,6 +87,16 @@ func (r *Request) tooLow(t live.Terms) (limit string, ok bool) {
 		return limit, true
 	}
 	return "", false
+}
+
+// placed reports whether r presents a place that is not over. A place that was given stays given,
+// whatever number comes with it.
+func (r *Request) placed(t live.Terms, now time.Time) bool {
+	if r.ReadyAt == 0 || !t.Limit.Queues() {
+		return false
+	}
+	onTime, early := t.Limit.Due(now.UnixMilli(), r.ReadyAt)
+	return onTime || early
 }
 
 // refuseNumber returns the refusal of a request by a number that is too low for it. It has no

@@ -155,3 +155,40 @@ func TestNumbersWhereNothingIsCounted(t *testing.T) {
 		t.Error("a text for a number is no mistake where nothing is counted")
 	}
 }
+
+// A job that presents its place is no new action, so no number refuses it.
+func TestAPlaceWinsOverANumber(t *testing.T) {
+	b := newBench(t)
+	b.Guard.Activities = []limits.Activity{{Name: "run", Limit: policy.Must("fast: 10/1m max 50, slow: reservoir 1/10s ahead 1m")}}
+	for _, x := range []struct{ more, want string }{
+		{`"requestId": "a"`, "ok"}, {`"requestId": "b"`, "delayed"}, {`"requestId": "b", "readyAt": 1700000050000, "limit": {"fast": 0}`, "delayed"},
+		{`"requestId": "c", "limit": {"fast": 0}`, "limited"},
+	} {
+		if got := b.mustAsk(`{"activity": "run", ` + x.more + `}`); got["reason"] != x.want {
+			t.Errorf("%s: %v, want %s", x.more, got, x.want)
+		}
+	}
+	b.now = start.Add(10 * time.Second)
+	if got := b.mustAsk(`{"activity": "run", "requestId": "b", "readyAt": 1700000050000, "limit": {"fast": 0}}`); got["reason"] != "ok" {
+		t.Errorf("in time: %v, want ok", got)
+	}
+	b.now = start.Add(time.Minute)
+	if got := b.mustAsk(`{"activity": "run", "requestId": "b2", "readyAt": 1700000050000, "limit": {"fast": 0}}`); got["reason"] != "limited" {
+		t.Errorf("too late: %v, want limited", got)
+	}
+}
+
+// A number that is too low asks no table, so such requests alone have to keep up with the live
+// settings, also while the circuit is open.
+func TestANumberThatIsTooLowFollowsLiveLimits(t *testing.T) {
+	withLiveLimits(t, func(_ *testing.T, b *bench, s *settings) {
+		b.Guard = bought
+		b.Live.Guards = limits.Guards{bought}
+		b.store.away = errAway
+		for range 3 {
+			b.mustAsk(`{"activity": "hold"}`) // opens the circuit
+		}
+		s.set(b, live.Settings{Activities: map[string]live.Override{"hold": {Mode: "off"}}})
+		b.reasons(`{"activity": "hold", "limit": 0}`, "limited", "unlimited")
+	})
+}

@@ -84,22 +84,19 @@ func TestWrongNumbers(t *testing.T) {
 	}
 }
 
-// A name can be anything that a caller gives, such as a room's id. The log has only the field.
+// A name can be anything that a caller gives, such as a room's id. An error shows only a name that
+// a limit can have, and the log has only the field.
 func TestWrongNamesOfNumbers(t *testing.T) {
 	b := newBench(t)
 	b.Guard = sold
-	for name, shown := range map[string]string{
-		canary:                    "limit." + canary,
-		`a\nb`:                    `limit.a\nb`,
-		strings.Repeat("n", 9999): "limit." + strings.Repeat("n", 40) + "...",
-	} {
+	for name, shown := range map[string]string{"no.limit": "limit.no.limit", canary: "limit", `a\nb`: "limit", strings.Repeat("n", 9999): "limit"} {
 		_, err := b.Invoke(t.Context(), []byte(`{"userId":"u1","activity":"call","limit":{"`+name+`":-1}}`))
 		if want := shown + " is -1" + wantNumber; err == nil || err.Error() != want {
 			t.Errorf("%.40s: %v, want %s", name, err, want)
 		}
 	}
-	if got := strings.Count(b.log.String(), `"field":"limit"}`); got != 3 {
-		t.Errorf("%d lines of the log name the field limit alone, want 3:\n%s", got, &b.log)
+	if got := strings.Count(b.log.String(), `"field":"limit"}`); got != 4 {
+		t.Errorf("%d lines of the log name the field limit alone, want 4:\n%s", got, &b.log)
 	}
 }
 

@@ -222,9 +222,14 @@ func Numbers(to *map[string]int64, field string, v strictjson.Value, want string
 // OrByName is what [Numbers] accepts besides a number.
 const OrByName = ", or an object of such numbers by the names of limits"
 
-// Member returns the name of a member of an object field, such as limit.minute. The member's
-// name comes from the caller, so it is escaped, and cut after 40 characters.
-func Member(field, name string) string { return field + "." + strings.Trim(Show(name), `"`) }
+// Member returns the name of a member of an object field, such as limit.minute. A name that no
+// limit can have could be a user's id, so then it is the field alone.
+func Member(field, name string) string {
+	if len(name) > maxShown || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz_.") != "" {
+		return field
+	}
+	return field + "." + name
+}
 
 // Bool reads true or false.
 func Bool(to *bool, field string, v strictjson.Value) error {

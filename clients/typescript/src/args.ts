@@ -129,7 +129,8 @@ function read(given: unknown, names: readonly string[], needed: readonly string[
     if (name !== "limit" || typeof value === "number") continue;
     // Like the id of a subject, a number that is undefined counts as left out.
     const numbers = Object.entries(value as object).filter(([, number]) => number !== undefined);
-    for (const [of, number] of numbers) check(`limit.${of}`, number, limitNumber);
+    // A name of another form could be a user's id, so no message shows it.
+    for (const [of, number] of numbers) check(/^[a-z_.]+$/.test(of) ? `limit.${of}` : "a number of limit", number, limitNumber);
     args[name] = numbers.length > 0 ? Object.fromEntries(numbers) : undefined; // a decision keeps this copy
   }
   return args;
