@@ -100,11 +100,14 @@ func inNewRooms(next func() []byte) func() []byte {
 }
 
 // users returns events of a new user each time, with ids of 36 characters.
-func users() func() []byte {
-	n := 0
+func users() func() []byte { return usersWith("") }
+
+// usersWith returns the events of users with more fields.
+func usersWith(fields string) func() []byte {
+	n, format := 0, `{"userId":"0b5d8e5e-7b5b-4ac9-9f01-%012d","activity":"create_post"`+fields+`}`
 	return func() []byte {
 		n++
-		return fmt.Appendf(nil, `{"userId":"0b5d8e5e-7b5b-4ac9-9f01-%012d","activity":"create_post"}`, n)
+		return fmt.Appendf(nil, format, n)
 	}
 }
 
