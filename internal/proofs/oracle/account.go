@@ -121,8 +121,9 @@ func (a *Account) Holds(t *Terms, now int64, w Moment, n int64, strict bool) boo
 // item shows whether it gave them back. A log may have used their slots for others
 // already, if they are over on a clock ahead. An action of another pace may have filled
 // a bucket again that could give nothing back before. Or the item has changed since the
-// release began (raced), so that a bucket or a lockout did not count them then.
-func (a *Account) Back(t *Terms, now int64, w Moment, n int64, before, after policy.State, raced bool) {
+// release began (raced), so that a bucket or a lockout did not count them then. Back returns
+// the limits that gave them back.
+func (a *Account) Back(t *Terms, now int64, w Moment, n int64, before, after policy.State, raced bool) (gave []policy.Rate) {
 	now = max(now, w.Counts)
 	for m, r := range a.Own(t) {
 		_, keeps := m.(*slots)
@@ -137,8 +138,10 @@ func (a *Account) Back(t *Terms, now int64, w Moment, n int64, before, after pol
 		}
 		if m.Holds(now, w.in(m), n*Cost(r), true) {
 			m.Back(now, w.in(m), n*Cost(r))
+			gave = append(gave, r)
 		}
 	}
+	return gave
 }
 
 // Undo gives back n actions of the moment w in each limit that still counts them, if
