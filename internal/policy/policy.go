@@ -284,13 +284,17 @@ func (p Policy) CountedAt(now int64, s State) int64 {
 	return p.latest(now, p.parts(s))
 }
 
-// latest returns what CountedAt does, of the parts of a state.
+// latest returns what CountedAt does, of the parts of a state. By a later time, a limit can
+// count still later: a sliding-window counter with short periods looks at one at a time.
 func (p Policy) latest(now int64, parts []State) int64 {
 	latest := now
 	for i, l := range p.limits {
 		latest = max(latest, l.kind.counted(now, parts[i]))
 	}
-	return latest
+	if latest == now {
+		return now
+	}
+	return p.latest(latest, parts)
 }
 
 // own returns the time that limit i counts by. For a log, it is clock, the time of the

@@ -133,3 +133,26 @@ func TestASlidingCounterFollowsClocksAFewPeriodsAhead(t *testing.T) {
 		t.Errorf("the figures of a clock that is behind are %+v, want those of period 6", r)
 	}
 }
+
+// Beside other limits, an action counts in one period, which is the one of CountedAt. So a
+// release gives it back there, even if periods are short and the clock ahead has begun two.
+func TestASlidingCounterBesideOthersCountsAtTheTimeThatItTells(t *testing.T) {
+	p, s := Must("brief: sliding 10/5s, hour: 100/1h"), State{}
+	for _, at := range []int64{18_000_000, 18_005_000} {
+		u, ok := p.Take(at, 2, 1, s)
+		if !ok {
+			t.Fatalf("2 of 10 do not fit at %d: %v", at, s)
+		}
+		u.ApplyTo(&s)
+	}
+	const now = 17_999_999
+	u, ok := p.Take(now, 1, 1, s)
+	after := u.Apply(s)
+	if !ok || u.CountedAt != 18_005_000 || after.Get("brief_c3601") != 3 {
+		t.Errorf("an action counts at %d in %v, want at 18005000", u.CountedAt, after)
+	}
+	back, ok := p.Undo(now, now, u.CountedAt, 1, after)
+	if got := back.Apply(after); !ok || !slices.Equal(got, s) {
+		t.Errorf("given back in %v it leaves %v, want %v", after, got, s)
+	}
+}

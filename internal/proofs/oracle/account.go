@@ -63,7 +63,8 @@ func (w Moment) in(m Model) int64 {
 }
 
 // At returns when an action that comes at now counts. All limits but a log count it at the
-// same time. A clock that is more than two minutes ahead moves nothing.
+// same time. A clock that is more than two minutes ahead moves nothing. Of several limits, one
+// can have begun something by the time to which another one moves the action.
 func (a *Account) At(t *Terms, now int64) int64 {
 	at := now
 	for m := range a.Own(t) {
@@ -71,7 +72,10 @@ func (a *Account) At(t *Terms, now int64) int64 {
 			at = max(at, later)
 		}
 	}
-	return at
+	if at == now || !a.Named() {
+		return at
+	}
+	return a.At(t, at)
 }
 
 // Moment returns when an action that comes at now counts.
@@ -121,8 +125,9 @@ func (a *Account) Holds(t *Terms, now int64, w Moment, n int64, strict bool) boo
 // item shows whether it gave them back. A log may have used their slots for others
 // already, if they are over on a clock ahead. An action of another pace may have filled
 // a bucket again that could give nothing back before. Or the item has changed since the
-// release began (raced), so that a bucket or a lockout did not count them then.
-func (a *Account) Back(t *Terms, now int64, w Moment, n int64, before, after policy.State, raced bool) {
+// release began (raced), so that a bucket or a lockout did not count them then. Back returns
+// the limits that gave them back.
+func (a *Account) Back(t *Terms, now int64, w Moment, n int64, before, after policy.State, raced bool) (gave []policy.Rate) {
 	now = max(now, w.Counts)
 	for m, r := range a.Own(t) {
 		_, keeps := m.(*slots)
@@ -137,8 +142,10 @@ func (a *Account) Back(t *Terms, now int64, w Moment, n int64, before, after pol
 		}
 		if m.Holds(now, w.in(m), n*Cost(r), true) {
 			m.Back(now, w.in(m), n*Cost(r))
+			gave = append(gave, r)
 		}
 	}
+	return gave
 }
 
 // Undo gives back n actions of the moment w in each limit that still counts them, if
@@ -164,6 +171,9 @@ func (a *Account) Counts(t *Terms, now int64, before, after policy.State) (n int
 			planned = after.Get(m.prefix+"s") / 1_000_000
 		case *sliding:
 			planned = (now/m.window + 1) * m.window
+			for later := planned + m.window; later-now <= early; later += m.window {
+				moments = append(moments, later)
+			}
 		case *bucket:
 			planned, ahead = after.Get(m.prefix+"asof"), 120_000
 			moments = slices.DeleteFunc(moments, func(at int64) bool { return at != planned }) // the item shows it

@@ -30,7 +30,7 @@ func (a *Account) Figures(t *Terms, now int64) []Figure {
 		case *bucket, *slots:
 		default:
 			if !a.Named() {
-				f.Window = WindowsOf(r).Key(m.At(at))
+				f.Window = WindowsOf(r).Key(at)
 			}
 		}
 		figures = append(figures, f)

@@ -24,7 +24,7 @@ type Model interface {
 	// if a clock ahead has begun something that has not begun at now.
 	At(now int64) int64
 
-	// Used returns how much counts at now. Fits reports whether n more fit. Resets
+	// Used returns how much counts at now, which is a time that At has returned. Fits reports whether n more fit. Resets
 	// returns when everything that counts now has expired.
 	Used(now int64, r policy.Rate, strict bool) int64
 	Fits(now, n int64, r policy.Rate, strict bool) bool

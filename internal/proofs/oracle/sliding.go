@@ -30,16 +30,22 @@ func (m *sliding) in(k int64, strict bool) int64 {
 	return m.counts[k]
 }
 
+// At returns the start of the last period that has begun early. Short periods can follow one
+// another within that time: alone, four of them count, and beside other limits one.
 func (m *sliding) At(now int64) int64 {
-	next := now/m.window + 1
-	if next*m.window-now <= early && m.in(next, false) > 0 {
-		return next * m.window
+	current, most := now/m.window, int64(4)
+	if m.prefix != "" {
+		most = 1
+	}
+	for k := min((now+early)/m.window, current+most); k > current; k-- {
+		if m.in(k, false) > 0 {
+			return k * m.window
+		}
 	}
 	return now
 }
 
 func (m *sliding) Used(now int64, _ policy.Rate, strict bool) int64 {
-	now = m.At(now)
 	k := now / m.window
 	covered := m.window - now%m.window
 	return m.in(k, strict) + m.in(k-1, strict)*covered/m.window
@@ -50,7 +56,7 @@ func (m *sliding) Fits(now, n int64, r policy.Rate, strict bool) bool {
 }
 
 func (m *sliding) Resets(now int64, _ policy.Rate, strict bool) int64 {
-	k := m.At(now) / m.window
+	k := now / m.window
 	switch {
 	case m.in(k, strict) > 0:
 		return (k + 2) * m.window

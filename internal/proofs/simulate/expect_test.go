@@ -50,7 +50,9 @@ func (l *ledger) expect(u *user, a *landing, k ratelimit.Key, now int64) {
 	o := a.op
 	a.snapshot, a.order = u.Clone(), l.sim.stats[writes]
 	a.figures = u.Figures(o.terms.numbers, now)
-	_, a.skips = o.skipped(u.Account, now)
+	if _, a.skips = o.skipped(u.Account, now); a.done { // a reset can have cleared the memory since it was sent
+		a.skips = a.skips || u.Clone().Skip(o.terms.numbers, now, a.given)
+	}
 	switch r := u.records[counter{o.id, k.Window}]; o.kind {
 	case ratelimit.Renew:
 		if o.whole != nil { // its slots move to where a clock ahead has moved the slots of the part before

@@ -148,7 +148,7 @@ func (in *instance) Update(ctx context.Context, w ratelimit.Write) (ratelimit.It
 // Read implements [ratelimit.Store].
 func (in *instance) Read(ctx context.Context, k ratelimit.Key) (ratelimit.Item, error) {
 	o := in.sim.op
-	o.begins(k, o.kind == ratelimit.Check && o.returns(k), true)
+	o.begins(k, o.readsToGiveBack(k), true)
 	o.writing = false
 	a, err := in.attempt(k, func(a *landing) {
 		if k.UserID == spoiled {

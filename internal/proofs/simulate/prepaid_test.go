@@ -243,9 +243,11 @@ func (p *spending) pour(at, n int64) (used int64) {
 	return used
 }
 
-// unsay notes that n actions of a check of the moment at were given back.
-func (l *ledger) unsay(u *user, check *op, at, n int64) {
-	for _, r := range check.terms.Rates() {
+// unsay notes that these limits gave back n actions of check, where they count by the receipt.
+// A release "needs at and requestId from the check's answer" (docs/events.md). With another time
+// of the same seconds, which no check has, that is perhaps the window after the check's.
+func (u *user) unsay(check *op, gave []policy.Rate, at, n int64) {
+	for _, r := range gave {
 		if p, ok := u.spent[r.Name]; ok && p.ids[check.id] {
 			p.counts[oracle.WindowsOf(r).Key(at)] -= n * oracle.Cost(r)
 			if r.Kind == "bucket" {

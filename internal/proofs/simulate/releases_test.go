@@ -158,15 +158,16 @@ func (l *ledger) gaveBack(u *user, a *landing, w ratelimit.Write, before ratelim
 	if slotsOnly {
 		log.Back(now, when.Came, n*oracle.Cost(rate))
 	} else {
-		u.Back(o.terms.numbers, now, when, n, before.State, a.item.State, u.changed >= o.began)
+		gave := u.Back(o.terms.numbers, now, when, n, before.State, a.item.State, u.changed >= o.began)
+		if named {
+			u.unsay(r.by, gave, when.Counts, n)
+		}
 	}
 	switch {
 	case named:
 		l.ended(u, r, o, own)
-		l.unsay(u, r.by, r.counts, n)
 	case r != nil && !r.over && r.at == x: // the item had forgotten its id
 		r.over = true
-		l.unsay(u, r.by, r.counts, n)
 	}
 	if named && own && x != r.at {
 		s.stats[oldReceipts]++

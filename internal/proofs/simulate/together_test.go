@@ -60,6 +60,13 @@ func (o *op) returns(k ratelimit.Key) bool {
 	return o.turn != nil && slices.Index(o.parts, o.part(k, false)) < slices.Index(o.parts, o.turn)
 }
 
+// readsToGiveBack reports whether a check reads an item to give back what it has counted there.
+// That can be the part whose turn it was last, if those after it were decided from memory. In
+// shadow mode, a check reads the parts after that.
+func (o *op) readsToGiveBack(k ratelimit.Key) bool {
+	return o.kind == ratelimit.Check && (o.returns(k) || o.anew && o.turn != nil && o.turn == o.part(k, false))
+}
+
 // begins notes that o asks the store about an item, or has marked what it found there. The
 // parts before have ended. Once the last one has admitted, o turns to those again that
 // another attempt has counted, even if the parts after them were decided from memory, without a
