@@ -125,8 +125,8 @@ func TestALockIsTold(t *testing.T) {
 	}
 }
 
-// Two attempts that are planned at once, in an item that shows a series that is over, count
-// twice: in this case, clocks that differ by more than the window began it and counted it.
+// Two attempts that are planned at once, in an item with a series that is over, count twice. Here,
+// clocks that differ by more than the window began the series and counted in it.
 func TestTwoAttemptsBeginASeries(t *testing.T) {
 	p := Must("lockout 3/1s for 1s")
 	s := take(t, p, start+1000, 1, nil)

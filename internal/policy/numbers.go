@@ -14,9 +14,9 @@ import (
 //	                                   with 9000    5000/1m burst 7500
 //
 // All numbers count in one item, and each decision goes by its own. So a check with a lower
-// number is refused if more is counted, and changes nothing. What depends on how high a limit
-// is goes by its max, because the next caller can give that: how long ids are kept, and what an
-// item can bear.
+// number is refused if more is counted, and counts nothing. How long ids are kept, and what an
+// item can bear, depends on how high a limit is. So it goes by the max, because the next caller can
+// give that.
 
 // A scalable kind takes a number from a caller. With returns it with the numbers of r instead of
 // its own.

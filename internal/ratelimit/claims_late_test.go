@@ -8,8 +8,8 @@ import (
 	. "github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// A room refuses a check so late that nothing of the user's count is left to give back: another
-// action has taken from the full bucket since, or has begun the next window. Still, refusals
+// A room refuses a check so late that nothing of the user's count is left to give back. Since then,
+// another action has taken from the full bucket, or has begun the next window. Still, refusals
 // are not remembered, so the next attempt counts the user again. Otherwise it would pass beside
 // a limit that is full.
 func TestALateRefusalIsNotRemembered(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"runtime/debug"
 )
 
-// generic are the programs that are the same for every project, and read its limits.json: each by
-// its place in the archive, which a project unpacks into its folder dist.
+// generic are the programs that are the same for every project, and read its limits.json. Each has
+// its place in the archive. A project unpacks that into its folder dist.
 var generic = []struct{ file, goarch string }{
 	{"guard/bootstrap", "arm64"},
 	{"jobs-guard/bootstrap", "arm64"},

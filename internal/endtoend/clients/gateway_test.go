@@ -36,7 +36,7 @@ func inside(o fields, path string) fields {
 	return o
 }
 
-// A caller is what an authorizer can see of somebody who calls POST /posts.
+// A caller is what an authorizer sees of the sender of a POST to /posts.
 type caller struct{ token, key, address string }
 
 // A gateway is an API of API Gateway that has the authorizer.
@@ -251,7 +251,7 @@ func (i issuer) settings() []string {
 	return []string{"LIMIT_BY=token", "ISSUER=" + i.url, "AUDIENCE=app", "NODE_EXTRA_CA_CERTS=" + i.certificate}
 }
 
-// token returns a valid token, but for what changes says of its header and its claims.
+// token returns a token with changes in its header and its claims. Without changes it is valid.
 func (i issuer) token(t testing.TB, user string, changes fields) string {
 	t.Helper()
 	header := fields{"alg": "RS256", "kid": "1"}

@@ -6,8 +6,8 @@ import "slices"
 // The second one decides every other request. Their limits count apart: each version has its
 // own promise, and keeps it whatever the other one writes.
 
-// version returns the slot by whose policy the figures of an item are judged that the request
-// in slot s has changed: s itself if there are two versions, or if callers give numbers, which
+// version returns the slot whose policy judges the figures of an item after the request in slot s
+// has changed it. That is s itself with two versions, and with numbers of callers, because these
 // change the pace of a bucket.
 func (y *system) version(s int) int {
 	if y.versions || !y.numbered.IsZero() || !y.inRoom.IsZero() {

@@ -267,8 +267,8 @@ func (s *sim) withoutMax(p policy.Policy) policy.Policy {
 	return p
 }
 
-// keepsMax requires that a live limit takes numbers as the code's does: up to its own max, or
-// that of the code, or its own limit if that is higher.
+// keepsMax requires that a live limit takes numbers as the code's does. Without a max of its own
+// it has the code's, or its own limit if that is higher.
 func (s *sim) keepsMax(whole, text, code policy.Policy) {
 	for i, r := range text.Rates() {
 		c := slices.IndexFunc(code.Rates(), func(c policy.Rate) bool { return c.Name == r.Name })

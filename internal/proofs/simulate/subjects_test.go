@@ -78,7 +78,7 @@ func small(k policy.Kind, numbers string) string {
 	return k.Examples[0]
 }
 
-// withMax returns limits that take a number of up to most, where they can.
+// withMax returns limits with a max of most. Kinds without a max stay as they are.
 func withMax(text string, most int) string {
 	rates := policy.Must(text).Rates()
 	for i := range rates {

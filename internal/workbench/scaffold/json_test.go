@@ -32,8 +32,8 @@ func whole(t *testing.T, all limits.Guards, inGo bool) map[string]any {
 	return template
 }
 
-// The template of a page in JSON is that of the same page in Go, but for the build, the folder of
-// the code and GUARD_NAME.
+// The same page has the same template in JSON and in Go. Only the build, the folder of the code
+// and GUARD_NAME differ.
 func TestTheTemplateOfAPageInJSON(t *testing.T) {
 	for name, all := range map[string]limits.Guards{"some": some, "cricket": cricket.All, "without a queue": cricket.All[:3]} {
 		inGo, inJSON := whole(t, all, true), whole(t, all, false)
@@ -94,7 +94,7 @@ func TestTheTemplateOfAPageInJSON(t *testing.T) {
 	}
 }
 
-// A new project without Go has nothing of Go, follows from its page, and goes on to.
+// A new project without Go has no file of Go. It follows from its page, also after a change.
 func TestInitPage(t *testing.T) {
 	r := Request{Guard: "photos-guard", New: true, Activity: guards.Activity{Name: "upload_photo", Limit: "5/1m", Tiers: guards.Tiers{"pro": "9/1m"}}}
 	for origin, says := range map[Origin][]string{
