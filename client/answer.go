@@ -15,12 +15,7 @@ func (c *call) readAnswer(payload []byte) (Decision, error) {
 	if json.Unmarshal(payload, &members) != nil || !isBool(members["allowed"]) || json.Unmarshal(payload, &answer) != nil {
 		return Decision{}, c.noAnswer(string(payload))
 	}
-	return c.answered(answer), nil
-}
-
-// answered returns a guard's answer with what the client knows beside it.
-func (c *call) answered(d guards.Decision) Decision {
-	return c.asked(d)
+	return c.asked(answer), nil
 }
 
 func isBool(v json.RawMessage) bool { return string(v) == "true" || string(v) == "false" }

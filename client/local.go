@@ -26,7 +26,7 @@ func (g *Guards) decide(ctx context.Context, c *call) (Decision, error) {
 	d, err := g.options.Local.Decide(ctx, c.event)
 	switch {
 	case err == nil:
-		return c.answered(d), nil
+		return c.asked(d), nil
 	case ctx.Err() != nil:
 		return Decision{}, c.givenUp(ctx)
 	case errors.Is(err, guards.ErrValidation):
