@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { request as send, type IncomingMessage, type Server } from "node:http";
-import { type AddressInfo, connect } from "node:net";
+import { connect } from "node:net";
 import { test, type TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { serve } from "@hono/node-server";
@@ -14,7 +14,7 @@ import express from "express";
 import fastify from "fastify";
 import { Hono } from "hono";
 import type { activities } from "./activities.js";
-import { Lambda, limited, ok, stopClock, until } from "./lambda.js";
+import { address, Lambda, limited, ok, stopClock, until } from "./lambda.js";
 
 type Options = Record<string, unknown>;
 
@@ -51,15 +51,6 @@ const apps: Record<string, App> = {
     return address(t, serve({ fetch: app.fetch, port: 0, hostname: "127.0.0.1" }) as Server);
   },
 };
-
-async function address(t: TestContext, server: Server): Promise<string> {
-  t.after(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  if (!server.listening) await once(server, "listening");
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
 
 function ops(lambda: Lambda): unknown[] {
   return lambda.requests.map(({ event }) => event["op"]);

@@ -80,20 +80,14 @@ export class Lambda {
   readonly url: string;
   readonly #hanging: ServerResponse[] = [];
 
-  private constructor(server: Server, replies: Reply[]) {
+  private constructor(url: string, replies: Reply[]) {
     this.replies = replies;
-    this.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    this.url = url;
   }
 
   static async start(t: TestContext, ...replies: Reply[]): Promise<Lambda> {
     const server = createServer();
-    server.listen(0, "127.0.0.1");
-    await once(server, "listening");
-    t.after(() => {
-      server.closeAllConnections();
-      server.close();
-    });
-    const lambda = new Lambda(server, replies);
+    const lambda = new Lambda(await address(t, server.listen(0, "127.0.0.1")), replies);
     server.on("request", (request, response) => {
       const received: Received = { path: request.url ?? "", port: request.socket.remotePort, headers: request.headers, text: "", event: {}, at: performance.now() };
       lambda.requests.push(received);
@@ -151,6 +145,16 @@ export class Lambda {
     const aws = rest.client ? {} : { region: "eu-west-1", endpoint: this.url, credentials: keys };
     return new Guards({ activities, ...aws, warn: (error) => warnings?.push(error), ...patient, ...rest });
   }
+}
+
+/** Returns the address of a server that begins to listen, and closes it at the end of the test. */
+export async function address(t: TestContext, server: Server): Promise<string> {
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  if (!server.listening) await once(server, "listening");
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
 /** The credentials of these tests. */

@@ -1,8 +1,6 @@
 // The same requests to real servers of the three frameworks.
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import type { Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { test, type TestContext } from "node:test";
 import { serve } from "@hono/node-server";
 import { limit as expressLimit } from "@cric-talk/guards/express";
@@ -13,7 +11,7 @@ import express from "express";
 import fastify, { type FastifyReply } from "fastify";
 import { Hono } from "hono";
 import type { activities } from "./activities.js";
-import { Lambda, limited, ok, type Reply } from "./lambda.js";
+import { address, Lambda, limited, ok, type Reply } from "./lambda.js";
 
 /** A header of the refusals that an app writes itself. */
 const own = { "RateLimit-Policy": "the app's" };
@@ -36,9 +34,7 @@ const apps: Record<string, App> = {
       throw new Error("broken");
     });
     app.use(((error, _, response, __) => void response.status(500).send(String(error))) as express.ErrorRequestHandler);
-    const server = app.listen(0, "127.0.0.1");
-    await once(server, "listening");
-    return address(t, server);
+    return address(t, app.listen(0, "127.0.0.1"));
   },
 
   async Fastify(t, guards) {
@@ -75,19 +71,9 @@ const apps: Record<string, App> = {
       throw new Error("broken");
     });
     app.onError((error, c) => c.text(String(error), 500));
-    const server = serve({ fetch: app.fetch, port: 0, hostname: "127.0.0.1" });
-    await once(server, "listening");
-    return address(t, server as Server);
+    return address(t, serve({ fetch: app.fetch, port: 0, hostname: "127.0.0.1" }) as Server);
   },
 };
-
-function address(t: TestContext, server: Server): string {
-  t.after(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
 
 for (const [name, app] of Object.entries(apps)) {
   const start = async (t: TestContext, ...replies: Reply[]) => {

@@ -1,8 +1,6 @@
 // Numbers of limits that the app gives at run time.
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import type { Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { test, type TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { serve } from "@hono/node-server";
@@ -27,7 +25,7 @@ import express from "express";
 import fastify from "fastify";
 import { Hono } from "hono";
 import { activities } from "./activities.js";
-import { Lambda, ok, type Reply, until } from "./lambda.js";
+import { address, Lambda, ok, type Reply, until } from "./lambda.js";
 
 const user = { userId: "u1" };
 const each = { tenant: 50_000, call_api: 500 };
@@ -246,15 +244,6 @@ const apps: Record<string, (t: TestContext, guards: Guards<typeof activities>, o
     return address(t, serve({ fetch: app.fetch, port: 0, hostname: "127.0.0.1" }) as Server);
   },
 };
-
-async function address(t: TestContext, server: Server): Promise<string> {
-  t.after(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  if (!server.listening) await once(server, "listening");
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
 
 for (const [name, app] of Object.entries(apps)) {
   test(`${name}: the number is a value or comes from the request, and countIf gives back with it`, async (t) => {
