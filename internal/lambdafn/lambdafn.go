@@ -30,12 +30,9 @@ import (
 // can't start, the process ends with status 1.
 func Guard(page []guards.Guard, name string) { runGuard(page, name, nil) }
 
-// runGuard is Guard. Mistake, if there is one, ends the process.
+// runGuard is Guard. Mistake is as in Start.
 func runGuard(page []guards.Guard, name string, mistake error) {
-	Start(name, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, func(), error) {
-		if mistake != nil {
-			return nil, nil, mistake
-		}
+	Start(name, mistake, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, func(), error) {
 		h, err := NewGuard(cfg, page, name, logger)
 		if err != nil {
 			return nil, nil, err
@@ -48,10 +45,7 @@ func runGuard(page []guards.Guard, name string, mistake error) {
 func Cleanup(page []guards.Guard) { runCleanup(page, nil) }
 
 func runCleanup(page []guards.Guard, mistake error) {
-	Start("cleanup", func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, func(), error) {
-		if mistake != nil {
-			return nil, nil, mistake
-		}
+	Start("cleanup", mistake, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, func(), error) {
 		all, err := limits.Link(page)
 		if err != nil {
 			return nil, nil, err
@@ -105,14 +99,18 @@ func output() metrics.Writer {
 
 // Start runs the handler that wire returns as a Lambda function. Wire also
 // returns what to do when Lambda shuts the instance down, or nil. Start never
-// returns: if the function can't start, the process ends with status 1. It is for
-// functions that have more parts than a guard.
-func Start(name string, wire func(aws.Config, *slog.Logger) (handler lambda.Handler, end func(), err error)) {
+// returns: if the function can't start, the process ends with status 1. So it does with
+// the mistake in its page, if there is one. Start is for functions that have more parts
+// than a guard.
+func Start(name string, mistake error, wire func(aws.Config, *slog.Logger) (handler lambda.Handler, end func(), err error)) {
 	service := cmp.Or(os.Getenv("POWERTOOLS_SERVICE_NAME"), name)
 	logger := slog.New(newNamed(lambdacontext.NewLogHandler())).With("service", service)
 	cfg, err := wiring.Configure(context.Background())
 	var handler lambda.Handler
 	var end func()
+	if err == nil {
+		err = mistake
+	}
 	if err == nil {
 		handler, end, err = wire(cfg, logger)
 	}

@@ -33,12 +33,9 @@ func GuardOfPage() {
 	runGuard(page, g.Name, err)
 }
 
-// runGuard is Guard. Mistake, if there is one, ends the process.
+// runGuard is Guard. Mistake is as in [lambdafn.Start].
 func runGuard(page []guards.Guard, name string, mistake error) {
-	lambdafn.Start(name, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, func(), error) {
-		if mistake != nil {
-			return nil, nil, mistake
-		}
+	lambdafn.Start(name, mistake, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, func(), error) {
 		h, err := lambdafn.NewGuard(cfg, page, name, logger)
 		if err != nil {
 			return nil, nil, err
@@ -70,10 +67,7 @@ func DelayedOfPage() { runDelayed(pagefile.OfProgram()) }
 
 func runDelayed(page []guards.Guard, mistake error) {
 	const own = "delayed-jobs"
-	lambdafn.Start(own, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, func(), error) {
-		if mistake != nil {
-			return nil, nil, mistake
-		}
+	lambdafn.Start(own, mistake, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, func(), error) {
 		i := slices.IndexFunc(page, func(g guards.Guard) bool { return g.DelayedQueue })
 		if i < 0 {
 			return nil, nil, errors.New("no guard has a DelayedQueue")
