@@ -1,9 +1,7 @@
 package release
 
 import (
-	"debug/buildinfo"
 	"fmt"
-	"os"
 	"path"
 	"path/filepath"
 	"runtime/debug"
@@ -28,17 +26,9 @@ func (r *Release) generic() error {
 	}
 	var programs []*debug.BuildInfo
 	for _, g := range generic {
-		built := filepath.Join(r.Functions, "generic", filepath.FromSlash(g.file))
-		info, err := buildinfo.ReadFile(built)
+		content, info, err := r.built(g.goarch, "generic", filepath.FromSlash(g.file))
 		if err != nil {
 			return fmt.Errorf("the program %s: %w", path.Dir(g.file), err)
-		}
-		if err := builtFor(info, built, g.goarch); err != nil {
-			return err
-		}
-		content, err := os.ReadFile(built)
-		if err != nil {
-			return err
 		}
 		files = append(files, file{name: g.file, mode: 0o755, content: content})
 		programs = append(programs, info)

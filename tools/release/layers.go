@@ -31,20 +31,26 @@ func layerOf(resource string) (layer, bool) {
 // layer packs the agent as Lambda wants it: a program in the folder extensions, and no other
 // file there.
 func (r *Release) layer(l layer) ([]byte, *debug.BuildInfo, error) {
-	built := filepath.Join(r.Functions, "agent-"+l.goarch, "extensions", "guards-agent")
-	info, err := buildinfo.ReadFile(built)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := builtFor(info, built, l.goarch); err != nil {
-		return nil, nil, err
-	}
-	content, err := os.ReadFile(built)
+	content, info, err := r.built(l.goarch, "agent-"+l.goarch, "extensions", "guards-agent")
 	if err != nil {
 		return nil, nil, err
 	}
 	archive, err := zipped([]file{{name: "extensions/guards-agent", mode: 0o755, content: content}}, epoch)
 	return archive, info, err
+}
+
+// built reads a program among the functions, which must be built for an architecture.
+func (r *Release) built(goarch string, file ...string) ([]byte, *debug.BuildInfo, error) {
+	at := filepath.Join(r.Functions, filepath.Join(file...))
+	info, err := buildinfo.ReadFile(at)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := builtFor(info, at, goarch); err != nil {
+		return nil, nil, err
+	}
+	content, err := os.ReadFile(at)
+	return content, info, err
 }
 
 // builtFor returns an error if a program is for another architecture than the template says.

@@ -231,15 +231,7 @@ func (r *Release) aws() error {
 
 // function packs the program of one function as Lambda wants it.
 func (r *Release) function(name string) ([]byte, *debug.BuildInfo, error) {
-	built := filepath.Join(r.Functions, name, "bootstrap")
-	info, err := buildinfo.ReadFile(built)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := builtFor(info, built, "arm64"); err != nil {
-		return nil, nil, err
-	}
-	content, err := os.ReadFile(built)
+	content, info, err := r.built("arm64", name, "bootstrap")
 	if err != nil {
 		return nil, nil, err
 	}
