@@ -75,18 +75,19 @@ func asksLocally(t testing.TB, endpoint, table string) func() {
 
 // taking returns the guards of the app, whose posts have this limit.
 func taking(limit guards.Limit) []guards.Guard {
-	posts := page.Posts
-	posts.Activities = slices.Clone(posts.Activities)
-	posts.Activities[0].Limit, posts.Activities[0].Tiers = limit, nil
-	return []guards.Guard{posts}
+	return posting(func(a *guards.Activity) { a.Limit, a.Tiers = limit, nil })
 }
 
 // inRooms returns the guards of the app, whose posts count for a room with this limit, too.
 func inRooms(limit guards.Limit) []guards.Guard {
+	return posting(func(a *guards.Activity) { a.Subjects = []guards.Subject{{Name: "room", Limit: limit}} })
+}
+
+// posting returns posts-guard of the app with a change of its first activity.
+func posting(change func(*guards.Activity)) []guards.Guard {
 	posts := page.Posts
 	posts.Activities = slices.Clone(posts.Activities)
-	a := &posts.Activities[0]
-	a.Subjects = []guards.Subject{{Name: "room", Limit: limit}}
+	change(&posts.Activities[0])
 	return []guards.Guard{posts}
 }
 
