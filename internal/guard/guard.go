@@ -148,9 +148,9 @@ func (h *Handler) Decide(ctx context.Context, r Request) (Answer, error) {
 	case t.Unlimited:
 		a.Reason = ratelimit.Unlimited
 	case refused:
-		a = h.refuseNumber(t, r, limit)
+		a = h.turnAway(t, r, &ratelimit.Decision{Reason: ratelimit.Limited, LimitedBy: limit}, h.Guard.Message)
 	case !t.Exempt():
-		if a, err = h.ask(ctx, t, r); err != nil {
+		if a, err = h.ask(ctx, t, r, tooLow); err != nil {
 			return Answer{}, err
 		}
 	}
@@ -221,8 +221,8 @@ func (h *Handler) refresh(ctx context.Context, withoutTable bool) (wait func()) 
 	}
 }
 
-// ask lets the limiter decide.
-func (h *Handler) ask(ctx context.Context, t live.Terms, r Request) (Answer, error) {
+// ask lets the limiter decide. TooLow: the caller gave a number that has no room for an action.
+func (h *Handler) ask(ctx context.Context, t live.Terms, r Request, tooLow bool) (Answer, error) {
 	fresh := r.RequestID == ""
 	if fresh {
 		r.RequestID = h.newID(ctx)
@@ -253,19 +253,25 @@ func (h *Handler) ask(ctx context.Context, t live.Terms, r Request) (Answer, err
 	if never {
 		refuse(&d)
 	}
-	if _, tooLow := r.tooLow(t); tooLow {
+	if tooLow {
 		d.Reading = policy.Reading{} // no limit is so low
 	}
 	return h.answer(t, r, d), nil
 }
 
-// block returns the answer to a request that is blocked. In shadow mode it is let through.
+// block returns the answer to a request that is blocked.
 func (h *Handler) block(t live.Terms, r Request) Answer {
 	d := &ratelimit.Decision{Reason: ratelimit.Blocked}
 	until := t.Block.Until.Add(time.Millisecond - 1).Truncate(time.Millisecond)             // the first moment that an answer can name
 	d.Wait = max(time.Millisecond, until.Sub(h.Limiter.Clock().Truncate(time.Millisecond))) // the clock goes on after the terms
 	d.ResetAt, d.LimitedBy = until.UnixMilli(), t.Block.Subject()
-	a := Answer{Request: r, Reason: d.Reason, Decision: d, Message: cmp.Or(h.Guard.BlockedMessage, "You can't do this at the moment.")}
+	return h.turnAway(t, r, d, cmp.Or(h.Guard.BlockedMessage, "You can't do this at the moment."))
+}
+
+// turnAway returns the refusal d, which the limiter was not asked about. In shadow mode the
+// request is let through.
+func (h *Handler) turnAway(t live.Terms, r Request, d *ratelimit.Decision, message string) Answer {
+	a := Answer{Request: r, Reason: d.Reason, Decision: d, Message: message}
 	if Mode(t.Mode) == Shadow {
 		a.Allowed, a.Reason, a.Message = true, ratelimit.Shadow, ""
 	}

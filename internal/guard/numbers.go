@@ -10,7 +10,6 @@ import (
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/policy"
-	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
 // A caller gives numbers for limits that have a max, such as what a customer has bought. The
@@ -38,27 +37,19 @@ func (r *Request) validNumbers() error {
 // takesNumbers checks that the limits of a take r's numbers. A subject that r leaves out can
 // have one, too.
 func (r *Request) takesNumbers(a limits.Activity) error {
-	if _, only := r.Limit[""]; only && a.Limit.TakesNumber("") || len(r.Limit) == 0 {
+	if _, only := r.Limit[""]; only && a.Limit.TakesNumber() || len(r.Limit) == 0 {
 		return nil
 	}
-	var names, own []string // of the limits with a max; of the user's
+	var names []string
 	for _, part := range a.Parts() {
-		for _, rate := range part.Limit.Rates() {
-			name := policy.FullName(a.Name, part.Name, rate.Name)
-			if rate.Max > 0 {
-				names = append(names, name)
-			}
-			if part.Name == "" {
-				own = append(own, name)
-			}
-		}
+		names = append(names, a.WithMax(part.Name)...)
 	}
 	if len(names) == 0 {
 		return &input.ValidationError{Field: "limit", Problem: "goes only with activities whose limit has a max"}
 	}
 	for name := range r.Limit {
 		switch {
-		case name == "" && len(own) > 1:
+		case name == "" && len(a.Limit.Rates()) > 1:
 			return input.Invalid("limit", "a number", "an object of numbers by the names of limits: "+strings.Join(names, ", "))
 		case !slices.Contains(names, name):
 			return &input.ValidationError{Field: "limit", Problem: "has a number for an unknown limit or one without a max, want numbers only for: " + strings.Join(names, ", ")}
@@ -97,14 +88,4 @@ func (r *Request) placed(t live.Terms, now time.Time) bool {
 	}
 	onTime, early := t.Limit.Due(now.UnixMilli(), r.ReadyAt)
 	return onTime || early
-}
-
-// refuseNumber returns the refusal of a request by a number that is too low for it. It has no
-// figures, because nobody has looked at what is counted.
-func (h *Handler) refuseNumber(t live.Terms, r Request, limit string) Answer {
-	a := Answer{Request: r, Reason: ratelimit.Limited, Decision: &ratelimit.Decision{Reason: ratelimit.Limited, LimitedBy: limit}, Message: h.Guard.Message}
-	if Mode(t.Mode) == Shadow {
-		a.Allowed, a.Reason, a.Message = true, ratelimit.Shadow, ""
-	}
-	return a
 }

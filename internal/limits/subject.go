@@ -41,6 +41,17 @@ func (a Activity) Part(subject string) Subject {
 	return part
 }
 
+// WithMax returns the names of those limits of a part for which a caller can give a number, as an
+// answer has them.
+func (a Activity) WithMax(part string) (names []string) {
+	for _, r := range a.Part(part).Limit.Rates() {
+		if r.Max > 0 {
+			names = append(names, policy.FullName(a.Name, part, r.Name))
+		}
+	}
+	return names
+}
+
 // With returns a with s instead of its part of that name.
 func (a Activity) With(s Subject) Activity {
 	if s.Name == "" {

@@ -101,13 +101,8 @@ func (p Policy) With(number func(limit string) (n int64, ok bool)) Policy {
 	return p
 }
 
-// TakesNumber reports whether a caller can give a number for the limit with this name, or with ""
-// for the only limit.
-func (p Policy) TakesNumber(name string) bool {
-	return slices.ContainsFunc(p.limits, func(l limit) bool {
-		return l.rate.Max > 0 && (l.rate.Name == name || name == "" && len(p.limits) == 1)
-	})
-}
+// TakesNumber reports whether p is one limit, and a caller can give its number.
+func (p Policy) TakesNumber() bool { return len(p.limits) == 1 && p.limits[0].rate.Max > 0 }
 
 // TooLow returns the name of the first limit whose number, which the caller gave, has no room for
 // n actions at once. It returns false if there is none.

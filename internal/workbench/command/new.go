@@ -123,7 +123,7 @@ func (c *newCommand) next(env session, r scaffold.Request, a limits.Activity) {
 		env.note(counted(env.guards, group))
 	}
 	env.note("next, try it: " + env.itself() + " check " + a.Name + " --user u1" + scaffold.Options(a))
-	if slices.ContainsFunc(a.Parts(), func(s limits.Subject) bool { return maxed(a, s.Name) != nil }) {
+	if slices.ContainsFunc(a.Parts(), func(s limits.Subject) bool { return a.WithMax(s.Name) != nil }) {
 		env.note("an app can give another number up to max, as limit in its request; --limit does this here")
 	}
 	if env.pageFile == "" {

@@ -45,7 +45,7 @@ func (n numbers) check(guards limits.Guards, subject string) error {
 	var names []string
 	for _, name := range guards.Activities() {
 		_, a, _ := guards.Activity(name)
-		names = append(names, maxed(a, subject)...)
+		names = append(names, a.WithMax(subject)...)
 	}
 	for name := range n {
 		if err := unknown("--limit", name, names, "limit with a max"); err != nil && (name != "" || subject != "" || names == nil) {
@@ -53,17 +53,6 @@ func (n numbers) check(guards limits.Guards, subject string) error {
 		}
 	}
 	return nil
-}
-
-// maxed returns the names of those limits of an activity's users, or of its subject, for which a
-// caller can give a number.
-func maxed(a limits.Activity, subject string) (names []string) {
-	for _, r := range a.Part(subject).Limit.Rates() {
-		if r.Max > 0 {
-			names = append(names, policy.FullName(a.Name, subject, r.Name))
-		}
-	}
-	return names
 }
 
 // These explain a max.

@@ -155,7 +155,7 @@ func (c *replayCommand) options(all []policy.Policy, activities ...string) (o tr
 	if c.Columns != "" {
 		o.Columns, err = traffic.ParseColumns(c.Columns, o.Subjects...)
 	}
-	o.Numbers = c.Suggest == "" && slices.ContainsFunc(all, replay.TakesNumber)
+	o.Numbers = c.Suggest == "" && slices.ContainsFunc(all, policy.Policy.TakesNumber)
 	if o.Columns.Limit != "" && !o.Numbers {
 		return o, errors.New("--columns limit=NAME goes with a single limit that has a max, such as \"100/1h max 5000\", and without --suggest")
 	}

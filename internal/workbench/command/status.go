@@ -168,7 +168,7 @@ func standings(guards limits.Guards, key, tier string, given numbers, items map[
 			}
 			s := standing{Function: g.Name, Activity: a.Name, Group: a.Group, figures: guard.FiguresOf(f), Live: rulingOf(t), Unreadable: unusable(a, key, t.Limit, item, now)}
 			s.Prepaid = leases(guards, changed, a, key, tier, at)
-			s.Max = t.Tier == "" && len(given) == 0 && maxed(a, subjectOf(key)) != nil
+			s.Max = t.Tier == "" && len(given) == 0 && a.WithMax(subjectOf(key)) != nil
 			s.Slots = slotsOf(t.Limit, now, item.State)
 			for _, one := range f.Each {
 				s.Limits = append(s.Limits, guard.FiguresOf(one))

@@ -250,7 +250,7 @@ func (r *ranking) rank(k ratelimit.Key, a limits.Activity, item ratelimit.Item) 
 		return ranked{}, false
 	}
 	f := maxUsed(t.Limit.Read(now, 1, item.State))
-	most := t.Tier == "" && maxed(a, subjectOf(k.UserID)) != nil
+	most := t.Tier == "" && a.WithMax(subjectOf(k.UserID)) != nil
 	return ranked{ownerOf(k.UserID), a.Name, a.Group, false, most, f.Name, f.Limit, f.Used, share(f), f.Wait.Milliseconds(), f.ResetAt, !t.Block.Until.IsZero()}, true
 }
 

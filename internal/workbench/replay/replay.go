@@ -295,7 +295,7 @@ const minSweep = 1024
 
 func newDecider(p policy.Policy, figures bool) *decider {
 	return &decider{
-		request: ratelimit.Request{Policy: p, Count: 1}, numbers: TakesNumber(p), figures: figures,
+		request: ratelimit.Request{Policy: p, Count: 1}, numbers: p.TakesNumber(), figures: figures,
 		items: make(map[ratelimit.Key]*item), full: minSweep,
 	}
 }
@@ -323,13 +323,6 @@ func (d *decider) check(line traffic.Line) (a ratelimit.Decision) {
 		i.by, i.refused, i.until = d, now, now+a.Wait.Milliseconds()
 	}
 	return a
-}
-
-// TakesNumber reports whether a line's number replaces the number of p, which is a user's only
-// limit and has a max.
-func TakesNumber(p policy.Policy) bool {
-	rates := p.Rates()
-	return len(rates) == 1 && rates[0].Max > 0
 }
 
 // asked returns the request of a line, by the number that it may have.
