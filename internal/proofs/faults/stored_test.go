@@ -14,7 +14,7 @@ import (
 type numbers map[string]int64
 
 // readers return how many actions an item counts for one limit, by the
-// attributes that docs/policies.md describes. The clock stands still at now, so
+// attributes that the comments of package policy describe. The clock stands still at now, so
 // every action still counts.
 var readers = map[string]func(r policy.Rate, n numbers, now int64) int64{
 	"fixed": func(_ policy.Rate, n numbers, _ int64) int64 {

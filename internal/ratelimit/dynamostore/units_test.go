@@ -20,7 +20,7 @@ type scene struct {
 	counts   int64         // actions of each request; 0: 1
 	one      bool          // everyday use: each write costs one unit with a user id of 36 characters
 
-	// bytes is the formula of docs/policies.md, without the user id and the
+	// bytes is the formula of ADR 6, without the user id and the
 	// ids.
 	bytes func(request int) int
 	// idBytes is what the ids of so many requests take.
@@ -70,7 +70,7 @@ func severalBytes(int) int {
 // DynamoDB does not store.
 const leeway = 3
 
-// Each write costs as many units as the formulas of docs/policies.md say.
+// Each write costs as many units as the formulas of ADR 6 say.
 func TestWriteUnitsAreAsDocumented(t *testing.T) {
 	lengths := []int{36, 69, 128}
 	if testing.Short() {
