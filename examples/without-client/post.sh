@@ -2,6 +2,7 @@
 # Asks a guard with the AWS CLI: sh post.sh USER REQUEST_ID
 case $1$2 in *[!A-Za-z0-9._:@+-]*) echo "post.sh: an id has a character that needs JSON escapes" >&2; exit 2 ;; esac
 echo '{"userId": "'"$1"'", "activity": "create_post", "requestId": "'"$2"'"}' >event.json
+# Both versions of the AWS CLI send a fileb:// payload unchanged.
 export AWS_RETRY_MODE=standard AWS_MAX_ATTEMPTS=3
 if ! aws lambda invoke --function-name posts-guard --payload fileb://event.json \
 	--cli-connect-timeout 1 --cli-read-timeout 2 answer.json >invocation.json 2>problem.txt; then

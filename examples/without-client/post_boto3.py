@@ -12,6 +12,7 @@ BROKEN = (broken.ConnectTimeoutError, broken.ReadTimeoutError, broken.EndpointCo
           broken.ConnectionClosedError, broken.ResponseStreamingError)
 LASTING = ("EC2Access", "Invalid", "KMS")  # such an error has a status like an outage, but does not pass by itself
 
+# All threads can share it. It keeps 10 connections for later calls (max_pool_connections).
 guards = boto3.client("lambda", config=Config(
     connect_timeout=1, read_timeout=2, retries={"mode": "standard", "total_max_attempts": 3}))
 

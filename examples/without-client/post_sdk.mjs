@@ -5,6 +5,7 @@ import { InvokeCommand, LambdaClient } from "@aws-sdk/client-lambda";
 const broken = ["ECONNREFUSED", "ECONNRESET", "EHOSTUNREACH", "ENETUNREACH", "EPIPE", "ETIMEDOUT"];
 const lasting = /^(EC2Access|Invalid|KMS)/; // such an error has a status like an outage, but does not pass by itself
 
+// Without throwOnRequestTimeout, the SDK only logs a warning after the timeout and continues to wait.
 const guards = new LambdaClient({
   maxAttempts: 3,
   requestHandler: { connectionTimeout: 1000, requestTimeout: 2000, throwOnRequestTimeout: true },

@@ -1,4 +1,4 @@
-"""The settings that boto3 reads: each row of the table in docs/calling.md, compared with botocore where it decides."""
+"""The settings that boto3 reads: each row of the README's table, compared with botocore where it decides."""
 
 from __future__ import annotations
 

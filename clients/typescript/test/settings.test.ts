@@ -1,4 +1,4 @@
-// Each row of the table "Settings of the AWS SDK" in docs/calling.md.
+// Each row of the README's table "Settings of the AWS SDK".
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { once } from "node:events";

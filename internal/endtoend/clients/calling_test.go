@@ -73,7 +73,7 @@ var mails = []trial{
 var sample = regexp.MustCompile("(?s)\n```[a-z]+\n((?:#|//) (post[a-z0-9_]*\\.[a-z]+)\n.*?)\n```\n")
 
 // samples returns the complete samples of docs/calling.md, which begin with the name of their file, and the programs of
-// examples/without-client.
+// examples/without-client and examples/crossed.
 func samples(t *testing.T) map[string]string {
 	t.Helper()
 	document, err := os.ReadFile(filepath.Join(root, "docs", "calling.md"))
@@ -88,6 +88,7 @@ func samples(t *testing.T) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	files = append(files, filepath.Join(root, "examples", "crossed", "post_mail.mjs"))
 	for _, file := range files {
 		source, err := os.ReadFile(file)
 		if err != nil {
@@ -96,7 +97,7 @@ func samples(t *testing.T) map[string]string {
 		sources[filepath.Base(file)] = string(source)
 	}
 	if len(sources) != 8 {
-		t.Fatalf("there are %d samples, want 4 in docs/calling.md and 4 in examples/without-client", len(sources))
+		t.Fatalf("there are %d samples, want 3 in docs/calling.md and 5 in examples", len(sources))
 	}
 	return sources
 }
