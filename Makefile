@@ -133,7 +133,7 @@ template: $(VENV)/installed $(SCAN)/installed ## Check template.yaml with cfn-li
 	SAM_CLI_TELEMETRY=0 $(VENV)/bin/sam build
 
 .PHONY: cdk
-cdk: $(VENV)/installed $(CDK)/installed ## Test the CDK construct: synthesize the example of docs/deploying.md, and compare it with the SAM template
+cdk: $(VENV)/installed $(CDK)/installed ## Test the CDK construct: synthesize the example of its README, and compare it with the SAM template
 	@$(cdk-copy)
 	@cd $(CDK) && npm test --silent
 

@@ -32,11 +32,11 @@ function transform(file: string): Json {
   return JSON.parse(run(root, join(python, "python"), "tools/transform.py", file));
 }
 
-/** Returns the first block of a language in the section about the CDK. */
+/** Returns the first block of a language in the README. */
 function block(language: string): string {
-  const section = readFileSync(join(root, "docs", "deploying.md"), "utf8").split(/^## /m).find((s) => s.startsWith("In an app of the AWS CDK"));
-  const found = section?.match(new RegExp("^```" + language + "\n(.*?)^```$", "ms"))?.[1];
-  assert.ok(found, `the section has no block of ${language}`);
+  const readme = readFileSync(join(root, "deploy", "cdk", "README.md"), "utf8");
+  const found = readme.match(new RegExp("^```" + language + "\n(.*?)^```$", "ms"))?.[1];
+  assert.ok(found, `the README has no block of ${language}`);
   return found;
 }
 

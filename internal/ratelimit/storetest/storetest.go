@@ -1,5 +1,11 @@
 // Package storetest tests that a [ratelimit.Store] does what the interface
-// promises.
+// promises. For a store of your own, run the suite in a test of its package:
+//
+//	func TestStore(t *testing.T) {
+//		storetest.Run(t, func(testing.TB) ratelimit.Store { return newEmptyStore(t) })
+//	}
+//
+// If the store keeps Write.Expires, run [RunExpires], too.
 package storetest
 
 import (

@@ -25,7 +25,9 @@ type listCommand struct {
 }
 
 func (listCommand) Help() string {
-	return `Examples:
+	return `With --live, an empty MODE is the function's own mode. If two changes set the limit and
+the mode, a second row has who set the mode. SINCE and BY are empty for what was written
+by hand. Examples:
   guards limits
   guards limits --json
   guards limits --markdown

@@ -36,7 +36,7 @@ import (
 type serveCommand struct {
 	Addr        string `default:"127.0.0.1:3001" placeholder:"HOST:PORT" help:"The address to listen on (${default}). There is no authentication, so keep it on loopback."`
 	CreateTable bool   `help:"Create the table first if it does not exist. Goes with --store dynamodb."`
-	Fail        string `enum:"none,unavailable,throttled,slow" default:"none" help:"Act as if the table were unavailable, throttled or slow. No table is needed. Default: none."`
+	Fail        string `enum:"none,unavailable,throttled,slow" default:"none" help:"Act as if the table were unavailable (nothing answers at its address), throttled (DynamoDB refuses each request) or slow (no answer comes within DECISION_TIMEOUT). No table is needed. Default: none."`
 	Clock       bool   `help:"Let an app's tests move the guards' clock: POST /clock with {\"move\": MS}, {\"to\": MS} or {\"reset\": true}. Only this machine can."`
 	JSON        bool   `name:"json" help:"Print each invocation as one line of JSON."`
 	storeFlags

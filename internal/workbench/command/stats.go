@@ -26,8 +26,9 @@ the items of the live limits, which stats does not count. INTERVAL is the time
 between two actions that a bucket without a burst allows, by the code's limit.
 Activities of a group share an item, so they share a row: that of the group. Subjects,
 such as rooms, have items of their own, and are counted by name. The table does not tell
-what came from leases of a prepaid limit: that is in the metrics Leased and Visits. Items
-that can't be read are listed, with what helps.
+what came from leases of a prepaid limit: that is in the metrics Leased and Visits. An activity
+is marked if its users or a subject have such a limit in the code. Items that can't be read
+are listed, with what helps.
 Examples:
   guards stats
   guards stats --activity {activity} --json`

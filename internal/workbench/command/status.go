@@ -25,8 +25,10 @@ type statusCommand struct {
 func (statusCommand) Help() string {
 	return `Slots are actions of a log, which count until they are released, or for one window.
 Instances can hold some of what is used of a prepaid limit; the table does not tell how much.
+Such a count is marked, with --json as "prepaid": true.
 The figures are by the number of a limit's text. The table does not tell what number callers
-give where a limit has a max; --limit shows the figures by another one.
+give where a limit has a max; --limit shows the figures by another one. With --json, such a
+row has "max": true.
 Examples:
   guards status --user u1
   guards status --user u1 --tier premium --json

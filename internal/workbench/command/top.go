@@ -36,11 +36,13 @@ func (topCommand) Help() string {
 The table does not tell a user's tier. So limits are those without a tier, unless
 one was granted, and they have the number of their text, also where a caller can give
 another one. So a user of a higher tier or number can have used more than the limit.
+With --json, the row of a limit with such a number has "max": true.
 Activities of a group share an item, which has one row: that of the activity and the
 limit of which most is used. With --activity, it is that activity's row. A subject is in
 the list beside the users, such as room=r42. Instances can hold some of what is used of a
-prepaid limit; the table does not tell how much. Items that can't be read are listed
-below the users, with what helps.
+prepaid limit; the table does not tell how much. So the count is marked, as in 1200/60000
+prepaid, with --json as "prepaid": true, even if only another activity of the group is
+prepaid. Items that can't be read are listed below the users, with what helps.
 Examples:
   guards top
   guards top --activity {activity} --near 50
