@@ -6,14 +6,17 @@
 //	limits.Refuse("create_post", guards.Decision{WaitTime: 42_000})
 //	app := newApp(limits.Client(t, activities.All))
 //
-// It counts nothing: it allows everything but what the test refuses. To test against the
-// limits themselves, with a clock that the test moves, take limiter.InMemory.
+// It counts nothing: it allows everything but what the test refuses. Only a Limit that the app
+// gives, and that is below the request's Count, refuses as with a guard whose limit has a max: no
+// wait helps, so the decision has no figures. To test against the limits themselves, with a clock
+// that the test moves, take limiter.InMemory.
 package guardstest
 
 import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -107,9 +110,12 @@ func (l local) Decide(ctx context.Context, r guards.Request) (guards.Decision, e
 	g.calls = append(g.calls, r)
 	r.Op, r.Count = cmp.Or(r.Op, guards.Check), cmp.Or(r.Count, 1)
 	d, says := g.played[r.Activity]
+	limit, low := tooLow(r)
 	switch {
 	case g.outage != nil:
 		return guards.Decision{}, g.outage
+	case low:
+		return guards.Decision{Reason: guards.Limited, UserID: r.UserID, Activity: r.Activity, Op: r.Op, Message: message, LimitedBy: limit}, nil
 	case says && !d.Allowed && (r.Op == guards.Check || r.Op == guards.Status):
 		return refusal(r, d), nil
 	case says && d.Allowed && r.Op == guards.Check:
@@ -144,6 +150,24 @@ func allowed(r guards.Request, d guards.Decision) guards.Decision {
 	return d
 }
 
+// tooLow returns the name of a limit whose number is too low for a check or a status: r.Count does
+// not fit, or not even one action of a partial request. It returns false if there is none.
+func tooLow(r guards.Request) (limit string, ok bool) {
+	n := r.Count
+	if r.Partial {
+		n = 1
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Limit)) {
+		if r.Limit[name] < n && (r.Op == guards.Check || r.Op == guards.Status) {
+			return name, true
+		}
+	}
+	return "", false
+}
+
+// message is for the user who is refused.
+const message = "Too many requests. Please try again later."
+
 // million is the limit of what is allowed, as high as limits can be.
 const million = 1_000_000
 
@@ -154,7 +178,7 @@ func refusal(r guards.Request, d guards.Decision) guards.Decision {
 	d.Reason = cmp.Or(d.Reason, guards.Limited)
 	d.WaitTime = cmp.Or(d.WaitTime, time.Second.Milliseconds())
 	d.ResetAt = cmp.Or(d.ResetAt, now.UnixMilli()+d.WaitTime)
-	d.Message = cmp.Or(d.Message, "Too many requests. Please try again later.")
+	d.Message = cmp.Or(d.Message, message)
 	if d.Limit == 0 && d.Reason != guards.Blocked {
 		d.Limit, d.ActivityCount = 1, 1
 	}

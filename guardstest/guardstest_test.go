@@ -35,7 +35,7 @@ func TestEverythingIsAllowed(t *testing.T) {
 func TestCallsShowTheLimit(t *testing.T) {
 	g := guardstest.New()
 	c := g.Client(t, activities.All)
-	d, err := c.Check(t.Context(), "create_post", client.Request{UserID: "u1", Tier: "gold", Limit: guards.Number(0), Count: 3})
+	d, err := c.Check(t.Context(), "create_post", client.Request{UserID: "u1", Tier: "gold", Limit: guards.Number(5), Count: 3})
 	if err != nil || !d.Allowed {
 		t.Fatalf("%+v, %v, want everything to be allowed", d, err)
 	}
@@ -47,12 +47,42 @@ func TestCallsShowTheLimit(t *testing.T) {
 		t.Fatalf("%+v, want the check and its release", calls)
 	}
 	for _, call := range calls {
-		if n, ok := call.Limit[""]; n != 0 || !ok || len(call.Limit) != 1 || call.Tier != "gold" {
-			t.Errorf("%+v, want the number 0 and the tier", call)
+		if n, ok := call.Limit[""]; n != 5 || !ok || len(call.Limit) != 1 || call.Tier != "gold" {
+			t.Errorf("%+v, want the number 5 and the tier", call)
 		}
 	}
 	if _, err := c.Check(t.Context(), "create_post", client.Request{UserID: "u1", Limit: guards.Number(-1)}); !errors.Is(err, client.ErrValidation) {
 		t.Errorf("%v, want a validation error", err)
+	}
+}
+
+// A number that is too low for the request refuses as with a guard: no wait helps.
+func TestANumberThatIsTooLow(t *testing.T) {
+	c := guardstest.New().Client(t, activities.All)
+	for _, tt := range []struct {
+		r    client.Request
+		by   string
+		fits bool
+	}{
+		{r: client.Request{Limit: guards.Number(0)}},
+		{r: client.Request{Limit: guards.Number(0), Partial: true}},
+		{r: client.Request{Limit: guards.Number(500), Count: 1000}},
+		{r: client.Request{Limit: guards.Numbers{"tenant": 0, "call_api": 5}}, by: "tenant"},
+		{r: client.Request{Limit: guards.Number(1)}, fits: true},
+		{r: client.Request{Limit: guards.Number(500), Count: 1000, Partial: true}, fits: true},
+		{r: client.Request{Limit: guards.Numbers{"tenant": 3}, Count: 3}, fits: true},
+	} {
+		tt.r.UserID = "u1"
+		d, err := c.Check(t.Context(), "create_post", tt.r)
+		if err != nil || d.Allowed != tt.fits || d.LimitedBy != tt.by {
+			t.Errorf("%+v: %+v, %v", tt.r, d, err)
+		}
+		if !tt.fits && (d.Reason != guards.Limited || d.Granted != 0 || d.Message == "" || d.Limit != 0 || d.WaitTime != 0 || d.ResetAt != 0) {
+			t.Errorf("%+v: %+v, want a refusal without figures", tt.r, d)
+		}
+	}
+	if d, err := c.Release(t.Context(), "create_post", client.Request{UserID: "u1", At: 1, RequestID: "r1", Limit: guards.Number(0)}); err != nil || !d.Allowed {
+		t.Errorf("%+v, %v, want a release to do its work", d, err)
 	}
 }
 

@@ -114,6 +114,33 @@ def test_the_fields_of_a_refusal(limits: FakeGuards) -> None:
     assert (decision.limited_by, decision.limits) == ("minute", (minute,))
 
 
+@pytest.mark.parametrize(
+    ("given", "by"),
+    [
+        ({"limit": 0}, None),
+        ({"limit": 0, "partial": True}, None),
+        ({"limit": 500, "count": 1000}, None),
+        ({"limit": {"tenant": 0, "call_api": 5}}, "tenant"),
+    ],
+)
+def test_a_number_that_is_too_low(new: Callable[..., Any], given: dict[str, Any], by: str | None) -> None:
+    guards = new()
+    for verb in (guards.check, guards.status):
+        decision: Decision = verb("create_post", user_id="u1", **given)
+        assert (decision.allowed, decision.reason, decision.granted, decision.limited_by) == (False, "limited", 0, by)
+        assert (decision.limit, decision.remaining, decision.wait_time, decision.reset_at) == (None, None, None, None)
+        assert decision.message == "Too many requests. Please try again later."
+
+
+@pytest.mark.parametrize(
+    "given", [{"limit": 1}, {"limit": 500, "count": 1000, "partial": True}, {"limit": {"tenant": 3}, "count": 3}]
+)
+def test_a_number_with_room_for_the_request(new: Callable[..., Any], given: dict[str, Any]) -> None:
+    guards = new()
+    assert guards.check("create_post", user_id="u1", **given).allowed
+    assert guards.release("create_post", user_id="u1", at=1, request_id="r1", limit=0).allowed
+
+
 def test_an_outage(new: Callable[..., Any], limits: FakeGuards) -> None:
     warnings: list[GuardsError] = []
     guards, denying = new(warn=warnings.append), new(on_outage="deny")

@@ -22,6 +22,8 @@ const moment: Accepted = { want: "Unix milliseconds", fits: Number.isInteger, sh
 const whole = (range: string, min: number, max = Infinity): Accepted => {
   return { want: `a whole number ${range}`, fits: (value) => Number.isInteger(value) && (value as number) >= min && (value as number) <= max, shown: true };
 };
+/** The names in an answer's limits, such as call_api, tenant and room.minute. */
+const limitName = /^[a-z]([a-z_]{0,34}[a-z])?(\.[a-z]{1,8})?$/;
 const limitNumber = whole("from 0 to 1,000,000", 0, 1_000_000);
 
 /** The arguments of all methods. The guard knows which op takes which, and the ranges of ids. */
@@ -129,8 +131,11 @@ function read(given: unknown, names: readonly string[], needed: readonly string[
     if (name !== "limit" || typeof value === "number") continue;
     // Like the id of a subject, a number that is undefined counts as left out.
     const numbers = Object.entries(value as object).filter(([, number]) => number !== undefined);
-    // A name of another form could be a user's id, so no message shows it.
-    for (const [of, number] of numbers) check(/^[a-z_.]+$/.test(of) ? `limit.${of}` : "a number of limit", number, limitNumber);
+    for (const [of, number] of numbers) {
+      // A name of another form could be a user's id, so no message shows it.
+      if (!limitName.test(of)) wrong("limit has a name of another form, want those in the answer's limits, such as tenant or room.minute");
+      check(`limit.${of}`, number, limitNumber);
+    }
     args[name] = numbers.length > 0 ? Object.fromEntries(numbers) : undefined; // a decision keeps this copy
   }
   return args;

@@ -31,8 +31,9 @@ export type TestAllowance = Omit<TestRefusal, "message">;
  *     guards.refuse("create_post", { waitTime: 42_000 });
  *     const app = newApp(guards);
  *
- * They count nothing: they allow everything but what the test refuses. The options are the client's, so a test can pass the
- * app's own. Those about the way to the guards have no effect. `warn` does nothing by default, and the variable GUARDS_AGENT
+ * They count nothing: they allow everything but what the test refuses. Only a `limit` that the app gives, and that is below
+ * the request's `count`, refuses as with a guard whose limit has a max: no wait helps, so the decision has no figures. The
+ * options are the client's, so a test can pass the app's own. Those about the way to the guards have no effect. `warn` does nothing by default, and the variable GUARDS_AGENT
  * does not count.
  */
 export class TestGuards<out A extends Activities = {}> extends Guards<A> {
@@ -98,9 +99,19 @@ class Script implements Way {
     const now = Date.now();
     const { userId, activity, op } = call;
     const played = op === "check" || op === "status" ? this.played.get(activity) : undefined;
-    const answer = played && !played.allowed ? refused(played, now) : allowed(call, now, op === "check" ? played : undefined);
+    const low = op === "check" || op === "status" ? tooLow(call) : undefined;
+    const answer = low ?? (played && !played.allowed ? refused(played, now) : allowed(call, now, op === "check" ? played : undefined));
     return { fields: { userId, activity, op, ...answer }, date: new Date(now).toUTCString() };
   }
+}
+
+const message = "Too many requests. Please try again later.";
+
+/** Refuses a number that the app gave if it is too low for the request. Nothing: no number is. */
+function tooLow({ count = 1, partial, limit }: TestCall): Partial<Decision> | undefined {
+  const numbers = typeof limit === "number" ? { "": limit } : (limit ?? {});
+  const low = Object.entries(numbers).find(([, number]) => number! < (partial ? 1 : count));
+  return low && { allowed: false, reason: "limited", granted: 0, message, ...(low[0] && { limitedBy: low[0] }) };
 }
 
 /** The limit of what is allowed, as high as limits can be. */
@@ -118,6 +129,5 @@ function allowed({ op, count = 1, requestId = "test" }: TestCall, now: number, g
 function refused(given: TestRefusal, now: number): Partial<Decision> {
   const { reason = "limited", waitTime = 1000, limit = 1 } = given;
   const figures = reason === "blocked" ? {} : { limit, activityCount: limit, remaining: 0 };
-  const message = "Too many requests. Please try again later.";
   return { allowed: false, granted: 0, ...figures, resetAt: now + waitTime, message, ...given, reason, waitTime };
 }

@@ -73,6 +73,12 @@ const wrong: [limit: unknown, message: string][] = [
   [{ tenant: { minute: 5 } }, `limit.tenant is an object, want ${number}`],
   [{ tenant: Promise.resolve(500) }, "limit.tenant is a promise, want its value"],
   [{ tenant: () => 500 }, "limit.tenant is a function, want its value"],
+  ...["", "t-4711", "Tenant", "_", ".minute", "room.", "room.minute.day", "tenant\n", "a".repeat(37)].map(
+    (name): [unknown, string] => [
+      { [name]: 5 },
+      "limit has a name of another form, want those in the answer's limits, such as tenant or room.minute",
+    ],
+  ),
 ];
 
 for (const [index, [limit, message]] of wrong.entries()) {

@@ -69,6 +69,28 @@ test("an activity is refused until it is allowed", async () => {
   assert.equal((await guards.check("create_post", user)).allowed, true);
 });
 
+test("a number that is too low for the request refuses, and no wait helps", async () => {
+  const guards = new TestGuards({ activities });
+  const low = { ...{ allowed: false, reason: "limited", userId: "u1", activity: "create_post", guard: "posts-guard", granted: 0 } };
+  const message = "Too many requests. Please try again later.";
+  for (const [args, by] of [
+    [{ limit: 0 }, undefined],
+    [{ limit: 0, partial: true }, undefined],
+    [{ limit: 500, count: 1000 }, undefined],
+    [{ limit: { tenant: 0, call_api: 5 } }, "tenant"],
+  ] as const) {
+    for (const verb of ["check", "status"] as const) {
+      const { asked, op, ...decision } = await guards[verb]("create_post", { ...user, ...args });
+      assert.deepEqual(decision, { ...low, message, ...(by && { limitedBy: by }) });
+    }
+  }
+  for (const args of [{ limit: 1 }, { limit: 500, count: 1000, partial: true }, { limit: { tenant: 3 }, count: 3 }]) {
+    const decision = await guards.check("create_post", { ...user, ...args });
+    assert.equal(decision.allowed, true);
+    assert.equal((await guards.release({ ...decision, asked: { limit: 0 } })).allowed, true);
+  }
+});
+
 test("in an outage onOutage decides, and after it the guards answer at once", async () => {
   for (const onOutage of ["allow", "deny"] as const) {
     const warnings: GuardsError[] = [];

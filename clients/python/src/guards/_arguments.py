@@ -21,7 +21,7 @@ def wrong_field(event: dict[str, Any]) -> str | None:
         name, is_right, want = _FIELDS.get(key, ("", _is_any, ""))
         if not is_right(value):
             return f"{name} is {described(value)}, want {want}"
-    if problem := _wrong_limit(event.get("limit")):
+    if "limit" in event and (problem := _wrong_limit(event["limit"])):
         return problem
     subjects = event.get("subjects", {})
     if not isinstance(subjects, dict) or not all(map(_is_text, subjects)):
@@ -33,15 +33,26 @@ def wrong_field(event: dict[str, Any]) -> str | None:
     return None
 
 
+# The names in an answer's limits, such as call_api, tenant and room.minute.
+_LIMIT_NAME = re.compile(r"[a-z]([a-z_]{0,34}[a-z])?(\.[a-z]{1,8})?")
+
+
 def _wrong_limit(limit: Any) -> str | None:
-    """Return what is wrong with numbers by the names of limits. A name of another form is not shown: it could be an id."""
-    for name, value in limit.items() if isinstance(limit, Mapping) else ():
-        if not _is_text(name):
-            return f"limit has another form, want one such as {_NUMBERS}"
+    """Return what is wrong with a number, or with numbers by the names of limits. A name of another form could be an id."""
+    if not isinstance(limit, Mapping):
+        want = f"{_NUMBER}, or such numbers by the names of limits, such as {_NUMBERS}"
+        return None if _is_number(limit) else f"limit is {_shown(limit)}, want {want}"
+    for name, value in limit.items():
+        if not isinstance(name, str) or not _LIMIT_NAME.fullmatch(name):
+            return "limit has a name of another form, want those in the answer's limits, such as tenant or room.minute"
         if not _is_number(value):
-            shown = f"limit.{name}" if re.fullmatch("[a-z_.]+", name) else "a number of limit"
-            return f"{shown} is {described(value)}, want {_NUMBER}"
+            return f"limit.{name} is {_shown(value)}, want {_NUMBER}"
     return None
+
+
+def _shown(value: object) -> str:
+    """Return a number as it is, and what anything else is."""
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else described(value)
 
 
 def must_be(name: str, value: object, kind: type, want: str) -> None:
@@ -112,11 +123,6 @@ _FIELDS: dict[str, tuple[str, Callable[[Any], bool], str]] = {
     "userId": ("user_id", _is_text, "a string that is not empty"),
     "requestId": ("request_id", _is_text, "a string that is not empty"),
     "tier": ("tier", _is_string, "a string"),
-    "limit": (
-        "limit",
-        lambda value: isinstance(value, Mapping) or _is_number(value),
-        f"{_NUMBER}, or such numbers by the names of limits, such as {_NUMBERS}",
-    ),
     "roles": ("roles", _is_texts, "a list of strings"),
     "count": ("count", _is_count, "a whole number of at least 1"),
     "partial": ("partial", _is_bool, "True or False"),

@@ -6,7 +6,9 @@ app = new_app(limits.client(ACTIVITIES))  # or async_client
 
 The clients are Guards and AsyncGuards themselves, so middleware, slots,
 guarded and attempt run through them as in the app. It counts nothing: it allows everything
-but what the test refuses. To test against the limits themselves, start guards serve.
+but what the test refuses. Only a limit that the app gives, and that is below the request's
+count, refuses as with a guard whose limit has a max: no wait helps, so the decision has no
+figures. To test against the limits themselves, start guards serve.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Call", "FakeGuards", "Options"]
 
+_MESSAGE = "Too many requests. Please try again later."
 _LIMIT = 1_000_000  # of what is allowed: as high as limits can be
 _WINDOW = 60_000  # milliseconds for which what is allowed counts
 
@@ -104,7 +107,7 @@ class FakeGuards:
         *,
         reason: str = "limited",
         wait_time: int = 1000,
-        message: str = "Too many requests. Please try again later.",
+        message: str = _MESSAGE,
         limit: int | None = None,
         activity_count: int | None = None,
         remaining: int = 0,
@@ -158,6 +161,8 @@ class FakeGuards:
         self._calls.append(Call(guard=request.guard, **given))
         if self.outage:
             raise Lost("the test plays an outage", again=False, answered=True)
+        if low := _too_low(event):
+            return request.decision(**low)
         answer = self._refused.get(event["activity"])
         if answer is not None and event["op"] in ("check", "status"):
             return request.decision(**{"resetAt": now + answer["waitTime"], **answer})
@@ -186,6 +191,17 @@ class _ByTest(Way):
 
     def close(self) -> None:
         """Close nothing, because there are no connections."""
+
+
+def _too_low(event: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the refusal of a number that the app gave and that is too low for the request; None if no number is."""
+    given, n = event.get("limit"), 1 if event.get("partial") else event.get("count", 1)
+    numbers = given if isinstance(given, Mapping) else {} if given is None else {"": given}
+    low = next((name for name, number in numbers.items() if number < n), None)
+    if low is None or event["op"] not in ("check", "status"):
+        return None
+    answer = {"allowed": False, "reason": "limited", "granted": 0, "message": _MESSAGE}
+    return answer | {"limitedBy": low} if low else answer
 
 
 def _allowed(event: dict[str, Any], now: int, given: dict[str, Any]) -> dict[str, Any]:
