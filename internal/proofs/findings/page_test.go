@@ -13,7 +13,10 @@ import (
 func TestFiguresOlderThanTheirCodeAreNamed(t *testing.T) {
 	const source = "package p\n\n// N is a number.\nconst N = 1\n"
 	root := t.TempDir()
-	page := Page{File: "page.md", Text: `{{figures "n"}}`, Parts: []Part{{Name: "n", Command: "make n", Sources: []string{"."}}}}
+	page := Page{File: "page.md", Text: `{{found "n"}}, {{goals "n"}}`, Parts: []Part{{Name: "n", Command: "make n", Sources: []string{"."}}}}
+	if err := os.Mkdir(filepath.Join(root, "page"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	write := func(name, content string) {
 		if err := os.WriteFile(filepath.Join(root, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
@@ -26,7 +29,7 @@ func TestFiguresOlderThanTheirCodeAreNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write("n.json", `{"command": "make n", "sources": "`+hash+`"}`)
+	write("page/n.json", `{"command": "make n", "commit": "c1", "date": "2026-01-31", "sources": "`+hash+`"}`)
 	for _, test := range []struct {
 		name, file, source string
 		older              bool
@@ -46,7 +49,8 @@ func TestFiguresOlderThanTheirCodeAreNamed(t *testing.T) {
 			t.Errorf("%s: stale are %v, %v", test.name, stale, err)
 		}
 		files, err := page.files(root)
-		if err != nil || strings.Contains(string(files["page.md"]), "has changed since") != test.older {
+		if err != nil || strings.HasPrefix(string(files["page.md"]), "c1, 2026-01-31 | yes, ") != test.older ||
+			strings.HasSuffix(string(files["page.md"]), " at c1, since changed.") != test.older {
 			t.Errorf("%s: the page is %q, %v", test.name, files["page.md"], err)
 		}
 	}

@@ -51,7 +51,7 @@ func TestEachPlantedBugIsCaught(t *testing.T) {
 // caughtBefore returns, by the name of a bug, the test that caught it in the saved run.
 func caughtBefore(t *testing.T) map[string]string {
 	t.Helper()
-	saved, err := findings.Read("../prove/figures", "planted")
+	saved, err := findings.Read(root+"/docs/reliability", "planted")
 	if err != nil {
 		t.Fatal(err)
 	}
