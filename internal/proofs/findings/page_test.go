@@ -55,3 +55,34 @@ func TestFiguresOlderThanTheirCodeAreNamed(t *testing.T) {
 		}
 	}
 }
+
+func TestAPageShowsOnlyWhatIsSaved(t *testing.T) {
+	root := t.TempDir()
+	write := func(name, content string) {
+		if err := os.WriteFile(filepath.Join(root, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(root, "page"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write("p.go", "package p\n")
+	write("page/n.json", `{"command": "make n", "figures": [{"what": "states", "value": "1234"}],
+		"tables": [{"title": "T", "head": ["limit", "most"], "rows": [{"limit": "10/1m", "most": "2|0"}]}]}`)
+	for text, want := range map[string]string{
+		`{{figure "n" "states"}}`:       "1,234",
+		`{{cell "n" "most" "10/1m"}}`:   "2|0",
+		`{{table "n" "T"}}`:             "| limit | most |\n|---|---|\n| 10/1m | 2\\|0 |\n",
+		`{{figure "n" "absent"}}`:       "",
+		`{{cell "n" "absent" "10/1m"}}`: "",
+		`{{table "n" "absent"}}`:        "",
+		`{{goals "m"}}`:                 "",
+		`{{found "absent"}}`:            "",
+	} {
+		page := Page{File: "page.md", Text: text, Parts: []Part{{"n", "make n", []string{"."}}, {"m", "make m", []string{"."}}}}
+		files, err := page.files(root)
+		if got := string(files["page.md"]); got != want || (err == nil) != (want != "") {
+			t.Errorf("%s is %q, %v, want %q", text, got, err, want)
+		}
+	}
+}

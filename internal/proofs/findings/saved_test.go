@@ -67,3 +67,24 @@ func TestACellIsFoundByItsColumnAndItsRow(t *testing.T) {
 		}
 	}
 }
+
+// make bench-check reads what the code of an earlier commit has saved.
+func TestGoalsOfAnEarlierFormAreRead(t *testing.T) {
+	folder := t.TempDir()
+	const saved = `{"tables": [{"title": "T", "head": [""], "rows": [["1"]]}], "goals": [{"what": "CPU", "low": 1, "median": 2, "high": 3, "most": 4}]}`
+	if err := os.WriteFile(filepath.Join(folder, "n.json"), []byte(saved), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want := []Goal{{What: "CPU", Spread: Spread{Low: 1, Median: 2, High: 3}, Most: 4}}
+	if got, err := Goals(folder, "n"); err != nil || !slices.Equal(got, want) {
+		t.Errorf("the goals are %v, %v, want %v", got, err, want)
+	}
+}
+
+func TestAGoalIsMetPartlyIfSomeRoundsReachIt(t *testing.T) {
+	for met, s := range map[string]Spread{"yes": {1, 4, 6}, "partly": {4, 5, 6}, "no": {5, 6, 7}} {
+		if got := (Goal{Spread: s, Most: 4}).Met(); got != met {
+			t.Errorf("%v of at most 4 is met: %s, want %s", s, got, met)
+		}
+	}
+}

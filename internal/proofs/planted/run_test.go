@@ -23,6 +23,7 @@ import (
 //	PLANTED_BY=p,q     only the tests of these proofs, on every bug
 //	PLANTED_LONG=1     with the proofs' long bounds
 func TestEachPlantedBugIsCaught(t *testing.T) {
+	prove.Explain(t, "planted")
 	if !prove.Long() && os.Getenv("PLANTED_RUN") == "" {
 		t.Skip("make planted runs this test")
 	}
