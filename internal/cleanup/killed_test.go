@@ -19,6 +19,7 @@ import (
 // and started again. It deletes everything that has expired and nothing else,
 // it stops before its deadline, and its memory stays flat.
 func TestCleanupThatIsKilledHarmsNothing(t *testing.T) {
+	prove.Explain(t, "cleanup")
 	c := newCrowd(t)
 	stale, kept := prove.Bound(3_000, 1_000_000), prove.Bound(200, 20_000)
 	prove.Progress("cleanup: adding %d items", stale+kept)

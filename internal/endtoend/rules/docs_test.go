@@ -30,6 +30,16 @@ func TestRelativeLinksInDocumentsWork(t *testing.T) {
 	}
 }
 
+// These pages have key figures and conclusions. All other figures are in the files beside them.
+func TestThePagesOfFiguresStayShort(t *testing.T) {
+	const most = 1500
+	for _, name := range []string{"docs/reliability.md", "docs/performance.md"} {
+		if words := len(strings.Fields(read(t, name))); words > most {
+			t.Errorf("%s has %d words, want at most %d", name, words, most)
+		}
+	}
+}
+
 // docs/calling.md sends readers to these READMEs for all options. client has a
 // test of its own.
 func TestTheReadmesOfTheClientsListEachOption(t *testing.T) {

@@ -193,7 +193,7 @@ func appGoals(apps []*app) (goals []findings.Goal) {
 func startTable(apps []*app) findings.Table {
 	table := findings.Table{
 		Title: "A new process, above the start of the language alone",
-		Head:  []string{"", "ms of loading and the first client", "ms of CPU for it", "ms with the first call"},
+		Head:  []string{"way", "ms of loading and the first client", "ms of CPU for it", "ms with the first call"},
 	}
 	for _, a := range apps {
 		if a.way == nothing {
@@ -212,7 +212,7 @@ func callTable(apps []*app) findings.Table {
 	table := findings.Table{
 		Title: "Calls, one after the other",
 		Head: []string{
-			"", "ms of CPU", "times the SDK's bare Invoke", "ms of CPU, first calls of the process",
+			"way", "ms of CPU", "times the SDK's bare Invoke", "ms of CPU, first calls of the process",
 			"ms from the app's line to the answer, with a table that answers in 4 ms", "ms of CPU then",
 		},
 	}
@@ -229,7 +229,7 @@ func callTable(apps []*app) findings.Table {
 }
 
 func memoryTable(apps []*app) findings.Table {
-	table := findings.Table{Title: "Resident memory of the app's process after these calls, in MB", Head: append([]string{""}, languages...)}
+	table := findings.Table{Title: "Resident memory of the app's process after these calls, in MB", Head: append([]string{"way"}, languages...)}
 	for _, way := range []string{nothing, byInvoke, byURL, byPort, bySocket, byBareInvoke, byLimiter, byFlexible, byZae} {
 		row := []string{way}
 		for _, language := range languages {

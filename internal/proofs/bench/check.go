@@ -77,11 +77,11 @@ func checked(ctx context.Context, root, to string) (map[string]findings.Goal, er
 	missed := test(ctx, root, to, parts, &out) // compare looks at the goals
 	goals := make(map[string]findings.Goal)
 	for _, p := range parts {
-		s, err := findings.Read(to, p.Name)
+		list, err := findings.Goals(to, p.Name)
 		if err != nil {
 			return nil, errors.Join(err, missed, errors.New(out.String()))
 		}
-		for _, g := range s.Goals {
+		for _, g := range list {
 			goals[g.What] = g
 		}
 	}

@@ -99,7 +99,7 @@ func TestDecision(t *testing.T) {
 	}
 	costs, waited := Alternate(n, 1000, cases), Alternate(n, 500, waiting)
 	cases, costs = append(cases, waiting...), append(costs, waited...)
-	table := findings.Table{Title: "In one process", Head: []string{"", "µs of CPU", "µs in all", "allocations", "bytes"}}
+	table := findings.Table{Title: "In one process", Head: []string{"case", "µs of CPU", "µs in all", "allocations", "bytes"}}
 	chart := findings.Chart{Name: "decision", Title: "CPU of a decision, in µs"}
 	for i, c := range cases {
 		cpu := Of(costs[i], CPU)
@@ -158,7 +158,7 @@ func TestFunction(t *testing.T) {
 		function("posts-guard", start("./functions/posts-guard")),
 	}
 	costs := Alternate(n, 2000, cases)
-	table := findings.Table{Title: "An invocation of the deployed binary", Head: []string{"", "µs of CPU", "µs in all"}}
+	table := findings.Table{Title: "An invocation of the deployed binary", Head: []string{"function", "µs of CPU", "µs in all"}}
 	for i, c := range cases {
 		table.Rows = append(table.Rows, []string{c.Name, Of(costs[i], CPU).String(), Of(costs[i], Wall).String()})
 	}
@@ -192,7 +192,7 @@ func TestStart(t *testing.T) {
 		}
 	}
 	bare, guard := zipped(t, programs[0].pkg), zipped(t, programs[2].pkg)
-	table := findings.Table{Title: "From the start of the process until it asks for work", Head: []string{"", "ms", "bytes of the zipped binary"}}
+	table := findings.Table{Title: "From the start of the process until it asks for work", Head: []string{"program", "ms", "bytes of the zipped binary"}}
 	for i, size := range []int{bare, bare, guard} {
 		table.Rows = append(table.Rows, []string{programs[i].name, fmt.Sprintf("%.1f", Of(starts[i], Wall).Median/1000), fmt.Sprint(size)})
 	}

@@ -93,8 +93,8 @@ func TestMemorySizes(t *testing.T) {
 	table := findings.Table{
 		Title: "Decisions of posts-guard, one after the other",
 		Head: []string{
-			"MB", "garbage collection", "allowed: p50 ms", "p99 ms", "billed ms", "$ a million",
-			"refused: p50 ms", "p99 ms", "$ a million", "resident MB",
+			"MB", "garbage collection", "allowed: p50 ms", "allowed: p99 ms", "allowed: billed ms", "allowed: $ a million",
+			"refused: p50 ms", "refused: p99 ms", "refused: $ a million", "resident MB",
 		},
 	}
 	chart := findings.Chart{Name: "memory", Title: "Lambda's price of a million decisions, in $"}

@@ -25,7 +25,7 @@ var text string
 
 // page is docs/performance.md.
 var page = func() findings.Page {
-	p := findings.Page{File: "docs/performance.md", Figures: "internal/proofs/bench/figures", Text: text, Also: quoted}
+	p := findings.Page{File: "docs/performance.md", Text: text, Also: quoted}
 	for _, part := range Parts {
 		sources := part.Sources
 		if sources == nil {
@@ -37,7 +37,7 @@ var page = func() findings.Page {
 }()
 
 // WritePage writes docs/performance.md, its pictures, and the figures in
-// README.md. All of them come from the saved results.
+// README.md. All of them come from the saved results in docs/performance.
 func WritePage() error {
 	root, err := testkit.Root()
 	if err != nil {

@@ -34,11 +34,11 @@ func TestPeers(t *testing.T) {
 	modules := peersFolder(t)
 	costs := findings.Table{
 		Title: "DynamoDB requests and write units of a decision",
-		Head:  []string{"", "a user's first", "second", "refused", "refused again at once", "refused in a new process"},
+		Head:  []string{"limiter", "a user's first", "second", "refused", "refused again at once", "refused in a new process"},
 	}
 	speed := findings.Table{
 		Title: "Decisions of new users",
-		Head:  []string{"", "a second, 1 caller", "a second, 8 callers", "ms of CPU for each, 1 caller", "8 callers"},
+		Head:  []string{"limiter", "a second, 1 caller", "a second, 8 callers", "ms of CPU for each, 1 caller", "ms of CPU for each, 8 callers"},
 	}
 	requests, cpu := findings.Chart{Name: "peers-requests", Title: "DynamoDB requests for a decision"}, findings.Chart{Name: "peers-cpu", Title: "CPU for a decision, in ms"}
 	peers := []peer{

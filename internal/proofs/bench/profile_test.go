@@ -89,7 +89,7 @@ func TestProfile(t *testing.T) {
 	after := profile(t, "after", "-sample_index=alloc_objects", writeAllocs(t))
 	runtime.MemProfileRate = 512 << 10
 
-	list := findings.Table{Title: "Where a decision's time goes", Head: []string{"", "µs of CPU", "allocations"}}
+	list := findings.Table{Title: "Where a decision's time goes", Head: []string{"where", "µs of CPU", "allocations"}}
 	names := slices.SortedFunc(maps.Keys(cpu), func(a, b string) int { return cmp.Compare(cpu[b], cpu[a]) })
 	for _, name := range names {
 		allocations := (after[name] - before[name]) / counted

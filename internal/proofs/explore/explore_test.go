@@ -25,6 +25,7 @@ const maxStates = 8_000_000
 // violation is printed with its system, which wrongOnce can take, and the moves to it.
 // The figures are saved only if each plan runs, and not with a -run that selects some.
 func TestEveryInterleavingHasTheProperties(t *testing.T) {
+	prove.Explain(t, "explore")
 	begin := time.Now()
 	sum := newSummary()
 	all := plans(t)

@@ -100,6 +100,7 @@ var nexts = []verb{status, release, repeat}
 // ok, it counts, until it is released; from then on nothing counts it. If its first request is
 // answered in time, the table decides.
 func TestEveryFateOfASlowRequest(t *testing.T) {
+	prove.Explain(t, "explore")
 	runs, deep := 0, prove.Bound(3, 5)
 	for _, text := range []string{"2/1h", "log 2/1h", "bucket 2/1h", "sliding 2/1h"} {
 		for _, then := range nexts {

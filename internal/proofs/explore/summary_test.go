@@ -64,14 +64,14 @@ func (n *sums) row(name string) []string {
 
 func (s *summary) result() findings.Result {
 	all := &sums{}
-	head := []string{"", "systems", "states", "transitions", "steps of decisions"}
-	byPlan := findings.Table{Title: "By bounds", Head: head}
+	columns := []string{"systems", "states", "transitions", "steps of decisions"}
+	byPlan := findings.Table{Title: "By bounds", Head: append([]string{"bounds"}, columns...)}
 	for _, name := range s.order {
 		n := s.plans[name]
 		all = &sums{all.systems + n.systems, all.states + n.states, all.transitions + n.transitions, all.decisions + n.decisions, all.leased + n.leased}
 		byPlan.Rows = append(byPlan.Rows, n.row(name))
 	}
-	byKind := findings.Table{Title: "By kind", Head: head}
+	byKind := findings.Table{Title: "By kind", Head: append([]string{"kind"}, columns...)}
 	for _, name := range slices.Sorted(maps.Keys(s.kinds)) {
 		byKind.Rows = append(byKind.Rows, s.kinds[name].row(name))
 	}

@@ -35,6 +35,7 @@ func policies() []string {
 }
 
 func TestNoFaultMakesAnAnswerAndTheTableDisagree(t *testing.T) {
+	prove.Explain(t, "faults")
 	proxy := dynamotest.NewProxy(t)
 	r := newRig(t, proxy)
 	total := newTally()

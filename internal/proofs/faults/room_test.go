@@ -14,6 +14,7 @@ import (
 // A room refuses, so what the user's item has counted is given back. That arrives once,
 // whatever happens to the requests and to their answers, and an older count stays.
 func TestWhatARefusalGivesBackArrivesOnce(t *testing.T) {
+	prove.Explain(t, "faults")
 	const before = 2
 	r := newRig(t, dynamotest.NewProxy(t))
 	lists := [][]dynamotest.Fault{}

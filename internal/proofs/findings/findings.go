@@ -1,13 +1,15 @@
 // Package findings is the report of proofs and measurements. It has results with
-// figures, goals, tables and charts, the files that they are saved in, and the two
-// pages that show them. Package prove has the parts of docs/reliability.md, and
+// figures, goals, tables and charts, the files beside a page that they are saved in, and the
+// two pages about them. Package prove has the parts of docs/reliability.md, and
 // package bench the parts of docs/performance.md.
 package findings
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"os/exec"
+	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -31,24 +33,26 @@ type Figure struct {
 	Value string `json:"value"`
 }
 
-// A Table is a part of a result that needs columns. Each row has as many cells
-// as Head.
-type Table struct {
-	Title string     `json:"title"`
-	Head  []string   `json:"head"`
-	Rows  [][]string `json:"rows"`
-}
-
 // A Saved result also tells when and how it was found.
 type Saved struct {
-	Result
-
 	Date    string `json:"date"`             // as 2006-01-02
 	Commit  string `json:"commit,omitempty"` // short; with a + if the checkout had changes
 	Command string `json:"command"`          // finds the figures again
 	Machine string `json:"machine"`
 	Took    string `json:"took"`
 	Sources string `json:"sources,omitempty"` // a hash of the code, if old figures would mislead
+
+	Result
+}
+
+// leaf is an object or a list without others in it, as [json.MarshalIndent] writes it.
+var leaf = regexp.MustCompile(`[\[{]\n(?:\t+"[^\n]*[^\[{\n]\n)+\t+[\]}]`)
+
+// JSON returns s as JSON for readers: each figure and each row of a table is one line.
+func (s Saved) JSON() ([]byte, error) {
+	content, err := json.MarshalIndent(s, "", "\t")
+	oneLine := func(b []byte) []byte { return regexp.MustCompile(`\n\t*`).ReplaceAll(b, []byte(" ")) }
+	return append(leaf.ReplaceAllFunc(content, oneLine), '\n'), err
 }
 
 // start is when the process started.

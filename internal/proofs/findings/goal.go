@@ -13,6 +13,18 @@ type Goal struct {
 // the rounds do.
 func (g Goal) Reached() bool { return g.Low <= g.Most }
 
+// Met reports in a word whether the figure reaches the goal. Partly is only some rounds.
+func (g Goal) Met() string {
+	switch {
+	case g.Median <= g.Most:
+		return "yes"
+	case g.Reached():
+		return "partly"
+	default:
+		return "no"
+	}
+}
+
 // String returns the goal in one line.
 func (g Goal) String() string {
 	return fmt.Sprintf("%-60s %s, goal: at most %v", g.What, g.Spread, g.Most)
@@ -31,17 +43,4 @@ func (s Spread) String() string {
 		return fmt.Sprintf("%.3g", s.Median)
 	}
 	return fmt.Sprintf("%.3g (%.3g to %.3g)", s.Median, s.Low, s.High)
-}
-
-// goals returns a table with each goal beside its figure.
-func goals(list []Goal) Table {
-	t := Table{Title: "Goals", Head: []string{"figure", "median (middle half of the rounds)", "goal: at most", "met"}}
-	for _, g := range list {
-		met := "yes"
-		if !g.Reached() {
-			met = "no"
-		}
-		t.Rows = append(t.Rows, []string{g.What, g.Spread.String(), fmt.Sprint(g.Most), met})
-	}
-	return t
 }

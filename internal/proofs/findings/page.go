@@ -16,12 +16,11 @@ import (
 	"github.com/cric-talk/guards/internal/testkit"
 )
 
-// A Page is a document that shows saved results.
+// A Page is a document about saved results. They are in a folder beside it, which has its name.
 type Page struct {
-	File    string // from the root of the project, as each name here
-	Figures string // the folder of the saved results
-	Text    string // a template: {{figures "NAME"}} stands for the result of the part NAME
-	Parts   []Part
+	File  string // from the root of the project, as each name here
+	Text  string // a template, whose functions have the names of the methods of view
+	Parts []Part
 
 	// Also returns other files that show figures. It gets the root, and the folder of
 	// the saved results. Nil: there are none.
@@ -62,7 +61,11 @@ func (p Page) Save(t testing.TB, name, folder string, r Result) {
 	if s.Sources, err = Hash(root, part.Sources); err != nil {
 		t.Fatal(err)
 	}
-	t.Log("\n" + s.Markdown())
+	content, err := s.JSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("\n%s", content)
 	for _, g := range r.Goals {
 		if !g.Reached() {
 			t.Errorf("missed: %s", g)
@@ -71,11 +74,7 @@ func (p Page) Save(t testing.TB, name, folder string, r Result) {
 	if folder == "" {
 		return
 	}
-	content, err := json.MarshalIndent(s, "", "\t")
-	if err == nil {
-		err = os.WriteFile(file(folder, name), append(content, '\n'), 0o644)
-	}
-	if err != nil {
+	if err := os.WriteFile(file(folder, name), content, 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -86,23 +85,35 @@ func file(folder, part string) string { return filepath.Join(folder, part+".json
 // Read returns the result of a part that is saved in a folder. The error is
 // [io/fs.ErrNotExist] if there is none.
 func Read(folder, part string) (s Saved, err error) {
-	content, err := os.ReadFile(file(folder, part))
-	if err != nil {
-		return s, err
-	}
-	err = json.Unmarshal(content, &s)
+	err = read(folder, part, &s)
 	return s, err
 }
 
+// Goals returns only the goals of a saved result, which an older version can have saved.
+func Goals(folder, part string) ([]Goal, error) {
+	var s struct{ Goals []Goal }
+	err := read(folder, part, &s)
+	return s.Goals, err
+}
+
+func read(folder, part string, into any) error {
+	content, err := os.ReadFile(file(folder, part))
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(content, into)
+}
+
 // Folder returns the folder of the saved results.
-func (p Page) Folder(root string) string { return filepath.Join(root, p.Figures) }
+func (p Page) Folder(root string) string {
+	return filepath.Join(root, strings.TrimSuffix(p.File, ".md"))
+}
 
 // files returns the document, its pictures and the other files that show figures, by
 // their names.
 func (p Page) files(root string) (map[string][]byte, error) {
 	files := map[string][]byte{}
-	section := func(name string) (string, error) { return p.section(root, name, files) }
-	text, err := template.New("page").Funcs(template.FuncMap{"figures": section}).Parse(p.Text)
+	text, err := template.New("page").Funcs(view{p, root, files}.functions()).Parse(p.Text)
 	if err != nil {
 		return nil, err
 	}
@@ -144,29 +155,6 @@ func (p Page) Shown(root string) error {
 		}
 	}
 	return err
-}
-
-// section returns the result of a part as Markdown. It adds its pictures to files.
-func (p Page) section(root, name string, files map[string][]byte) (string, error) {
-	part, err := p.Part(name)
-	if err != nil {
-		return "", err
-	}
-	s, older, err := p.saved(root, part)
-	if err != nil || s.Command == "" {
-		return fmt.Sprintf("There are no figures yet: `%s` finds them.", part.Command), err
-	}
-	var b strings.Builder
-	for _, c := range s.Charts {
-		picture := strings.TrimSuffix(filepath.Base(p.File), ".md") + "-" + c.Name + ".svg"
-		files["docs/img/"+picture] = c.SVG()
-		fmt.Fprintf(&b, "![%s](img/%s)\n\n", c.Title, picture)
-	}
-	b.WriteString(s.Markdown())
-	if older {
-		b.WriteString(" The code that they are about has changed since.")
-	}
-	return b.String(), nil
 }
 
 // saved returns the result of a part, and whether its code has changed since. Without

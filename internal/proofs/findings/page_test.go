@@ -13,7 +13,10 @@ import (
 func TestFiguresOlderThanTheirCodeAreNamed(t *testing.T) {
 	const source = "package p\n\n// N is a number.\nconst N = 1\n"
 	root := t.TempDir()
-	page := Page{File: "page.md", Text: `{{figures "n"}}`, Parts: []Part{{Name: "n", Command: "make n", Sources: []string{"."}}}}
+	page := Page{File: "page.md", Text: `{{found "n"}}, {{goals "n"}}`, Parts: []Part{{Name: "n", Command: "make n", Sources: []string{"."}}}}
+	if err := os.Mkdir(filepath.Join(root, "page"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	write := func(name, content string) {
 		if err := os.WriteFile(filepath.Join(root, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
@@ -26,7 +29,7 @@ func TestFiguresOlderThanTheirCodeAreNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write("n.json", `{"command": "make n", "sources": "`+hash+`"}`)
+	write("page/n.json", `{"command": "make n", "commit": "c1", "date": "2026-01-31", "sources": "`+hash+`"}`)
 	for _, test := range []struct {
 		name, file, source string
 		older              bool
@@ -46,8 +49,40 @@ func TestFiguresOlderThanTheirCodeAreNamed(t *testing.T) {
 			t.Errorf("%s: stale are %v, %v", test.name, stale, err)
 		}
 		files, err := page.files(root)
-		if err != nil || strings.Contains(string(files["page.md"]), "has changed since") != test.older {
+		if err != nil || strings.HasPrefix(string(files["page.md"]), "c1, 2026-01-31 | yes, ") != test.older ||
+			strings.HasSuffix(string(files["page.md"]), " at c1, since changed.") != test.older {
 			t.Errorf("%s: the page is %q, %v", test.name, files["page.md"], err)
+		}
+	}
+}
+
+func TestAPageShowsOnlyWhatIsSaved(t *testing.T) {
+	root := t.TempDir()
+	write := func(name, content string) {
+		if err := os.WriteFile(filepath.Join(root, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(root, "page"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write("p.go", "package p\n")
+	write("page/n.json", `{"command": "make n", "figures": [{"what": "states", "value": "1234"}],
+		"tables": [{"title": "T", "head": ["limit", "most"], "rows": [{"limit": "10/1m", "most": "2|0"}]}]}`)
+	for text, want := range map[string]string{
+		`{{figure "n" "states"}}`:       "1,234",
+		`{{cell "n" "most" "10/1m"}}`:   "2|0",
+		`{{table "n" "T"}}`:             "| limit | most |\n|---|---|\n| 10/1m | 2\\|0 |\n",
+		`{{figure "n" "absent"}}`:       "",
+		`{{cell "n" "absent" "10/1m"}}`: "",
+		`{{table "n" "absent"}}`:        "",
+		`{{goals "m"}}`:                 "",
+		`{{found "absent"}}`:            "",
+	} {
+		page := Page{File: "page.md", Text: text, Parts: []Part{{"n", "make n", []string{"."}}, {"m", "make m", []string{"."}}}}
+		files, err := page.files(root)
+		if got := string(files["page.md"]); got != want || (err == nil) != (want != "") {
+			t.Errorf("%s is %q, %v, want %q", text, got, err, want)
 		}
 	}
 }

@@ -38,6 +38,7 @@ const executions = 10_000_000
 // A long run finds no input that breaks a target. It takes minutes, so it runs
 // only under make fuzz, for FUZZ_TIME each, and make prove.
 func TestALongRunFindsNothing(t *testing.T) {
+	prove.Explain(t, "fuzz")
 	seconds := os.Getenv("FUZZ_TIME")
 	if !prove.Long() && seconds == "" {
 		t.Skip("make fuzz runs this test")

@@ -46,6 +46,7 @@ func systems() (all [][]string) {
 }
 
 func TestEachHistoryHasAnOrderThatTheContractAllows(t *testing.T) {
+	prove.Explain(t, "histories")
 	proxy, table := dynamotest.NewProxy(t), dynamotest.Table(t)
 	total := &tally{counts: map[string]map[string]int{}}
 	each := prove.Bound(3, 1000)

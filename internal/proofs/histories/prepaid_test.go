@@ -17,6 +17,7 @@ import (
 // it counts at most the limit. What is missing was held by an instance that died, or lost
 // with an answer.
 func TestInstancesWithLeasesAdmitAtMostTheLimit(t *testing.T) {
+	prove.Explain(t, "histories")
 	proxy, table := dynamotest.NewProxy(t), dynamotest.Table(t)
 	rig := newRig(t, proxy, table)
 	leased, used := 0, 0

@@ -99,6 +99,7 @@ func (p *party) judge(t *testing.T, l *ratelimit.Limiter) {
 }
 
 func TestARoomOfSeveralUsersKeepsEachLimit(t *testing.T) {
+	prove.Explain(t, "histories")
 	proxy, table := dynamotest.NewProxy(t), dynamotest.Table(t)
 	rig := newRig(t, proxy, table)
 	kinds := []string{"", "log ", "sliding ", "bucket "}

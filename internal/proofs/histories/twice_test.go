@@ -48,6 +48,7 @@ func (b *busy) leave(ctx context.Context, l *ratelimit.Limiter, n int) {
 // Two attempts of each request run side by side in a full room whose places come free. At the
 // end, the user and the room count what was admitted, and at most the limit.
 func TestAttemptsSideBySideInABusyRoom(t *testing.T) {
+	prove.Explain(t, "histories")
 	proxy, table := dynamotest.NewProxy(t), dynamotest.Table(t)
 	rig := newRig(t, proxy, table)
 	kinds := []string{"", "log ", "sliding ", "bucket "}

@@ -56,6 +56,7 @@ func (g *frozenGuard) decide(t *testing.T) (string, error) {
 // from its second decision on: a read was due for the decision before it. This holds for a
 // limit and for the kill switch.
 func TestInstancesThatAreFrozenInEachReadFollow(t *testing.T) {
+	prove.Explain(t, "outage")
 	t.Parallel()
 	endpoint := dynamotest.Endpoint(t)
 	proxy, name := dynamotest.NewProxy(t), dynamotest.Table(t)

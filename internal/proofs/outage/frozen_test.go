@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cric-talk/guards/internal/proofs/prove"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
 
@@ -14,6 +15,7 @@ import (
 // Still, the table decides again: the answer to a probe comes while the instance
 // is frozen, and is read at the next invocation.
 func TestAFrozenInstanceReturnsToASlowTable(t *testing.T) {
+	prove.Explain(t, "outage")
 	t.Parallel()
 	dynamotest.Endpoint(t)
 	proxy := dynamotest.NewProxy(t)

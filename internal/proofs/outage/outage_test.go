@@ -22,6 +22,7 @@ import (
 type figures struct{ hours, alone, hotKey, flapping, flapped, real, slow [][]string }
 
 func TestAnOutageIsBounded(t *testing.T) {
+	prove.Explain(t, "outage")
 	var f figures
 	t.Run("a real table is lost", func(t *testing.T) { realOutages(t, &f) })
 	t.Run("a real table is slow", func(t *testing.T) { slowTables(t, &f) })

@@ -13,6 +13,7 @@ import (
 // Both together, and what it admitted before, are at most the limit. What several instances
 // admitted by the table and from leases is at most the limit, too.
 func TestALeaseInAnOutageIsWithinTheLimit(t *testing.T) {
+	prove.Explain(t, "outage")
 	for _, f := range failures {
 		leased, alone := 0, 0
 		for _, text := range []string{

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/cric-talk/guards/internal/proofs/prove"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
@@ -15,6 +16,7 @@ import (
 // The slot lives until its end, so the renewal works when the table answers again. If the
 // table performs what nobody hears of, the slot lives longer.
 func TestARenewalInAnOutageIsAnErrorAndChangesNothing(t *testing.T) {
+	prove.Explain(t, "outage")
 	for _, f := range failures {
 		for _, text := range []string{"log 3/10m", "pace: bucket 10/1m, work: log 6/10m cost 2"} {
 			synctest.Test(t, func(t *testing.T) {

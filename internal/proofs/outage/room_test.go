@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/proofs/prove"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
@@ -17,6 +18,7 @@ import (
 // error or a refusal is left there. Other failures open the circuit of the table, so the
 // other item is decided from memory, too, and gives nothing back.
 func TestAnOutageOfOneItemOfTwo(t *testing.T) {
+	prove.Explain(t, "outage")
 	const userLimit, roomLimit = 4, 6
 	for _, f := range failures {
 		for _, broken := range []string{"u0", " room r"} {
@@ -70,6 +72,7 @@ func TestAnOutageOfOneItemOfTwo(t *testing.T) {
 // In an outage, a user asks in a full room again and again. Each refusal gives back what it
 // has counted in memory, so the user still has the limit in another room.
 func TestAFullRoomInAnOutageUsesNothingOfTheUser(t *testing.T) {
+	prove.Explain(t, "outage")
 	const userLimit, roomLimit = 4, 2
 	for _, f := range failures {
 		for _, text := range []string{"%d/1h", "log %d/1h", "sliding %d/1h", "bucket %d/4h", "a: %d/1h, b: log %[1]d/2h"} {

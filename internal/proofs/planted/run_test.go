@@ -23,6 +23,7 @@ import (
 //	PLANTED_BY=p,q     only the tests of these proofs, on every bug
 //	PLANTED_LONG=1     with the proofs' long bounds
 func TestEachPlantedBugIsCaught(t *testing.T) {
+	prove.Explain(t, "planted")
 	if !prove.Long() && os.Getenv("PLANTED_RUN") == "" {
 		t.Skip("make planted runs this test")
 	}
@@ -51,7 +52,7 @@ func TestEachPlantedBugIsCaught(t *testing.T) {
 // caughtBefore returns, by the name of a bug, the test that caught it in the saved run.
 func caughtBefore(t *testing.T) map[string]string {
 	t.Helper()
-	saved, err := findings.Read("../prove/figures", "planted")
+	saved, err := findings.Read(root+"/docs/reliability", "planted")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ var text string
 
 // page is docs/reliability.md.
 var page = func() findings.Page {
-	p := findings.Page{File: "docs/reliability.md", Figures: "internal/proofs/prove/figures", Text: text}
+	p := findings.Page{File: "docs/reliability.md", Text: text}
 	for _, part := range Parts {
 		p.Parts = append(p.Parts, findings.Part{Name: part.Name, Command: "make prove PART=" + part.Name, Sources: part.Sources})
 	}

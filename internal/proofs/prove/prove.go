@@ -10,6 +10,7 @@ package prove
 import (
 	"fmt"
 	"os"
+	"testing"
 	"time"
 )
 
@@ -33,4 +34,14 @@ func Progress(format string, args ...any) {
 	if Long() {
 		fmt.Fprintf(os.Stderr, "%8s  %s\n", time.Since(start).Round(time.Second), fmt.Sprintf(format, args...))
 	}
+}
+
+// Explain names the page that shows how to read a failure of a proof, if the test fails.
+func Explain(t testing.TB, part string) {
+	t.Helper()
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("docs/failing/%s.md shows how to read this.", part)
+		}
+	})
 }

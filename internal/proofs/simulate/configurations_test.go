@@ -318,6 +318,7 @@ var drawn *struct {
 // Whatever a page of limits combines, and whatever goes wrong, no write and no answer
 // breaks a promise.
 func TestRandomConfigurations(t *testing.T) {
+	prove.Explain(t, "simulate")
 	first, last := *firstSeed, prove.Bound[uint64](900, 5_000)
 	switch {
 	case *oneSeed > 0:

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/cric-talk/guards/internal/proofs/prove"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/testkit"
 )
@@ -16,6 +17,7 @@ const memory = 1 << 20
 
 // The memory of an instance stays within its bound, whatever a crowd takes.
 func TestTheMemoryOfACrowdIsBounded(t *testing.T) {
+	prove.Explain(t, "simulate")
 	for _, subject := range subjects() {
 		t.Run(subject.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

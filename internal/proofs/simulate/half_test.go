@@ -288,6 +288,7 @@ func (h *half) line(format string, args ...any) {
 // Tables that are slow or fail for one key, processes that stand still, and two versions of
 // a page that are at work at once break no promise.
 func TestHalfBrokenAndHalfDeployed(t *testing.T) {
+	prove.Explain(t, "simulate")
 	first, last := uint64(1), prove.Bound[uint64](240, 20_000)
 	switch {
 	case *oneSeed > 0:

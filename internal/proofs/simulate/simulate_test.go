@@ -78,6 +78,7 @@ func report(t *testing.T, subject subject, seed uint64) {
 // Requests get lost, arrive late and come from different clocks, while limits
 // change and items expire. Still, no write and no answer breaks a promise.
 func TestSimulation(t *testing.T) {
+	prove.Explain(t, "simulate")
 	first, last := uint64(1), prove.Bound[uint64](48, 5_000)
 	switch {
 	case *oneSeed > 0:
