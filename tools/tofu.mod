@@ -2,6 +2,9 @@ module github.com/cric-talk/guards/tools
 
 go 1.26.6
 
+// As in the go.mod of OpenTofu, which builds only with its own copy.
+replace github.com/hashicorp/hcl/v2 => github.com/opentofu/hcl/v2 v2.20.2-0.20251021132045-587d123c2828
+
 tool github.com/opentofu/opentofu/cmd/tofu
 
 require (

@@ -62,6 +62,8 @@ func standing(t *testing.T) (folder string) {
 	return folder
 }
 
+const built = ".cache/sam-build/template.yaml" // make emulated writes it
+
 // packaged returns the file that sam package writes for this repository. The emulator has the code.
 func packaged(t *testing.T) string {
 	t.Helper()
@@ -69,7 +71,7 @@ func packaged(t *testing.T) string {
 		t.Skip("make terraform runs this test")
 	}
 	file := filepath.Join(t.TempDir(), "packaged.yaml")
-	run(t, "sam", "package", "--s3-bucket", "artifacts", "--output-template-file", file)
+	run(t, "sam", "package", "--template-file", built, "--s3-bucket", "artifacts", "--output-template-file", file)
 	return file
 }
 
@@ -82,7 +84,7 @@ func TestTheModuleRefusesWhatIsNoPackagedTemplate(t *testing.T) {
 	}{
 		{"no file", "template must be the file that sam package wrote", []string{"-var=template=missing.yaml"}},
 		{"the source", "template must be the file that sam package wrote", []string{"-var=template=" + filepath.Join(root, "template.yaml")}},
-		{"what sam build wrote", "template has code that is not in S3", []string{"-var=template=" + filepath.Join(root, ".aws-sam", "build", "template.yaml")}},
+		{"what sam build wrote", "template has code that is not in S3", []string{"-var=template=" + filepath.Join(root, built)}},
 		{"a parameter that it has not", "The template has no parameter Moed", []string{"-var=template=" + file, `-var=parameters={"Moed"="off"}`}},
 	} {
 		out, err := try(t, folder, append([]string{"plan", "-input=false", "-var=bucket=artifacts"}, test.args...)...)
@@ -135,7 +137,7 @@ func output(t *testing.T, folder, name string, into any) {
 	}
 }
 
-// The stack is made with the capabilities, the parameters and the form of URL of the module.
+// The stack is made with the capabilities, the parameters and the key of the module. The emulator does not know URLs of AWS.
 func TestTheOutputsAreThoseOfADeployedStack(t *testing.T) {
 	folder, file := standing(t), packaged(t)
 	if stat, err := os.Stat(file); err != nil || stat.Size() <= 51200 {
@@ -157,7 +159,7 @@ func TestTheOutputsAreThoseOfADeployedStack(t *testing.T) {
 	}
 	run(t, "aws", "s3", "cp", "--only-show-errors", file, "s3://artifacts/"+stack.Key)
 	run(t, "aws", slices.Concat([]string{"cloudformation", "create-stack", "--stack-name", "guards-terraform",
-		"--template-url", "https://artifacts.s3.us-east-1.amazonaws.com/" + stack.Key, "--capabilities"}, stack.Capabilities,
+		"--template-url", os.Getenv("AWS_ENDPOINT_URL") + "/artifacts/" + stack.Key, "--capabilities"}, stack.Capabilities,
 		[]string{"--parameters"}, parameters)...)
 	run(t, "aws", "cloudformation", "wait", "stack-create-complete", "--stack-name", "guards-terraform")
 	var described []struct{ OutputKey, OutputValue string }
