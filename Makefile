@@ -153,7 +153,7 @@ $(CDK)/installed: deploy/cdk/package.json deploy/cdk/package-lock.json
 
 .PHONY: terraform
 terraform: emulated $(TOFU)/tofu ## Test the Terraform module with OpenTofu and the emulator: its variables, outputs and example
-	@$(TOFU)/tofu fmt -check -diff deploy/terraform
+	@TF_CLI_CONFIG_FILE=/dev/null $(TOFU)/tofu fmt -check -diff deploy/terraform
 	@TOFU="$(CURDIR)/$(TOFU)/tofu" scripts/with-aws go test -count=1 ./internal/endtoend/terraform
 
 $(TOFU)/tofu: tools/tofu.mod tools/tofu.sum

@@ -150,7 +150,7 @@ variable "guard_concurrency" {
   default     = null
 
   validation {
-    condition     = var.guard_concurrency == null ? true : var.guard_concurrency >= 0 && var.guard_concurrency <= 0
+    condition     = var.guard_concurrency == null ? true : var.guard_concurrency >= 0 && var.guard_concurrency <= 10000
     error_message = "guard_concurrency must be a number from 0 to 10000."
   }
 }
@@ -161,7 +161,7 @@ variable "ready_visibility_timeout" {
   default     = null
 
   validation {
-    condition     = var.ready_visibility_timeout == null ? true : var.ready_visibility_timeout >= 0 && var.ready_visibility_timeout <= 0
+    condition     = var.ready_visibility_timeout == null ? true : var.ready_visibility_timeout >= 0 && var.ready_visibility_timeout <= 43200
     error_message = "ready_visibility_timeout must be a number from 0 to 43200."
   }
 }

@@ -116,7 +116,7 @@ func (p parameter) write(b *bytes.Buffer) error {
 		condition = fmt.Sprintf("can(regex(%s, %s))", quote(p.AllowedPattern), name)
 		want = p.ConstraintDescription
 	case p.MinValue != nil && p.MaxValue != nil:
-		condition = fmt.Sprintf("%s >= %v && %[1]s <= %v", name, p.MinValue, p.MaxValue)
+		condition = fmt.Sprintf("%s >= %v && %[1]s <= %[3]v", name, p.MinValue, p.MaxValue)
 		want = fmt.Sprintf("a number from %v to %v", p.MinValue, p.MaxValue)
 	case p.MinValue != nil:
 		condition = fmt.Sprintf("%s >= %v", name, p.MinValue)

@@ -14,8 +14,9 @@ import (
 // A declared module is what tofu show prints of one.
 type declared struct {
 	Variables map[string]struct {
-		Type, Description string
-		Default           any
+		Type        any
+		Description string
+		Default     any
 	}
 	Outputs     map[string]any
 	ModuleCalls map[string]struct{ Expressions map[string]any } `json:"module_calls"`
@@ -42,7 +43,7 @@ func TestEachParameterIsAVariable(t *testing.T) {
 			want = "bool"
 		}
 		v, ok := module.Variables[snake(name)]
-		if !ok || v.Type != want || v.Default != nil || !strings.HasPrefix(v.Description, p.Description+" ") {
+		if !ok || v.Type != any(want) || v.Default != nil || !strings.HasPrefix(v.Description, p.Description+" ") {
 			t.Errorf("the variable for %s is %+v, want a %s with null as its default, and with the template's description", name, v, want)
 		}
 	}
@@ -71,7 +72,6 @@ func TestVariablesAcceptWhatTheTemplateAccepts(t *testing.T) {
 	const account = "123456789012"
 	texts := []string{
 		"", "a", "ab", "abc", "dev", "dev-", "d v-", "rateLimit", "a/b", strings.Repeat("t", 255), strings.Repeat("t", 256),
-		"enforce", "shadow", "off", "Enforce", "allow", "deny", "answer", "error", "INFO", "WARN", "DEBUG", "activity", "guard", "true",
 		"1s", "5s", "6s", "1.5s", "250ms", "5001ms", "1m", "admin,staff", "admin, staff", ",",
 		"rate(1 minute)", "rate(5 minutes)", "rate(31 minutes)", "rate(1 hour)", "${a}", "%{a}", `\`, `"`,
 		"arn:aws:sns:eu-west-1:" + account + ":alarms", "arn:aws:sqs:eu-west-1:" + account + ":alarms",
@@ -89,6 +89,11 @@ func TestVariablesAcceptWhatTheTemplateAccepts(t *testing.T) {
 			values = []string{"true", "false"}
 		case p.Type == "Number":
 			values = numbers
+		case p.AllowedValues != nil:
+			values = []string{"", "Allow", strings.ToLower(fmt.Sprint(p.AllowedValues[0])), "${a}"}
+			for _, v := range p.AllowedValues {
+				values = append(values, fmt.Sprint(v))
+			}
 		}
 		for i, value := range values {
 			accepted := p.accepts(t, value)

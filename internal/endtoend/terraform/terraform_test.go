@@ -152,7 +152,7 @@ func try(t *testing.T, folder string, args ...string) (string, error) {
 	}
 	cmd := command(t, program, args...)
 	cmd.Dir = folder
-	cmd.Env = append(os.Environ(), "TF_IN_AUTOMATION=1", "TF_CLI_ARGS=-no-color", "CHECKPOINT_DISABLE=1")
+	cmd.Env = append(os.Environ(), "TF_IN_AUTOMATION=1", "TF_CLI_ARGS=-no-color", "TF_CLI_CONFIG_FILE="+os.DevNull)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
