@@ -38,7 +38,7 @@ resource "aws_cloudformation_stack" "guards" {
       error_message = "The template has no parameter ${join(", ", setsubtract(keys(local.set), keys(local.template.Parameters)))}."
     }
     precondition {
-      condition     = !contains(values(local.values), null)
+      condition     = alltrue([for value in values(local.values) : value != null])
       error_message = "These parameters have no default, so set them: ${join(", ", [for name, value in local.values : name if value == null])}."
     }
   }

@@ -76,19 +76,16 @@ func packaged(t *testing.T) string {
 }
 
 func TestTheModuleRefusesWhatIsNoPackagedTemplate(t *testing.T) {
-	folder, file := standing(t), packaged(t)
-	root := repository(t)
+	folder, root := standing(t), repository(t)
 	for _, test := range []struct {
-		name, want string
-		args       []string
+		name, want, file string
 	}{
-		{"no file", "template must be the file that sam package wrote", []string{"-var=template=missing.yaml"}},
-		{"the source", "template must be the file that sam package wrote", []string{"-var=template=" + filepath.Join(root, "template.yaml")}},
-		{"what sam build wrote", "template has code that is not in S3", []string{"-var=template=" + filepath.Join(root, built)}},
-		{"a parameter that it has not", "The template has no parameter Moed", []string{"-var=template=" + file, `-var=parameters={"Moed"="off"}`}},
+		{"no file", "template must be the file that sam package wrote", "missing.yaml"},
+		{"the source", "template must be the file that sam package wrote", filepath.Join(root, "template.yaml")},
+		{"what sam build wrote", "template has code that is not in S3", filepath.Join(root, built)},
 	} {
-		out, err := try(t, folder, append([]string{"plan", "-input=false", "-var=bucket=artifacts"}, test.args...)...)
-		if got := strings.Join(strings.Fields(strings.ReplaceAll(out, "│", "")), " "); err == nil || !strings.Contains(got, test.want) {
+		out, err := try(t, folder, "plan", "-input=false", "-var=bucket=artifacts", "-var=template="+test.file)
+		if err == nil || !strings.Contains(strings.Join(strings.Fields(out), " "), test.want) {
 			t.Errorf("%s: %v, want an error with %q:\n%s", test.name, err, test.want, out)
 		}
 	}
@@ -108,6 +105,9 @@ func TestAProjectsOwnTemplateCounts(t *testing.T) {
 	set := []string{"apply", "-auto-approve", "-input=false", "-var=bucket=artifacts", "-var=template=" + file}
 	if out, err := try(t, folder, set...); err == nil || !strings.Contains(out, "so set them: Team") {
 		t.Errorf("without Team: %v, want an error that names it:\n%s", err, out)
+	}
+	if out, err := try(t, folder, append(set, `-var=parameters={"Team"="limits","Moed"="off"}`)...); err == nil || !strings.Contains(out, "has no parameter Moed") {
+		t.Errorf("with Moed: %v, want an error that names it:\n%s", err, out)
 	}
 	tofu(t, folder, append(set, `-var=parameters={"Team"="limits"}`, "-var=name_prefix=dev-")...)
 	want := map[string]string{"NamePrefix": "dev-", "Mode": "shadow", "LogRetentionDays": "7", "Team": "limits"}
