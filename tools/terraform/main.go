@@ -7,6 +7,7 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -122,7 +123,7 @@ func (p parameter) write(b *bytes.Buffer) error {
 		condition = fmt.Sprintf("%s >= %v", name, p.MinValue)
 		want = fmt.Sprintf("a number of at least %v", p.MinValue)
 	default:
-		return fmt.Errorf("it accepts any value, want AllowedValues, AllowedPattern or MinValue")
+		return errors.New("it accepts any value, want AllowedValues, AllowedPattern or MinValue")
 	}
 
 	description := fmt.Sprintf("%s The template's default is %s.", p.Description, cmp.Or(fmt.Sprint(p.Default), "empty"))

@@ -124,7 +124,7 @@ func document(t *testing.T, begin string) string {
 
 func copyFile(t *testing.T, file, folder string) {
 	t.Helper()
-	content, err := os.ReadFile(file) //nolint:gosec // the module's own
+	content, err := os.ReadFile(file)
 	if err == nil {
 		err = os.WriteFile(filepath.Join(folder, filepath.Base(file)), content, 0o600)
 	}
