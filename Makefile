@@ -12,6 +12,7 @@ PACKAGES := .cache/packages
 CONSOLE := .cache/console
 CDK := .cache/cdk
 PUBLISH := .cache/publish
+TOFU := .cache/tofu
 PYTHON_TOOLS := $(PACKAGES)/python-tools
 CLIENT_SOURCES := clients
 SERVERS := scripts/with-dynamodb scripts/with-sqs
@@ -149,6 +150,15 @@ $(CDK)/installed: deploy/cdk/package.json deploy/cdk/package-lock.json
 	@cp deploy/cdk/package.json deploy/cdk/package-lock.json $(CDK)
 	@npm ci --prefix $(CDK) --silent --no-audit --no-fund
 	@touch $@
+
+.PHONY: terraform
+terraform: emulated $(TOFU)/tofu ## Test the Terraform module with OpenTofu and the emulator: its variables, outputs and example
+	@TF_CLI_CONFIG_FILE=/dev/null $(TOFU)/tofu fmt -check -diff deploy/terraform
+	@TOFU="$(CURDIR)/$(TOFU)/tofu" scripts/with-aws go test -count=1 ./internal/endtoend/terraform
+
+$(TOFU)/tofu: tools/tofu.mod tools/tofu.sum
+	@echo "building OpenTofu (only the first time)" >&2
+	@go build -modfile=tools/tofu.mod -o $@ github.com/opentofu/opentofu/cmd/tofu
 
 .PHONY: tour
 tour: emulator packages ## Use each command in a fresh clone, as a newcomer would, and check what it prints
