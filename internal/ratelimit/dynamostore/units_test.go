@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // A scene is a user's item of one policy, which grows by one request after the
@@ -72,10 +73,7 @@ const leeway = 3
 
 // Each write costs as many units as the formulas of docs/policies.md say.
 func TestWriteUnitsAreAsDocumented(t *testing.T) {
-	lengths := []int{36, 69, 128}
-	if testing.Short() {
-		lengths = lengths[:1]
-	}
+	lengths := testkit.Bound([]int{36}, []int{36, 69, 128})
 	for _, sc := range scenes {
 		for _, length := range lengths {
 			t.Run(fmt.Sprintf("%s, %d times, user id of %d", sc.text, sc.requests, length), func(t *testing.T) {
