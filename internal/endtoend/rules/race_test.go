@@ -78,7 +78,7 @@ func TestScriptsTestLeavesNothingOut(t *testing.T) {
 // patterns returns a list of scripts/test.
 func patterns(t *testing.T, all map[string][]byte, name string) []string {
 	t.Helper()
-	list := regexp.MustCompile(`(?m)^` + name + `='(.*)'$`).FindSubmatch(all["scripts/test"])
+	list := regexp.MustCompile(`(?m)^` + name + `='?([^'\n]*)'?$`).FindSubmatch(all["scripts/test"])
 	if list == nil {
 		t.Fatalf("scripts/test has no list %q", name)
 	}

@@ -22,7 +22,7 @@ import (
 const maxStates = 8_000_000
 
 // sample is how many systems a quick run has for each one that it explores.
-const sample = 11
+const sample = 29
 
 // Every state that the systems of all plans can reach has the properties. A
 // violation is printed with its system, which wrongOnce can take, and the moves to it.
