@@ -114,6 +114,7 @@ func testUnits(t *testing.T, sc scene, length int) {
 // A user with 1,000 requests a minute needs at most three write units for each,
 // whatever the kind of limit. The item has the ids of at most 467 requests.
 func TestAThousandRequestsAMinuteCostAtMostThreeUnitsEach(t *testing.T) {
+	testkit.Long.Need(t)
 	for _, text := range []string{"1000/1m", "bucket 1000/1m", "sliding 1000/1m", "minute: 1000/1m, day: 999999/1d"} {
 		t.Run(text, func(t *testing.T) {
 			l, p := through(t)
