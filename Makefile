@@ -33,7 +33,7 @@ test-clients: ## Run the tests with AWS's clients, the clients in three language
 	@$(SERVERS) scripts/test clients
 
 .PHONY: test-projects
-test-projects: ## Run the tests that compile projects, as the documents describe
+test-projects: ## Run the tests that compile projects and a release, as the documents describe
 	$(fetch-packages)
 	@$(SERVERS) scripts/test projects
 

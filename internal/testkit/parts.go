@@ -17,7 +17,7 @@ type Part string
 // Parts of the tests.
 const (
 	Clients  Part = "clients"  // need AWS's clients, the clients in three languages, or a browser
-	Projects Part = "projects" // compile a copy of the repository, or new projects
+	Projects Part = "projects" // compile a copy of the repository, new projects, or a release
 	Long     Part = "long"     // have long bounds, or wait for minutes
 )
 

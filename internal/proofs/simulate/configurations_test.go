@@ -319,7 +319,7 @@ var drawn *struct {
 // Whatever a page of limits combines, and whatever goes wrong, no write and no answer
 // breaks a promise.
 func TestRandomConfigurations(t *testing.T) {
-	first, last := *firstSeed, prove.Bound(testkit.Bound[uint64](90, 900), 5_000)
+	first, last := *firstSeed, prove.Bound(testkit.Bound[uint64](45, 900), 5_000)
 	switch {
 	case *oneSeed > 0:
 		first, last = *oneSeed, *oneSeed

@@ -79,7 +79,7 @@ func report(t *testing.T, subject subject, seed uint64) {
 // Requests get lost, arrive late and come from different clocks, while limits
 // change and items expire. Still, no write and no answer breaks a promise.
 func TestSimulation(t *testing.T) {
-	first, last := uint64(1), prove.Bound(testkit.Bound[uint64](6, 48), 5_000)
+	first, last := uint64(1), prove.Bound(testkit.Bound[uint64](3, 48), 5_000)
 	switch {
 	case *oneSeed > 0:
 		first, last = *oneSeed, *oneSeed
