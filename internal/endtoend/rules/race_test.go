@@ -10,10 +10,15 @@ import (
 	"github.com/cric-talk/guards/internal/testkit"
 )
 
-// CI runs scripts/test all, which has two runs. The one with the race detector has all packages but those of a list, without
-// the parts of the tests. So a package with tests of a part must be in the list of that part, or they would never run. The
-// code of a package that only runs without the detector must not start goroutines.
-func TestScriptsTestLeavesNothingOut(t *testing.T) {
+// parts finds the uses of each part of the tests, which make test leaves out.
+var parts = map[testkit.Part]*regexp.Regexp{
+	testkit.Clients:  regexp.MustCompile(`testkit\.Clients\.`),
+	testkit.Projects: regexp.MustCompile(`testkit\.Projects\.`),
+	testkit.Long:     regexp.MustCompile(`testkit\.(Long\.|Bound[(\[])|prove\.Quick\(|policytest\.Run\(`),
+}
+
+// CI runs scripts/test all. Its run without the race detector has each part and each list of packages.
+func TestCIRunsEachPartOfTheTests(t *testing.T) {
 	all := testkit.Files(t)
 	for file, line := range map[string]string{
 		".ci/run":      `\nfor target in [\w -]*\btest-all\b[\w -]*; do\n`,
@@ -24,20 +29,21 @@ func TestScriptsTestLeavesNothingOut(t *testing.T) {
 			t.Errorf("%s has no lines like %s", file, line)
 		}
 	}
-	lists := map[string][]string{"slow": nil, "sequential": nil}
-	parts := map[testkit.Part]*regexp.Regexp{
-		testkit.Clients:  regexp.MustCompile(`testkit\.Clients\.`),
-		testkit.Projects: regexp.MustCompile(`testkit\.Projects\.`),
-		testkit.Long:     regexp.MustCompile(`testkit\.(Long\.|Bound[(\[])|prove\.Quick\(|policytest\.Run\(`),
-	}
 	for part := range parts {
-		lists[string(part)] = nil
 		if !strings.Contains(string(all["Makefile"]), "\ntest-"+string(part)+": ") || !strings.Contains(string(all["scripts/test"]), "(make test-"+string(part)) {
 			t.Errorf("there is no make test-%s, or make test does not print that it leaves it out", part)
 		}
 	}
-	for name := range lists {
-		lists[name] = patterns(t, all, name)
+}
+
+// The run of scripts/test with the race detector has all packages but those of a list, without the parts of the tests. So a
+// package with tests of a part must be in the list of that part, or they would never run. The code of a package that only runs
+// without the detector must not start goroutines.
+func TestScriptsTestLeavesNothingOut(t *testing.T) {
+	all := testkit.Files(t)
+	lists := map[string][]string{"slow": patterns(t, all, "slow"), "sequential": patterns(t, all, "sequential")}
+	for part := range parts {
+		lists[string(part)] = patterns(t, all, string(part))
 	}
 	skipped := map[string]bool{} // by name, whether such a test exists
 	for _, test := range patterns(t, all, "once") {
