@@ -25,12 +25,40 @@ sources = $(shell find $(1) \( -name 'node_modules' -o -name 'dist*' -o -name '.
 check: lint test ## Run lint and test; do this before each commit
 
 .PHONY: test
-test: ## Run all tests, with DynamoDB Local, ElasticMQ and AWS's own clients if they can be fetched
-	@$(MAKE) --no-print-directory clients || { [ "$$CI" != true ] && echo "make test: AWS's clients are missing, so their tests are skipped" >&2; }
-	@$(MAKE) -s console || { [ "$$CI" != true ] && echo "make test: axe-core is missing, so a test of the console is skipped" >&2; }
-	@$(MAKE) -s -j2 checked
-	@$(MAKE) -s packages || { [ "$$CI" != true ] && echo "make test: the packages are missing, so the tests of the examples are skipped" >&2; }
-	@$(SERVERS) scripts/test
+test: ## Run the tests that need only Go, DynamoDB Local and ElasticMQ; prints what it leaves out
+	@$(SERVERS) scripts/test quick
+
+.PHONY: test-clients
+test-clients: ## Run the tests with AWS's clients, the clients in three languages, and a browser
+	$(fetch-clients)
+	@$(SERVERS) scripts/test clients
+
+.PHONY: test-projects
+test-projects: ## Run the tests that compile projects and a release, as the documents describe
+	$(fetch-packages)
+	@$(SERVERS) scripts/test projects
+
+.PHONY: test-long
+test-long: ## Run the proofs and the laws with the bounds that CI has
+	@$(SERVERS) scripts/test long
+
+.PHONY: race
+race: ## Run the tests of make test with the race detector
+	@$(SERVERS) scripts/test race
+
+.PHONY: test-all
+test-all: ## Run everything that the five targets above run, as CI does
+	$(fetch-clients)
+	@$(SERVERS) scripts/test all
+
+# With CI=true, something that can't be fetched is an error. Otherwise its tests are skipped.
+define fetch-clients
+@$(MAKE) --no-print-directory clients || { [ "$$CI" != true ] && echo "make $@: AWS's clients are missing, so their tests are skipped" >&2; }
+@$(MAKE) -s console || { [ "$$CI" != true ] && echo "make $@: axe-core is missing, so a test of the console is skipped" >&2; }
+@$(MAKE) -s -j2 checked
+$(fetch-packages)
+endef
+fetch-packages = @$(MAKE) -s packages || { [ "$$CI" != true ] && echo "make $@: the packages are missing, so the tests of the examples are skipped" >&2; }
 
 .PHONY: lint
 lint: ## Check format, vet, go fix, linters, import rules and go.mod
@@ -75,7 +103,7 @@ $(PUBLISH)/installed: tools/publish/requirements.txt
 .PHONY: cover
 cover: ## Measure the coverage by all tests: prints the total and writes coverage/index.html
 	@mkdir -p coverage
-	$(SERVERS) go test -covermode=atomic -coverpkg=./... -coverprofile=coverage/profile ./...
+	TESTS='clients projects long' $(SERVERS) go test -covermode=atomic -coverpkg=./... -coverprofile=coverage/profile ./...
 	@go tool cover -html=coverage/profile -o coverage/index.html
 	@go tool cover -func=coverage/profile | tail -n 1
 

@@ -20,6 +20,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/lambdatest"
 	"github.com/cric-talk/guards/tools/release"
 )
@@ -28,6 +29,7 @@ import (
 // others takes minutes. All functions get the same small program, because only
 // the archives matter here.
 func TestRelease(t *testing.T) {
+	testkit.Projects.Need(t)
 	if err := exec.CommandContext(t.Context(), "git", "rev-parse", "HEAD").Run(); err != nil {
 		t.Skip("a release needs a Git checkout")
 	}

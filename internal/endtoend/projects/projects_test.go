@@ -91,6 +91,7 @@ func (p project) write(t *testing.T, file, text string) {
 
 // go run ends with status 1 and a line about the status of the program.
 func TestAProjectFindsItsMistakes(t *testing.T) {
+	testkit.Projects.Need(t)
 	t.Parallel()
 	p := newProject(t)
 	p.wants(t, 0, `functions/videos-guard/main.go`, "go run ./cmd/guards new videos-guard upload_video 2/1h --tier pro=9/1h")
@@ -137,6 +138,7 @@ func TestAProjectFindsItsMistakes(t *testing.T) {
 // A project of the version before works as it is. Its limits are calls, and its test repeats
 // them. generate adds a test that the limits are valid, and names what can go.
 func TestAProjectOfTheVersionBeforeWorks(t *testing.T) {
+	testkit.Projects.Need(t)
 	t.Parallel()
 	p := project{filepath.Join(t.TempDir(), "my")}
 	ours(t).wants(t, 0, "", "go run ./cmd/guards init "+p.dir+" "+photos)
@@ -168,6 +170,7 @@ func TestAProjectOfTheVersionBeforeWorks(t *testing.T) {
 
 // After go get of a newer version, guards generate carries over what an older generator wrote, and keeps what people wrote.
 func TestAnOlderProjectIsCarriedOver(t *testing.T) {
+	testkit.Projects.Need(t)
 	t.Parallel()
 	p := newProject(t)
 	const own = "  OwnTopic:\n    Type: AWS::SNS::Topic\n"
@@ -205,6 +208,7 @@ func TestAnOlderProjectIsCarriedOver(t *testing.T) {
 
 // The commands of docs/projects.md work in their order.
 func TestTheStepsOfTheDocumentWork(t *testing.T) {
+	testkit.Projects.Need(t)
 	t.Parallel()
 	here, p := ours(t), project{filepath.Join(t.TempDir(), "my-guards")}
 	withoutGo, program := project{filepath.Join(t.TempDir(), "my-guards")}, installed(t)
@@ -240,6 +244,7 @@ func TestTheStepsOfTheDocumentWork(t *testing.T) {
 // With the same limits, a project's functions are the same as this
 // repository's.
 func TestTheSameLimitsGiveTheSameFunctions(t *testing.T) {
+	testkit.Projects.Need(t)
 	t.Parallel()
 	p := newProject(t)
 	ours := ours(t)

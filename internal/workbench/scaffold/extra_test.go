@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/goccy/go-yaml"
 	"github.com/google/go-cmp/cmp"
 )
@@ -168,7 +169,7 @@ func TestTheExtraFileReachesEachKey(t *testing.T) {
 	}
 	walk(base, nil)
 	for i, path := range paths {
-		if i%5 != 0 || testing.Short() && i%25 != 0 || strings.HasPrefix(strings.Join(path, "."), "Metadata.shared.") || slices.Equal(path, []string{"Globals", "Function"}) {
+		if i%testkit.Bound(25, 5) != 0 || strings.HasPrefix(strings.Join(path, "."), "Metadata.shared.") || slices.Equal(path, []string{"Globals", "Function"}) {
 			continue
 		}
 		var extra strings.Builder
