@@ -21,6 +21,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -56,8 +57,7 @@ func Run(page Page, args []string, stdout, stderr io.Writer) int {
 		}
 		return 0
 	case "version", "--version":
-		info, _ := debug.ReadBuildInfo()
-		_, _ = fmt.Fprintln(stdout, "guards-agent", version(info))
+		_, _ = fmt.Fprintln(stdout, "guards-agent", release())
 		return 0
 	case "help", "-h", "--help":
 		_, _ = io.WriteString(stdout, usage)
@@ -77,6 +77,12 @@ func Run(page Page, args []string, stdout, stderr io.Writer) int {
 	}
 	return 0
 }
+
+// release returns the version of Guards in this program.
+var release = sync.OnceValue(func() string {
+	info, _ := debug.ReadBuildInfo()
+	return version(info)
+})
 
 // version returns the version of Guards in a program, such as v0.1.0. It is devel in a program that was built without one:
 // make agent and SAM leave it out, so that a layer with the same code stays the same.
