@@ -56,6 +56,8 @@ func TestAProjectWithoutGoIsDeployed(t *testing.T) {
 	n.wants(t, 0, `^guards-agent v0\.1\.0\n$`, "cd my-guards && "+agent+" version")
 	address := n.start(t, `"address":"(\S+?)"`, "cd my-guards && GUARDS_PAGE=limits.json GUARDS_AGENT_ADDR=127.0.0.1:0 GUARDS_DECISION_TIMEOUT=5s AWS_ENDPOINT_URL="+stack+" exec "+agent)
 	n.wants(t, 0, `"version":"v0\.1\.0"`, "curl -fsS http://"+address+"/health")
+	n.wants(t, 0, `"op":"status".*"version":"v0\.1\.0"`, "curl -fsS -H 'Guards-Token: local' -H 'Content-Type: application/json' http://"+address+
+		` -d '{"userId": "u2", "activity": "upload_photo", "op": "status"}'`)
 	n.asks(t, full, "u3", "GUARDS_AGENT=http://"+address)
 	n.asks(t, "(limited ){5}limited", "u2", "GUARDS_AGENT=http://"+address) // the guard and the agent count in the same items
 }
