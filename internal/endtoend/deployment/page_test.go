@@ -150,6 +150,7 @@ func (n newcomer) fetched(t *testing.T, names ...string) {
 }
 
 func (n newcomer) command(t *testing.T, line string, env ...string) *exec.Cmd {
+	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", line)
 	cmd.Dir, cmd.Env = n.dir, append(n.env, env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
