@@ -162,7 +162,7 @@ tour: emulator packages ## Use each command in a fresh clone, as a newcomer woul
 
 .PHONY: deployment
 deployment: emulated $(PACKAGES)/typescript/installed $(PACKAGES)/python/installed ## Test the deployed stack on the emulator, with IAM enforced; takes 3 minutes
-	RECORDER=1 scripts/with-aws go test -count=1 -timeout=8m ./internal/endtoend/deployment
+	RECORDER=1 scripts/with-aws go test -count=1 -timeout=10m ./internal/endtoend/deployment
 
 $(SCAN)/installed: tools/scan/requirements.txt
 	$(install)
