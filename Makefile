@@ -68,19 +68,25 @@ lint: ## Check format, vet, go fix, linters, import rules and go.mod
 	$(GOLANGCI_LINT) run
 	go mod tidy -diff
 
-# The programs of projects without Go: Lambda functions, and the agent for functions and containers.
+# The programs of projects without Go: Lambda functions, and the agent for functions and containers. What their make deploy-local
+# needs is in the folder local, with the functions for amd64, because an emulator runs them as processes of its machine.
 GENERIC := guard jobs-guard cleanup delayed-jobs
 GENERIC_VCS := false
 compile_generic = CGO_ENABLED=0 GOOS=linux GOARCH=$(1) GOAMD64=v1 GOARM64=v8.0 go build -trimpath -buildvcs=$(GENERIC_VCS) \
 	-tags=lambda.norpc,nethttpomithttp2 -ldflags="-s -w" -o "dist/generic/$(3)" ./cmd/generic/$(2)
 
 .PHONY: generic
-generic: $(GENERIC:%=generic-%) ## Build the programs of projects without Go, as dist/generic/NAME/bootstrap and .../agent-ARCH/extensions/guards-agent
+generic: $(GENERIC:%=generic-%) $(GENERIC:%=local-%) ## Build the programs of projects without Go, as dist/generic/NAME/bootstrap and .../agent-ARCH/extensions/guards-agent
 	@$(call compile_generic,arm64,guards-agent,agent-arm64/extensions/guards-agent)
 	@$(call compile_generic,amd64,guards-agent,agent-amd64/extensions/guards-agent)
+	@cp scripts/with-aws scripts/deploy-local dist/generic/local
+	@cp tools/emulator/requirements.txt dist/generic/local/emulator.txt
+	@cp tools/requirements.txt dist/generic/local/venv.txt
 
 generic-%: FORCE
 	@$(call compile_generic,$(GOARCH_LAMBDA),$*,$*/bootstrap)
+local-%: FORCE
+	@$(call compile_generic,amd64,$*,local/amd64/$*/bootstrap)
 
 .PHONY: release
 release: GENERIC_VCS := true# so that go version -m and guards-agent version know the release
@@ -193,8 +199,8 @@ tour: emulator packages ## Use each command in a fresh clone, as a newcomer woul
 	@scripts/with-dynamodb scripts/tour
 
 .PHONY: deployment
-deployment: emulated ## Test the deployed stack on the emulator, with IAM enforced; takes 2 minutes
-	RECORDER=1 scripts/with-aws go test -count=1 -timeout=8m ./internal/endtoend/deployment
+deployment: emulated $(PACKAGES)/typescript/installed $(PACKAGES)/python/installed ## Test the deployed stack on the emulator, with IAM enforced; takes 3 minutes
+	RECORDER=1 scripts/with-aws go test -count=1 -timeout=10m ./internal/endtoend/deployment
 
 $(SCAN)/installed: tools/scan/requirements.txt
 	$(install)
