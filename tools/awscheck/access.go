@@ -1,0 +1,149 @@
+package awscheck
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+)
+
+// settings compares what AWS reports of the stack with template.yaml. That time to live is on does not show that DynamoDB
+// deletes anything, or when.
+func settings(ctx context.Context, s *Stack) (Figures, error) {
+	table := aws.String(s.table())
+	ttl, err := s.dynamo.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: table})
+	if err != nil {
+		return nil, err
+	}
+	backups, err := s.dynamo.DescribeContinuousBackups(ctx, &dynamodb.DescribeContinuousBackupsInput{TableName: table})
+	if err != nil {
+		return nil, err
+	}
+	described, err := s.dynamo.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: table})
+	if err != nil {
+		return nil, err
+	}
+	jobs, err := s.lambda.GetFunctionConfiguration(ctx, &lambda.GetFunctionConfigurationInput{FunctionName: aws.String(s.ids["DelayedJobsFunction"])})
+	if err != nil {
+		return nil, err
+	}
+	loop, err := s.lambda.GetFunctionRecursionConfig(ctx, &lambda.GetFunctionRecursionConfigInput{FunctionName: aws.String(s.ids["DelayedJobsFunction"])})
+	if err != nil {
+		return nil, err
+	}
+	encryption := "" // AWS's own key, which DescribeTable does not mention
+	if described.Table.SSEDescription != nil {
+		encryption = string(described.Table.SSEDescription.Status)
+	}
+	same := &compared{}
+	same.want("time to live", string(ttl.TimeToLiveDescription.TimeToLiveStatus), "ENABLED")
+	same.want("its attribute", aws.ToString(ttl.TimeToLiveDescription.AttributeName), "expiresAt")
+	same.want("point-in-time recovery", string(backups.ContinuousBackupsDescription.PointInTimeRecoveryDescription.PointInTimeRecoveryStatus), "ENABLED")
+	same.want("the table's encryption", encryption, "")
+	same.want("the runtime", string(jobs.Runtime), "provided.al2023")
+	same.want("the recursive loop of delayed-jobs", string(loop.RecursiveLoop), "Allow")
+	for _, queue := range []string{"DelayedQueue", "ReadyQueue", "DelayedDeadLetterQueue", "CleanupDeadLetterQueue"} {
+		out, err := s.sqs.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
+			QueueUrl: aws.String(s.ids[queue]), AttributeNames: []sqstypes.QueueAttributeName{sqstypes.QueueAttributeNameSqsManagedSseEnabled},
+		})
+		if err != nil {
+			return nil, err
+		}
+		same.want("the encryption of "+queue, out.Attributes["SqsManagedSseEnabled"], "true")
+	}
+	return Figures{"compared": float64(same.count)}, errors.Join(same.differences...)
+}
+
+// compared collects differences.
+type compared struct {
+	count       int
+	differences []error
+}
+
+func (c *compared) want(what, got, want string) {
+	if c.count++; got != want {
+		c.differences = append(c.differences, fmt.Errorf("%s is %q, want %q", what, got, want))
+	}
+}
+
+// A try is a call that a probe makes with its role, and whether it must be denied.
+type try struct {
+	probe, service, method string
+	args                   map[string]any
+	denied                 bool
+}
+
+// roles tries what each role needs and what it must not do.
+func roles(ctx context.Context, s *Stack) (Figures, error) {
+	table := map[string]any{"TableName": s.table()}
+	get, put := s.item("roles", nil), map[string]any{"TableName": s.table(), "Item": s.item("roles", nil)["Key"]}
+	invoke := func(function string) map[string]any {
+		return map[string]any{"FunctionName": s.ids[function], "Payload": `{"userId": "roles", "activity": "create_post"}`}
+	}
+	var tries []try
+	for _, probe := range []string{"GuardProbe", "AppProbe"} {
+		tries = append(tries,
+			try{probe, "dynamodb", "get_item", get, false},
+			try{probe, "dynamodb", "update_item", s.item("roles", Figures{"n": 1}), false},
+			try{probe, "dynamodb", "delete_item", get, false},
+			try{probe, "dynamodb", "put_item", put, true},
+			try{probe, "dynamodb", "scan", table, true},
+			try{probe, "dynamodb", "describe_table", table, true},
+			try{probe, "lambda", "invoke", invoke("CleanupFunction"), true},
+		)
+	}
+	tries = append(tries,
+		try{"BackendProbe", "lambda", "invoke", invoke("PostsGuardFunction"), false},
+		try{"BackendProbe", "lambda", "invoke", invoke("CleanupFunction"), true},
+		try{"BackendProbe", "lambda", "invoke", invoke("DelayedJobsFunction"), true},
+		try{"BackendProbe", "dynamodb", "scan", table, true},
+	)
+	return s.try(ctx, tries)
+}
+
+// deniedWrite tries to write the live settings, which a guard and an app may only read.
+func deniedWrite(ctx context.Context, s *Stack) (Figures, error) {
+	var tries []try
+	for _, probe := range []string{"GuardProbe", "AppProbe"} {
+		tries = append(tries,
+			try{probe, "dynamodb", "get_item", s.item(" config", nil), false},
+			try{probe, "dynamodb", "update_item", s.item(" config", Figures{"n": 1}), true},
+			try{probe, "dynamodb", "delete_item", s.item(" config", nil), true},
+			try{probe, "dynamodb", "update_item", s.item("denied-write", Figures{"n": 1}), false},
+		)
+	}
+	return s.try(ctx, tries)
+}
+
+// item returns the arguments of a call about an item, which sets numbers if there are any.
+func (s *Stack) item(user string, set Figures) map[string]any {
+	args := map[string]any{"TableName": s.table(), "Key": map[string]any{"userId": map[string]string{"S": user}, "activityWindow": map[string]string{"S": "aws-check"}}}
+	for name, n := range set {
+		args["UpdateExpression"] = "SET " + name + " = :n"
+		args["ExpressionAttributeValues"] = map[string]any{":n": map[string]string{"N": fmt.Sprint(n)}}
+	}
+	return args
+}
+
+func (s *Stack) try(ctx context.Context, tries []try) (Figures, error) {
+	var wrong []error
+	denied := []string{"AccessDeniedException", "AccessDenied"}
+	for _, t := range tries {
+		code, err := s.call(ctx, t.probe, t.service, t.method, t.args)
+		switch {
+		case err != nil:
+			return nil, err
+		case t.denied && !slices.Contains(denied, code):
+			wrong = append(wrong, fmt.Errorf("%s: %s %s was answered %q, want it denied", t.probe, t.service, t.method, code))
+		case !t.denied && code != "":
+			wrong = append(wrong, fmt.Errorf("%s: %s %s was answered %s, want it done", t.probe, t.service, t.method, code))
+		}
+	}
+	return Figures{"calls": float64(len(tries))}, errors.Join(wrong...)
+}

@@ -1,0 +1,112 @@
+package awscheck
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
+)
+
+// An answer is a guard's answer, or the error of a function.
+type answer struct {
+	Allowed                 bool
+	Reason                  string
+	Limit, WindowKey        int64
+	ErrorType, ErrorMessage string
+}
+
+// A report is what Lambda itself reports of an invocation.
+type report struct {
+	Duration, Billed float64 // ms
+	Init, Restore    float64 // ms; 0: the environment was already there
+	Memory           float64 // MB, the most that the environment has used
+}
+
+// invoke invokes a function, by its name in the template, and decodes its answer into out. The report is empty if Lambda
+// sent none.
+func (s *Stack) invoke(ctx context.Context, function, version string, event, out any) (r report, err error) {
+	payload, err := json.Marshal(event)
+	if err != nil {
+		return r, err
+	}
+	in := &lambda.InvokeInput{FunctionName: aws.String(s.ids[function]), Payload: payload, LogType: types.LogTypeTail}
+	if version != "" {
+		in.Qualifier = &version
+	}
+	got, err := s.lambda.Invoke(ctx, in)
+	if err != nil {
+		return r, fmt.Errorf("invoke %s: %w", function, err)
+	}
+	if err := json.Unmarshal(got.Payload, out); err != nil {
+		return r, fmt.Errorf("%s answered %.200q: %w", function, got.Payload, err)
+	}
+	log, _ := base64.StdEncoding.DecodeString(aws.ToString(got.LogResult)) // without a log, there is no report
+	return parseReport(string(log)), nil
+}
+
+// ask asks a guard for one action of a user.
+func (s *Stack) ask(ctx context.Context, guard, user, activity string) (answer, error) {
+	return s.check(ctx, guard, map[string]any{"userId": user, "activity": activity})
+}
+
+func (s *Stack) check(ctx context.Context, guard string, event map[string]any) (a answer, err error) {
+	_, err = s.invoke(ctx, guard, "", event, &a)
+	return a, err
+}
+
+var figure = regexp.MustCompile(`(Init Duration|Restore Duration|Billed Duration|Duration|Max Memory Used): ([\d.]+) `)
+
+// parseReport finds Lambda's report in the end of a log. Functions whose log is JSON have it as JSON, too.
+func parseReport(log string) (r report) {
+	for line := range strings.Lines(log) {
+		var event struct {
+			Type   string
+			Record struct {
+				Metrics struct{ DurationMs, BilledDurationMs, InitDurationMs, RestoreDurationMs, MaxMemoryUsedMB float64 }
+			}
+		}
+		if json.Unmarshal([]byte(line), &event) == nil && event.Type == "platform.report" {
+			m := event.Record.Metrics
+			r = report{m.DurationMs, m.BilledDurationMs, m.InitDurationMs, m.RestoreDurationMs, m.MaxMemoryUsedMB}
+		}
+		if !strings.HasPrefix(line, "REPORT ") {
+			continue
+		}
+		for _, found := range figure.FindAllStringSubmatch(line, -1) {
+			value, _ := strconv.ParseFloat(found[2], 64) // the pattern has only digits and points
+			*map[string]*float64{
+				"Duration": &r.Duration, "Billed Duration": &r.Billed, "Init Duration": &r.Init,
+				"Restore Duration": &r.Restore, "Max Memory Used": &r.Memory,
+			}[found[1]] = value
+		}
+	}
+	return r
+}
+
+// A probed is the answer of a probe: the code of AWS's error, or what its agent has answered.
+type probed struct {
+	Error       string
+	Listening   string    // what the agent's /health answered before the first invocation: a status, or an error
+	Answers     []answer  // of the agent
+	Millis      []float64 // of each answer
+	Environment string    // the log stream, which differs in each environment
+
+	ErrorType, ErrorMessage string // the probe itself failed
+}
+
+// call lets a probe call AWS with its role, and returns the code of the error, or nothing.
+func (s *Stack) call(ctx context.Context, probe, service, method string, args map[string]any) (string, error) {
+	var p probed
+	_, err := s.invoke(ctx, probe, "", map[string]any{"service": service, "method": method, "args": args}, &p)
+	if err == nil && p.ErrorType != "" {
+		err = fmt.Errorf("%s failed: %s: %s", probe, p.ErrorType, p.ErrorMessage)
+	}
+	return p.Error, err
+}
