@@ -25,8 +25,10 @@ func settings(ctx context.Context, s *Stack) (Figures, error) {
 	if err != nil {
 		return nil, err
 	}
-	described, err := s.dynamo.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: table})
-	if err != nil {
+	var described struct {
+		Table struct{ SSEDescription struct{ Status string } } // empty: AWS's own key, which it does not mention
+	}
+	if err := s.aws(ctx, &described, "dynamodb", "describe-table", "--table-name", s.table()); err != nil {
 		return nil, err
 	}
 	jobs, err := s.lambda.GetFunctionConfiguration(ctx, &lambda.GetFunctionConfigurationInput{FunctionName: aws.String(s.ids["DelayedJobsFunction"])})
@@ -37,15 +39,11 @@ func settings(ctx context.Context, s *Stack) (Figures, error) {
 	if err != nil {
 		return nil, err
 	}
-	encryption := "" // AWS's own key, which DescribeTable does not mention
-	if described.Table.SSEDescription != nil {
-		encryption = string(described.Table.SSEDescription.Status)
-	}
 	same := &compared{}
 	same.want("time to live", string(ttl.TimeToLiveDescription.TimeToLiveStatus), "ENABLED")
 	same.want("its attribute", aws.ToString(ttl.TimeToLiveDescription.AttributeName), "expiresAt")
 	same.want("point-in-time recovery", string(backups.ContinuousBackupsDescription.PointInTimeRecoveryDescription.PointInTimeRecoveryStatus), "ENABLED")
-	same.want("the table's encryption", encryption, "")
+	same.want("a key in KMS", described.Table.SSEDescription.Status, "")
 	same.want("the runtime", string(jobs.Runtime), "provided.al2023")
 	same.want("the recursive loop of delayed-jobs", string(loop.RecursiveLoop), "Allow")
 	for _, queue := range []string{"DelayedQueue", "ReadyQueue", "DelayedDeadLetterQueue", "CleanupDeadLetterQueue"} {

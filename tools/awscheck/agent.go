@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -87,18 +86,19 @@ func snapStart(ctx context.Context, s *Stack) (Figures, error) {
 		return nil, err
 	}
 	figures := Figures{"snapshotSeconds": round(time.Since(began).Seconds())}
-	answers, reports, errs := make([]probed, agents), make([]report, agents), make([]error, agents)
+	answers, reports := make([]probed, agents), make([]report, agents)
 	event := map[string]any{"asks": []any{map[string]string{"userId": "snapstart", "activity": "create_post"}}, "sleep": 2}
 	time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(65 * time.Second))) // one window, after a clock that is 5 s ahead
-	var wg sync.WaitGroup
-	for i := range agents {
-		wg.Go(func() { reports[i], errs[i] = s.invoke(ctx, "AppProbe", version, event, &answers[i]) })
+	if err := s.each(agents, func(i int) (err error) {
+		reports[i], err = s.invoke(ctx, "AppProbe", version, event, &answers[i])
+		return err
+	}); err != nil {
+		return figures, err
 	}
-	wg.Wait()
 	allowed, environments, restore := 0, map[string]bool{}, []float64(nil)
 	for i, p := range answers {
-		if errs[i] != nil || len(p.Answers) != 1 {
-			return figures, fmt.Errorf("a restored environment: %w, %+v", errs[i], p)
+		if len(p.Answers) != 1 {
+			return figures, fmt.Errorf("a restored environment answered %+v", p)
 		}
 		switch a := p.Answers[0]; {
 		case a.Allowed && a.Reason == "ok":

@@ -37,25 +37,17 @@ func conflicts(ctx context.Context, s *Stack) (Figures, error) {
 // meanwhile, it lets other callers race.
 func (s *Stack) race(ctx context.Context, guard, activity string, count, racers int) (allowed, unavailable int, err error) {
 	for attempt := range 3 {
-		answers, errs := make([]answer, racers), make([]error, racers)
-		slots := make(chan struct{}, s.parallel)
-		var wg sync.WaitGroup
-		for i := range racers {
-			slots <- struct{}{}
-			wg.Go(func() {
-				defer func() { <-slots }()
-				answers[i], errs[i] = s.check(ctx, guard, map[string]any{
-					"userId": fmt.Sprint("race-", attempt), "activity": activity, "count": count,
-				})
-			})
+		answers := make([]answer, racers)
+		if err := s.each(racers, func(i int) (err error) {
+			answers[i], err = s.check(ctx, guard, map[string]any{"userId": fmt.Sprint("race-", attempt), "activity": activity, "count": count})
+			return err
+		}); err != nil {
+			return 0, 0, err
 		}
-		wg.Wait()
 		allowed, unavailable = 0, 0
 		windows := map[int64]bool{}
-		for i, a := range answers {
+		for _, a := range answers {
 			switch {
-			case errs[i] != nil:
-				return 0, 0, errs[i]
 			case a.ErrorType == "Unavailable":
 				unavailable++
 				continue

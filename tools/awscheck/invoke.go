@@ -4,10 +4,10 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"regexp"
-	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
@@ -61,7 +61,20 @@ func (s *Stack) check(ctx context.Context, guard string, event map[string]any) (
 	return a, err
 }
 
-var figure = regexp.MustCompile(`(Init Duration|Restore Duration|Billed Duration|Duration|Max Memory Used): ([\d.]+) `)
+// each calls do n times, and lets as many calls run at once as the account allows. It returns all errors.
+func (s *Stack) each(n int, do func(i int) error) error {
+	errs, slots := make([]error, n), make(chan struct{}, s.parallel)
+	var wg sync.WaitGroup
+	for i := range n {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			errs[i] = do(i)
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
 
 // parseReport finds Lambda's report in the end of a log. Functions whose log is JSON have it as JSON, too.
 func parseReport(log string) (r report) {
@@ -79,12 +92,14 @@ func parseReport(log string) (r report) {
 		if !strings.HasPrefix(line, "REPORT ") {
 			continue
 		}
-		for _, found := range figure.FindAllStringSubmatch(line, -1) {
-			value, _ := strconv.ParseFloat(found[2], 64) // the pattern has only digits and points
-			*map[string]*float64{
-				"Duration": &r.Duration, "Billed Duration": &r.Billed, "Init Duration": &r.Init,
-				"Restore Duration": &r.Restore, "Max Memory Used": &r.Memory,
-			}[found[1]] = value
+		figures := map[string]*float64{
+			"Duration": &r.Duration, "Billed Duration": &r.Billed, "Init Duration": &r.Init, "Restore Duration": &r.Restore, "Max Memory Used": &r.Memory,
+		}
+		for part := range strings.SplitSeq(line, "\t") {
+			name, text, _ := strings.Cut(part, ": ")
+			if value := figures[name]; value != nil {
+				_, _ = fmt.Sscan(text, value) // a number and a unit
+			}
 		}
 	}
 	return r

@@ -142,13 +142,17 @@ func (s *Stack) remove(ctx context.Context) (left []string) {
 
 // removeTable deletes the table, which outlives its stack.
 func (s *Stack) removeTable(ctx context.Context) error {
+	table := aws.String(s.table())
 	var err error
-	for range 12 { // a table that is being created can't be deleted
-		_, err = s.dynamo.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: aws.String(s.table())})
+	for range 12 { // a table that is being created or changed can't be deleted
+		_, err = s.dynamo.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: table})
 		if _, gone := errors.AsType[*types.ResourceNotFoundException](err); gone || err == nil {
 			return nil
 		}
-		if _, busy := errors.AsType[*types.ResourceInUseException](err); !busy || !sleep(ctx, 5*time.Second) {
+		if _, busy := errors.AsType[*types.ResourceInUseException](err); !busy { // perhaps it is protected
+			_, _ = s.dynamo.UpdateTable(ctx, &dynamodb.UpdateTableInput{TableName: table, DeletionProtectionEnabled: aws.Bool(false)})
+		}
+		if !sleep(ctx, 5*time.Second) {
 			break
 		}
 	}
