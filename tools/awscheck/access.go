@@ -5,69 +5,35 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/lambda"
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
-	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"strings"
 )
 
 // settings compares what AWS reports of the stack with template.yaml. That time to live is on does not show that DynamoDB
 // deletes anything, or when.
 func settings(ctx context.Context, s *Stack) (Figures, error) {
-	table := aws.String(s.table())
-	ttl, err := s.dynamo.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: table})
-	if err != nil {
-		return nil, err
+	type setting struct{ asks, query, want string }
+	table, jobs := " --table-name "+s.table(), " --function-name "+s.ids["DelayedJobsFunction"]
+	all := []setting{
+		{"dynamodb describe-time-to-live" + table, "TimeToLiveDescription.[TimeToLiveStatus, AttributeName]", "ENABLED expiresAt"},
+		{"dynamodb describe-continuous-backups" + table, "ContinuousBackupsDescription.PointInTimeRecoveryDescription.PointInTimeRecoveryStatus", "ENABLED"},
+		{"dynamodb describe-table" + table, "Table.SSEDescription", "None"}, // AWS's own key, which needs no description
+		{"lambda get-function-configuration" + jobs, "Runtime", "provided.al2023"},
+		{"lambda get-function-recursion-config" + jobs, "RecursiveLoop", "Allow"},
 	}
-	backups, err := s.dynamo.DescribeContinuousBackups(ctx, &dynamodb.DescribeContinuousBackupsInput{TableName: table})
-	if err != nil {
-		return nil, err
-	}
-	var described struct {
-		Table struct{ SSEDescription struct{ Status string } } // empty: AWS's own key, which it does not mention
-	}
-	if err := s.aws(ctx, &described, "dynamodb", "describe-table", "--table-name", s.table()); err != nil {
-		return nil, err
-	}
-	jobs, err := s.lambda.GetFunctionConfiguration(ctx, &lambda.GetFunctionConfigurationInput{FunctionName: aws.String(s.ids["DelayedJobsFunction"])})
-	if err != nil {
-		return nil, err
-	}
-	loop, err := s.lambda.GetFunctionRecursionConfig(ctx, &lambda.GetFunctionRecursionConfigInput{FunctionName: aws.String(s.ids["DelayedJobsFunction"])})
-	if err != nil {
-		return nil, err
-	}
-	same := &compared{}
-	same.want("time to live", string(ttl.TimeToLiveDescription.TimeToLiveStatus), "ENABLED")
-	same.want("its attribute", aws.ToString(ttl.TimeToLiveDescription.AttributeName), "expiresAt")
-	same.want("point-in-time recovery", string(backups.ContinuousBackupsDescription.PointInTimeRecoveryDescription.PointInTimeRecoveryStatus), "ENABLED")
-	same.want("a key in KMS", described.Table.SSEDescription.Status, "")
-	same.want("the runtime", string(jobs.Runtime), "provided.al2023")
-	same.want("the recursive loop of delayed-jobs", string(loop.RecursiveLoop), "Allow")
 	for _, queue := range []string{"DelayedQueue", "ReadyQueue", "DelayedDeadLetterQueue", "CleanupDeadLetterQueue"} {
-		out, err := s.sqs.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
-			QueueUrl: aws.String(s.ids[queue]), AttributeNames: []sqstypes.QueueAttributeName{sqstypes.QueueAttributeNameSqsManagedSseEnabled},
-		})
+		all = append(all, setting{"sqs get-queue-attributes --attribute-names SqsManagedSseEnabled --queue-url " + s.ids[queue], "Attributes.SqsManagedSseEnabled", "true"})
+	}
+	var different []error
+	for _, one := range all {
+		got, err := program(ctx, "aws", append(strings.Fields(one.asks), "--region", s.Region, "--output", "text", "--query", one.query)...)
 		if err != nil {
 			return nil, err
 		}
-		same.want("the encryption of "+queue, out.Attributes["SqsManagedSseEnabled"], "true")
+		if words := strings.Join(strings.Fields(string(got)), " "); words != one.want {
+			different = append(different, fmt.Errorf("%s: %s is %q, want %q", one.asks, one.query, words, one.want))
+		}
 	}
-	return Figures{"compared": float64(same.count)}, errors.Join(same.differences...)
-}
-
-// compared collects differences.
-type compared struct {
-	count       int
-	differences []error
-}
-
-func (c *compared) want(what, got, want string) {
-	if c.count++; got != want {
-		c.differences = append(c.differences, fmt.Errorf("%s is %q, want %q", what, got, want))
-	}
+	return Figures{"compared": float64(len(all))}, errors.Join(different...)
 }
 
 // A try is a call that a probe makes with its role, and whether it must be denied.

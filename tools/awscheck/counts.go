@@ -1,6 +1,7 @@
 package awscheck
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -78,24 +79,22 @@ func throttledKey(ctx context.Context, s *Stack) (Figures, error) {
 	}); err != nil {
 		return nil, err
 	}
-	h := &hammered{began: time.Now(), answers: map[string]int{}, windows: map[int64]int{}}
+	h := &hammered{began: time.Now(), left: calls, answers: map[string]int{}, windows: map[int64]int{}}
 	loud, quiet := context.WithTimeout(ctx, most)
 	defer quiet()
 	var wg sync.WaitGroup
 	for range s.parallel {
 		wg.Go(func() {
-			for loud.Err() == nil && h.more(calls) {
+			for loud.Err() == nil && h.more() {
 				h.note(s.ask(loud, "PostsGuardFunction", "hot", "create_post"))
 			}
 		})
 	}
 	others, refused := 0, 0
-	for ended := ended(&wg); sleep(ctx, 250*time.Millisecond); others++ {
+	for loud.Err() == nil && h.more() && sleep(ctx, 250*time.Millisecond) {
+		others++
 		if a, err := s.ask(ctx, "PostsGuardFunction", fmt.Sprint("quiet-", others), "create_post"); err != nil || !a.Allowed {
 			refused++
-		}
-		if h.unavailable() > 20 || ended() {
-			break
 		}
 	}
 	quiet()
@@ -107,7 +106,7 @@ func throttledKey(ctx context.Context, s *Stack) (Figures, error) {
 		return figures, fmt.Errorf("an answer was %s", h.wrong)
 	case figures["mostInAWindow"] > limit:
 		return figures, fmt.Errorf("%v got through in a window, and the limit is %d", figures["mostInAWindow"], limit)
-	case h.unavailable() == 0:
+	case h.answers["Unavailable"] == 0:
 		return figures, skipped("nothing was throttled at this rate: run it from a machine in the region, or raise the account's concurrency")
 	case refused > 0:
 		return figures, fmt.Errorf("%d of %d other users were refused", refused, others)
@@ -129,74 +128,51 @@ func (s *Stack) logged(ctx context.Context, cause string) error {
 	})
 }
 
-// ended returns a function that reports whether all of a group have ended.
-func ended(wg *sync.WaitGroup) func() bool {
-	done := make(chan struct{})
-	go func() { wg.Wait(); close(done) }()
-	return func() bool {
-		select {
-		case <-done:
-			return true
-		default:
-			return false
-		}
-	}
-}
-
 // hammered counts the answers about one user.
 type hammered struct {
 	began   time.Time
 	mu      sync.Mutex
-	calls   int
-	answers map[string]int // by reason or error
+	left    int            // calls that may still be made
+	answers map[string]int // by reason or error; "": none, because Lambda had no free instance or the time was over
 	windows map[int64]int  // allowed, by window
 	after   time.Duration  // until the first answer Unavailable
 	wrong   string         // an answer that no document names
 }
 
-// more counts a call, and reports whether it is one of the first n.
-func (h *hammered) more(n int) bool {
+// more reports whether another call is needed: some are left, and the item has been throttled for less than 15 s.
+func (h *hammered) more() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.calls++
-	return h.calls <= n
+	h.left--
+	return h.left >= 0 && (h.after == 0 || time.Since(h.began) < h.after+15*time.Second)
 }
 
-// note counts an answer. Without an answer, Lambda had no free instance, or the time is over.
+// note counts an answer.
 func (h *hammered) note(a answer, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	kind := a.Reason + a.ErrorType
 	switch {
-	case err != nil:
-		kind = "none"
-	case a.Allowed && a.Reason == "ok":
+	case a.Allowed && kind == "ok":
 		h.windows[a.WindowKey]++
 	case kind == "Unavailable" && h.answers[kind] == 0:
 		h.after = time.Since(h.began)
-	case kind != "Unavailable" && kind != "limited":
+	case err == nil && kind != "Unavailable" && kind != "limited":
 		h.wrong = fmt.Sprintf("%+v", a)
 	}
 	h.answers[kind]++
 }
 
-func (h *hammered) unavailable() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.answers["Unavailable"]
-}
-
 func (h *hammered) figures() Figures {
-	most := 0
-	for _, n := range h.windows {
-		most = max(most, n)
-	}
-	f := Figures{
-		"callsPerSecond": round(float64(h.calls) / time.Since(h.began).Seconds()), "mostInAWindow": float64(most),
-		"throttledAfterMillis": float64(h.after.Milliseconds()),
-	}
+	f := Figures{"throttledAfterMillis": float64(h.after.Milliseconds())}
+	total := 0
 	for kind, n := range h.answers {
-		f[kind] = float64(n)
+		total += n
+		f[cmp.Or(kind, "none")] = float64(n)
 	}
+	for _, n := range h.windows {
+		f["mostInAWindow"] = max(f["mostInAWindow"], float64(n))
+	}
+	f["callsPerSecond"] = round(float64(total) / time.Since(h.began).Seconds())
 	return f
 }
