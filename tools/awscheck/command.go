@@ -28,7 +28,7 @@ created or removed. 130: interrupted, or you answered no.
 
 `
 
-// cost is calculated from the list prices of us-east-1: at most 20,000 invocations with their logs, 100,000 write units, a
+// cost is calculated from the list prices of us-east-1: at most 40,000 invocations with their logs, 100,000 write units, a
 // snapshot for three hours, and an hour of all alarms and metrics.
 const cost = "less than $0.50 by the list prices of us-east-1"
 

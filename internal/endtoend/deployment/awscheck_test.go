@@ -126,8 +126,8 @@ func leavesNothing(t *testing.T, said string) {
 		{"lambda", "list-functions", "--query", "Functions[].FunctionName"},
 		{"lambda", "list-layers", "--query", "Layers[].LayerName"},
 		{"dynamodb", "list-tables"},
-		{"sqs", "list-queues"},
 		{"iam", "list-roles", "--query", "Roles[].RoleName"},
+		{"iam", "list-policies", "--scope", "Local", "--query", "Policies[].PolicyName"},
 		{"logs", "describe-log-groups", "--query", "logGroups[].logGroupName"},
 		{"s3api", "list-objects-v2", "--bucket", "artifacts", "--query", "Contents[].Key"},
 	} {
