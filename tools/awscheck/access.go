@@ -50,8 +50,8 @@ func settings(ctx context.Context, s *Stack) (Figures, error) {
 	return Figures{"compared": float64(len(all) + len(queues))}, errors.Join(different...)
 }
 
-// A try is a call that a probe makes with its role, and whether it must be denied.
-type try struct {
+// A permission is a call that a probe makes with its role, and whether it must be denied.
+type permission struct {
 	probe, service, method string
 	args                   map[string]any
 	denied                 bool
@@ -60,59 +60,59 @@ type try struct {
 // roles tries what each role needs and what it must not do.
 func roles(ctx context.Context, s *Stack) (Figures, error) {
 	table := map[string]any{"TableName": s.table()}
-	get, put := s.item("roles", nil), map[string]any{"TableName": s.table(), "Item": s.item("roles", nil)["Key"]}
+	get, put := s.item("roles", false), map[string]any{"TableName": s.table(), "Item": s.item("roles", false)["Key"]}
 	invoke := func(function string) map[string]any {
 		return map[string]any{"FunctionName": s.ids[function], "Payload": `{"userId": "roles", "activity": "create_post"}`}
 	}
-	var tries []try
+	var all []permission
 	for _, probe := range []string{"GuardProbe", "AppProbe"} {
-		tries = append(tries,
-			try{probe, "dynamodb", "get_item", get, false},
-			try{probe, "dynamodb", "update_item", s.item("roles", Figures{"n": 1}), false},
-			try{probe, "dynamodb", "delete_item", get, false},
-			try{probe, "dynamodb", "put_item", put, true},
-			try{probe, "dynamodb", "scan", table, true},
-			try{probe, "dynamodb", "describe_table", table, true},
-			try{probe, "lambda", "invoke", invoke("CleanupFunction"), true},
+		all = append(all,
+			permission{probe, "dynamodb", "get_item", get, false},
+			permission{probe, "dynamodb", "update_item", s.item("roles", true), false},
+			permission{probe, "dynamodb", "delete_item", get, false},
+			permission{probe, "dynamodb", "put_item", put, true},
+			permission{probe, "dynamodb", "scan", table, true},
+			permission{probe, "dynamodb", "describe_table", table, true},
+			permission{probe, "lambda", "invoke", invoke("CleanupFunction"), true},
 		)
 	}
-	tries = append(tries,
-		try{"BackendProbe", "lambda", "invoke", invoke("PostsGuardFunction"), false},
-		try{"BackendProbe", "lambda", "invoke", invoke("CleanupFunction"), true},
-		try{"BackendProbe", "lambda", "invoke", invoke("DelayedJobsFunction"), true},
-		try{"BackendProbe", "dynamodb", "scan", table, true},
+	all = append(all,
+		permission{"BackendProbe", "lambda", "invoke", invoke("PostsGuardFunction"), false},
+		permission{"BackendProbe", "lambda", "invoke", invoke("CleanupFunction"), true},
+		permission{"BackendProbe", "lambda", "invoke", invoke("DelayedJobsFunction"), true},
+		permission{"BackendProbe", "dynamodb", "scan", table, true},
 	)
-	return s.try(ctx, tries)
+	return s.verify(ctx, all)
 }
 
 // deniedWrite tries to write the live settings, which a guard and an app may only read.
 func deniedWrite(ctx context.Context, s *Stack) (Figures, error) {
-	var tries []try
+	var all []permission
 	for _, probe := range []string{"GuardProbe", "AppProbe"} {
-		tries = append(tries,
-			try{probe, "dynamodb", "get_item", s.item(" config", nil), false},
-			try{probe, "dynamodb", "update_item", s.item(" config", Figures{"n": 1}), true},
-			try{probe, "dynamodb", "delete_item", s.item(" config", nil), true},
-			try{probe, "dynamodb", "update_item", s.item("denied-write", Figures{"n": 1}), false},
+		all = append(all,
+			permission{probe, "dynamodb", "get_item", s.item(" config", false), false},
+			permission{probe, "dynamodb", "update_item", s.item(" config", true), true},
+			permission{probe, "dynamodb", "delete_item", s.item(" config", false), true},
+			permission{probe, "dynamodb", "update_item", s.item("denied-write", true), false},
 		)
 	}
-	return s.try(ctx, tries)
+	return s.verify(ctx, all)
 }
 
-// item returns the arguments of a call about an item, which sets numbers if there are any.
-func (s *Stack) item(user string, set Figures) map[string]any {
+// item returns the arguments of a call about an item of a user. With set, the call changes it.
+func (s *Stack) item(user string, set bool) map[string]any {
 	args := map[string]any{"TableName": s.table(), "Key": map[string]any{"userId": map[string]string{"S": user}, "activityWindow": map[string]string{"S": "aws-check"}}}
-	for name, n := range set {
-		args["UpdateExpression"] = "SET " + name + " = :n"
-		args["ExpressionAttributeValues"] = map[string]any{":n": map[string]string{"N": fmt.Sprint(n)}}
+	if set {
+		args["UpdateExpression"], args["ExpressionAttributeValues"] = "SET n = :n", map[string]any{":n": map[string]string{"N": "1"}}
 	}
 	return args
 }
 
-func (s *Stack) try(ctx context.Context, tries []try) (Figures, error) {
+// verify makes each call, and returns an error for each that was not answered as its role should be.
+func (s *Stack) verify(ctx context.Context, all []permission) (Figures, error) {
 	var wrong []error
 	denied := []string{"AccessDeniedException", "AccessDenied"}
-	for _, t := range tries {
+	for _, t := range all {
 		code, err := s.call(ctx, t.probe, t.service, t.method, t.args)
 		switch {
 		case err != nil:
@@ -123,5 +123,5 @@ func (s *Stack) try(ctx context.Context, tries []try) (Figures, error) {
 			wrong = append(wrong, fmt.Errorf("%s: %s %s was answered %s, want it done", t.probe, t.service, t.method, code))
 		}
 	}
-	return Figures{"calls": float64(len(tries))}, errors.Join(wrong...)
+	return Figures{"calls": float64(len(all))}, errors.Join(wrong...)
 }

@@ -86,9 +86,9 @@ func snapStart(ctx context.Context, s *Stack) (Figures, error) {
 		return nil, err
 	}
 	figures := Figures{"snapshotSeconds": round(time.Since(began).Seconds())}
-	answers, reports := make([]probed, agents), make([]report, agents)
+	answers, reports := make([]probed, agents), make([]invocation, agents)
 	event := map[string]any{"asks": []any{map[string]string{"userId": "snapstart", "activity": "create_post"}}, "sleep": 2}
-	time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(65 * time.Second))) // one window, after a clock that is 5 s ahead
+	sleep(ctx, time.Until(time.Now().Truncate(time.Minute).Add(65*time.Second))) // one window, after a clock that is 5 s ahead
 	if err := s.each(agents, func(i int) (err error) {
 		reports[i], err = s.invoke(ctx, "AppProbe", version, event, &answers[i])
 		return err

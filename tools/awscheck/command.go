@@ -183,11 +183,11 @@ func commit(ctx context.Context) string {
 
 // write writes the report and returns the exit status.
 func write(r Report, o options, out, errs io.Writer) int {
-	print := r.writeText
+	show := r.writeText
 	if o.json {
-		print = r.writeJSON
+		show = r.writeJSON
 	}
-	err := print(out)
+	err := show(out)
 	if o.out != "" {
 		var text strings.Builder
 		_ = r.writeJSON(&text) // a builder takes everything

@@ -80,24 +80,24 @@ func throttledKey(ctx context.Context, s *Stack) (Figures, error) {
 		return nil, err
 	}
 	h := &hammered{began: time.Now(), left: calls, answers: map[string]int{}, windows: map[int64]int{}}
-	loud, quiet := context.WithTimeout(ctx, most)
-	defer quiet()
+	hammering, stop := context.WithTimeout(ctx, most)
+	defer stop()
 	var wg sync.WaitGroup
 	for range s.parallel {
 		wg.Go(func() {
-			for loud.Err() == nil && h.more() {
-				h.note(s.ask(loud, "PostsGuardFunction", "hot", "create_post"))
+			for hammering.Err() == nil && h.more() {
+				h.note(s.ask(hammering, "PostsGuardFunction", "hot", "create_post"))
 			}
 		})
 	}
 	others, refused := 0, 0
-	for loud.Err() == nil && h.more() && sleep(ctx, 250*time.Millisecond) {
+	for hammering.Err() == nil && h.more() && sleep(ctx, 250*time.Millisecond) {
 		others++
 		if a, err := s.ask(ctx, "PostsGuardFunction", fmt.Sprint("quiet-", others), "create_post"); err != nil || !a.Allowed {
 			refused++
 		}
 	}
-	quiet()
+	stop()
 	wg.Wait()
 	figures := h.figures()
 	figures["othersAsked"], figures["othersRefused"] = float64(others), float64(refused)

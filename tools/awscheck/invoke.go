@@ -22,8 +22,8 @@ type answer struct {
 	ErrorType, ErrorMessage string
 }
 
-// A report is what Lambda itself reports of an invocation.
-type report struct {
+// An invocation is what Lambda itself reports of one.
+type invocation struct {
 	Duration, Billed float64 // ms
 	Init, Restore    float64 // ms; 0: the environment was already there
 	Memory           float64 // MB, the most that the environment has used
@@ -31,7 +31,7 @@ type report struct {
 
 // invoke invokes a function, by its name in the template, and decodes its answer into out. The report is empty if Lambda
 // sent none.
-func (s *Stack) invoke(ctx context.Context, function, version string, event, out any) (r report, err error) {
+func (s *Stack) invoke(ctx context.Context, function, version string, event, out any) (r invocation, err error) {
 	payload, err := json.Marshal(event)
 	if err != nil {
 		return r, err
@@ -77,7 +77,7 @@ func (s *Stack) each(n int, do func(i int) error) error {
 }
 
 // parseReport finds Lambda's report in the end of a log. Functions whose log is JSON have it as JSON, too.
-func parseReport(log string) (r report) {
+func parseReport(log string) (r invocation) {
 	for line := range strings.Lines(log) {
 		var event struct {
 			Type   string
@@ -87,7 +87,7 @@ func parseReport(log string) (r report) {
 		}
 		if json.Unmarshal([]byte(line), &event) == nil && event.Type == "platform.report" {
 			m := event.Record.Metrics
-			r = report{m.DurationMs, m.BilledDurationMs, m.InitDurationMs, m.RestoreDurationMs, m.MaxMemoryUsedMB}
+			r = invocation{m.DurationMs, m.BilledDurationMs, m.InitDurationMs, m.RestoreDurationMs, m.MaxMemoryUsedMB}
 		}
 		if !strings.HasPrefix(line, "REPORT ") {
 			continue

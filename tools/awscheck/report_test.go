@@ -98,21 +98,21 @@ func TestQuantiles(t *testing.T) {
 func TestLambdasReport(t *testing.T) {
 	for name, tt := range map[string]struct {
 		log  string
-		want report
+		want invocation
 	}{
 		"a cold start, as text": {
 			"START RequestId: 1 Version: $LATEST\nhello\nREPORT RequestId: 1\tDuration: 12.25 ms\tBilled Duration: 120 ms\tMemory Size: 256 MB\tMax Memory Used: 36 MB\tInit Duration: 106.50 ms\t\n",
-			report{Duration: 12.25, Billed: 120, Init: 106.5, Memory: 36},
+			invocation{Duration: 12.25, Billed: 120, Init: 106.5, Memory: 36},
 		},
 		"a restored snapshot, as text": {
 			"REPORT RequestId: 1\tDuration: 2.50 ms\tBilled Duration: 130 ms\tMemory Size: 256 MB\tMax Memory Used: 40 MB\tRestore Duration: 380.75 ms\tBilled Restore Duration: 127 ms\t\n",
-			report{Duration: 2.5, Billed: 130, Restore: 380.75, Memory: 40},
+			invocation{Duration: 2.5, Billed: 130, Restore: 380.75, Memory: 40},
 		},
 		"a cold start, as JSON": {
 			`{"time":"2026-03-01T00:00:00.000Z","type":"platform.report","record":{"requestId":"1","metrics":{"durationMs":4.5,"billedDurationMs":5,"memorySizeMB":256,"maxMemoryUsedMB":30,"initDurationMs":41.5},"status":"success"}}` + "\n",
-			report{Duration: 4.5, Billed: 5, Init: 41.5, Memory: 30},
+			invocation{Duration: 4.5, Billed: 5, Init: 41.5, Memory: 30},
 		},
-		"no report": {`{"level":"INFO","message":"instance started"}` + "\n", report{}},
+		"no report": {`{"level":"INFO","message":"instance started"}` + "\n", invocation{}},
 	} {
 		if got := parseReport(tt.log); got != tt.want {
 			t.Errorf("%s: %+v, want %+v", name, got, tt.want)

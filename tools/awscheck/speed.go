@@ -74,7 +74,7 @@ func coldStart(ctx context.Context, s *Stack) (Figures, error) {
 
 // start changes a function's variables, so that the next invocation needs a new environment, and invokes it. It returns
 // Lambda's report and the time of the call in ms.
-func (s *Stack) start(ctx context.Context, function string, n int, event, out any) (r report, millis float64, err error) {
+func (s *Stack) start(ctx context.Context, function string, n int, event, out any) (r invocation, millis float64, err error) {
 	name := aws.String(s.ids[function])
 	had, err := s.lambda.GetFunctionConfiguration(ctx, &lambda.GetFunctionConfigurationInput{FunctionName: name})
 	if err != nil {

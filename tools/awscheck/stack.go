@@ -105,7 +105,7 @@ func (s *Stack) sam(ctx context.Context, name, template string, parameters []str
 
 // remove deletes all that deploy creates, whether it is there or not. It returns what it could not delete, and why.
 func (s *Stack) remove(ctx context.Context) (left []string) {
-	try := func(what string, err error) {
+	note := func(what string, err error) {
 		if err != nil {
 			left = append(left, what+": "+err.Error())
 		}
@@ -116,11 +116,11 @@ func (s *Stack) remove(ctx context.Context) (left []string) {
 		if err == nil {
 			err = s.aws(ctx, nil, "cloudformation", "wait", "stack-delete-complete", "--stack-name", name)
 		}
-		try("the stack "+name, err)
+		note("the stack "+name, err)
 	}
-	try("the table "+s.table(), s.removeTable(ctx))
+	note("the table "+s.table(), s.removeTable(ctx))
 	for _, layer := range []string{"-agent-arm64", "-agent-x86"} {
-		try("the layer "+s.name()+layer, s.removeLayer(ctx, s.name()+layer))
+		note("the layer "+s.name()+layer, s.removeLayer(ctx, s.name()+layer))
 	}
 	bucket := s.Bucket
 	if bucket == "" {
@@ -135,7 +135,7 @@ func (s *Stack) remove(ctx context.Context) (left []string) {
 	}
 	for _, name := range []string{s.probe(), s.name()} {
 		_, err := program(ctx, "aws", "s3", "rm", "--recursive", "--quiet", "--region", s.Region, "s3://"+bucket+"/"+name+"/")
-		try("programs in the bucket "+bucket, err)
+		note("programs in the bucket "+bucket, err)
 	}
 	return left
 }
