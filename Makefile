@@ -163,11 +163,11 @@ OUT ?=
 
 # The AWS CLI is one of the emulator's programs. The emulator itself does not run.
 .PHONY: aws-check
-aws-check: emulator ## Measure docs/unmeasured.md in your AWS account, for less than a dollar; asks first; OUT=FILE: the result, LONG=1: alarms, KEEP=1: stacks stay
+aws-check: emulator ## Measure docs/unmeasured.md in your AWS account, for less than a dollar; asks first; YES=1: does not, OUT=FILE: the result, LONG=1: alarms, KEEP=1: stacks stay
 	@SAM_CLI_TELEMETRY=0 $(VENV)/bin/sam build >.cache/sam-build.log 2>&1 || { cat .cache/sam-build.log >&2; exit 1; }
 	@go build -o .cache/aws-check ./tools/awscheck/run
 	@PATH="$(CURDIR)/$(VENV)/bin:$(CURDIR)/$(EMULATOR)/bin:$$PATH" SAM_CLI_TELEMETRY=0 AWS_PAGER= \
-		.cache/aws-check $(if $(LONG),-long) $(if $(KEEP),-keep) $(if $(OUT),-out '$(OUT)')
+		.cache/aws-check $(if $(YES),-yes) $(if $(LONG),-long) $(if $(KEEP),-keep) $(if $(OUT),-out '$(OUT)')
 
 $(SCAN)/installed: tools/scan/requirements.txt
 	$(install)

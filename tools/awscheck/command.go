@@ -156,7 +156,7 @@ type run struct {
 
 func (r run) run(ctx context.Context) Report {
 	began := time.Now()
-	report := Report{Date: began.UTC().Truncate(time.Second), Commit: commit(ctx), Region: r.stack.Region, Endpoint: r.stack.Endpoint, Long: r.long}
+	report := Report{Date: began.UTC().Truncate(time.Second), Commit: commit(ctx), Region: r.stack.Region, Endpoint: r.stack.Endpoint, Long: r.long, Checks: []Result{}}
 	if err := r.deploy(ctx); err != nil {
 		report.Error = err.Error()
 	} else {
