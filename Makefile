@@ -155,8 +155,8 @@ tour: emulator packages ## Use each command in a fresh clone, as a newcomer woul
 	@scripts/with-dynamodb scripts/tour
 
 .PHONY: deployment
-deployment: emulated ## Test the deployed stack and make aws-check on the emulator, with IAM enforced; takes 4 minutes
-	RECORDER=1 scripts/with-aws go test -count=1 -timeout=16m ./internal/endtoend/deployment
+deployment: emulated ## Test the deployed stack and make aws-check on the emulator, with IAM enforced; takes some minutes
+	RECORDER=1 scripts/with-aws go test -count=1 -timeout=20m ./internal/endtoend/deployment
 
 # Where make aws-check also writes its result.
 OUT ?=

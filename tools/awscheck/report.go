@@ -21,7 +21,7 @@ type Report struct {
 	Seconds  float64   `json:"seconds"`         // of the whole run, with both stacks' creation and removal
 	Error    string    `json:"error,omitempty"` // why no check ran
 	Checks   []Result  `json:"checks"`
-	Left     []string  `json:"left,omitempty"` // what could not be removed
+	Left     []string  `json:"left,omitempty"` // all that the run failed to remove
 
 	interrupted bool
 }
