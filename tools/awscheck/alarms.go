@@ -17,8 +17,8 @@ import (
 // ringing lists the alarms that failures of alarms must ring. The others need an hour, a crash, or a full account.
 var ringing = []string{"DegradedAlarm", "PostsGuardErrorsAlarm", "TableWriteThrottlesAlarm", "CleanupErrorsAlarm", "CleanupDeadLettersAlarm", "DelayedDeadLettersAlarm"}
 
-// alarms causes failures until each alarm has rung: a table that takes one write a second, events that are no events, runs
-// of cleanup that fail, and a message that is no job.
+// alarms causes failures until each alarm has rung. The table takes one write a second, events have no user, runs of cleanup
+// fail, and a message is no job.
 func alarms(ctx context.Context, s *Stack) (Figures, error) {
 	if err := s.capWrites(ctx, 1); err != nil {
 		return nil, err

@@ -28,8 +28,8 @@ created or removed. 130: interrupted, or you answered no.
 
 `
 
-// cost is calculated from the list prices of us-east-1: at most 40,000 invocations with their logs, 100,000 write units, a
-// snapshot for three hours, and an hour of all alarms and metrics.
+// cost is calculated. A run makes at most 40,000 invocations with their logs, and uses at most 100,000 write units. Alarms and
+// metrics are there for an hour, and a snapshot for three.
 const cost = "less than $0.50 by the list prices of us-east-1"
 
 type options struct {

@@ -72,8 +72,8 @@ func jobs(ctx context.Context, s *Stack) (Figures, error) {
 	return figures, err
 }
 
-// circles lets two functions send to their own queue. Lambda must stop one of them after about 16 rounds, and must not stop
-// the other, whose RecursiveLoop is Allow, as that of delayed-jobs is.
+// circles lets two functions send to their own queue. Lambda must stop one of them after about 16 rounds. It must not stop the
+// other one, because its RecursiveLoop is Allow. The template sets the same for delayed-jobs.
 func circles(ctx context.Context, s *Stack) (Figures, error) {
 	const last = 40 // the probe's last round
 	for _, queue := range []string{"StoppedQueue", "AllowedQueue"} {
@@ -95,7 +95,7 @@ func circles(ctx context.Context, s *Stack) (Figures, error) {
 		}
 	}
 	if stopped < 14 || stopped > 20 {
-		return figures, fmt.Errorf("Lambda stopped a loop after %v rounds, and the documents name about 16", stopped)
+		return figures, fmt.Errorf("a loop was stopped after %v rounds, and the documents name about 16", stopped)
 	}
 	return figures, nil
 }

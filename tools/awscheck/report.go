@@ -55,14 +55,14 @@ const (
 )
 
 func (r Result) String() string {
-	line := fmt.Sprintf("%-14s%-8s", r.Name, r.Status)
+	parts := []string{fmt.Sprintf("%-14s%-8s", r.Name, r.Status)}
 	for _, name := range slices.Sorted(maps.Keys(r.Figures)) {
-		line += fmt.Sprintf(" %s=%v", name, r.Figures[name])
+		parts = append(parts, fmt.Sprintf("%s=%v", name, r.Figures[name]))
 	}
 	if r.Reason != "" {
-		line += " (" + r.Reason + ")"
+		parts = append(parts, "("+r.Reason+")")
 	}
-	return strings.TrimSpace(line)
+	return strings.TrimSpace(strings.Join(parts, " "))
 }
 
 // exit returns the exit status of a run.
@@ -86,20 +86,20 @@ func (r Report) writeJSON(w io.Writer) error {
 }
 
 func (r Report) writeText(w io.Writer) error {
-	text := fmt.Sprintf("%s at commit %s, %s, in %.0f s\n", r.Date.Format(time.RFC3339), r.Commit, r.Region, r.Seconds)
+	lines := []string{fmt.Sprintf("%s at commit %s, %s, in %.0f s", r.Date.Format(time.RFC3339), r.Commit, r.Region, r.Seconds)}
 	if r.Endpoint != "" {
-		text += "This is an emulator, so no figure is one of AWS: " + r.Endpoint + "\n"
+		lines = append(lines, "This is an emulator, so no figure is one of AWS: "+r.Endpoint)
 	}
 	for _, c := range r.Checks {
-		text += c.String() + "\n"
+		lines = append(lines, c.String())
 	}
 	if r.Error != "" {
-		text += "error: " + r.Error + "\n"
+		lines = append(lines, "error: "+r.Error)
 	}
 	for _, left := range r.Left {
-		text += "left: " + left + "\n"
+		lines = append(lines, "left: "+left)
 	}
-	_, err := io.WriteString(w, text)
+	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
 	return err
 }
 

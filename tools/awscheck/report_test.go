@@ -14,7 +14,7 @@ func TestTheReportAsJSON(t *testing.T) {
 		Date: time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC), Commit: "cb61c2af-dirty", Region: "eu-west-1", Seconds: 481.5,
 		Checks: []Result{
 			{Name: "latency", Status: Passed, Figures: Figures{"callP50Millis": 23.1}, Seconds: 9.25},
-			{Name: "circles", Status: Failed, Reason: "Lambda stopped a loop after 40 rounds", Seconds: 30},
+			{Name: "circles", Status: Failed, Reason: "a loop was stopped after 40 rounds", Seconds: 30},
 		},
 	}
 	want := `{
@@ -35,7 +35,7 @@ func TestTheReportAsJSON(t *testing.T) {
     {
       "name": "circles",
       "status": "failed",
-      "reason": "Lambda stopped a loop after 40 rounds",
+      "reason": "a loop was stopped after 40 rounds",
       "seconds": 30
     }
   ]

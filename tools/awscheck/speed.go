@@ -42,12 +42,12 @@ func latency(ctx context.Context, s *Stack) (Figures, error) {
 		return figures, nil // an emulator reports no time that means anything
 	}
 	if len(duration) == 0 {
-		return figures, errors.New("Lambda's answers contain no report")
+		return figures, errors.New("the answers contain no report of Lambda")
 	}
 	figures["durationP50Millis"], figures["durationP99Millis"] = quantile(duration, 0.5), quantile(duration, 0.99)
 	figures["billedP50Millis"] = quantile(billed, 0.5)
 	if median := figures["billedP50Millis"]; median > assumedMillis {
-		return figures, fmt.Errorf("Lambda bills %v ms for a decision, and docs/operating.md assumes %d", median, assumedMillis)
+		return figures, fmt.Errorf("a decision is billed as %v ms, and docs/operating.md assumes %d", median, assumedMillis)
 	}
 	return figures, nil
 }

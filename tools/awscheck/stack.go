@@ -193,7 +193,7 @@ func (s *Stack) aws(ctx context.Context, out any, args ...string) error {
 
 // program runs a program and returns what it prints. Its error ends with the last lines of what the program printed.
 func program(ctx context.Context, name string, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, name, args...) //nolint:gosec // sam, aws, or a command of this project
+	cmd := exec.CommandContext(ctx, name, args...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &errs, 5*time.Second
 	if err := cmd.Run(); err != nil {
