@@ -33,8 +33,8 @@ created or removed. 130: interrupted, or you answered no.
 const cost = "less than $0.50 by the list prices of us-east-1"
 
 type options struct {
-	yes, keep, long, json                   bool
-	out, template, bucket, settings, remove string
+	yes, keep, long, json bool
+	out, remove           string
 }
 
 func parse(args []string, errs io.Writer) (o options, err error) {
@@ -45,9 +45,6 @@ func parse(args []string, errs io.Writer) (o options, err error) {
 	flags.BoolVar(&o.long, "long", false, "also wait for alarms, which takes half an hour more")
 	flags.BoolVar(&o.json, "json", false, "write the result to standard output as JSON")
 	flags.StringVar(&o.out, "out", "", "also write the result to this `file` as JSON")
-	flags.StringVar(&o.template, "template", ".aws-sam/build/template.yaml", "the `file` that sam build has written")
-	flags.StringVar(&o.bucket, "bucket", "", "the S3 `bucket` for the programs; empty: the bucket that SAM makes")
-	flags.StringVar(&o.settings, "settings", "", "further parameters of the stack, such as \"DecisionTimeout=5s\", separated by spaces")
 	flags.StringVar(&o.remove, "remove", "", "only remove what a run with this `id` has left")
 	flags.Usage = func() { _, _ = io.WriteString(errs, usage); flags.PrintDefaults() }
 	if err := flags.Parse(args); err != nil {
@@ -115,8 +112,7 @@ func connect(ctx context.Context, o options, errs io.Writer) (*Stack, string, er
 		_, _ = rand.Read(random) // never fails
 		id = fmt.Sprintf("%x", random)
 	}
-	s := newStack(cfg, id)
-	s.Template, s.Bucket, s.Settings, s.Log = o.template, o.bucket, strings.Fields(o.settings), errs
+	s := newStack(cfg, id, errs)
 	var caller struct{ Account string }
 	if err := s.aws(ctx, &caller, "sts", "get-caller-identity"); err != nil {
 		return nil, "", err

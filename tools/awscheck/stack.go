@@ -24,11 +24,11 @@ type Stack struct {
 	ID       string // such as 1f9c03
 	Region   string
 	Endpoint string // an emulator's, or empty
-	Template string // what sam build has written
-	Bucket   string // an S3 bucket for the programs; empty: SAM's own
-	Settings []string
 	Log      io.Writer
 
+	template string   // what sam build has written
+	bucket   string   // an S3 bucket for the programs; empty: SAM's own
+	settings []string // further parameters of the stack
 	config   aws.Config
 	lambda   *lambda.Client
 	dynamo   *dynamodb.Client
@@ -39,11 +39,15 @@ type Stack struct {
 
 const probeTemplate = "tools/awscheck/probe.yaml"
 
-func newStack(cfg aws.Config, id string) *Stack {
-	return &Stack{
-		ID: id, Region: cfg.Region, Endpoint: aws.ToString(cfg.BaseEndpoint), config: cfg,
+func newStack(cfg aws.Config, id string, log io.Writer) *Stack {
+	s := &Stack{
+		ID: id, Region: cfg.Region, Endpoint: aws.ToString(cfg.BaseEndpoint), Log: log, config: cfg, template: ".aws-sam/build/template.yaml",
 		lambda: lambda.NewFromConfig(cfg), dynamo: dynamodb.NewFromConfig(cfg), sqs: sqs.NewFromConfig(cfg),
 	}
+	if s.Endpoint != "" { // of scripts/with-aws, for which make emulated has built the stack
+		s.template, s.bucket, s.settings = ".cache/sam-build/template.yaml", "artifacts", []string{"DecisionTimeout=5s"}
+	}
+	return s
 }
 
 func (s *Stack) name() string  { return "guards-check-" + s.ID }
@@ -56,8 +60,8 @@ func (s *Stack) deploy(ctx context.Context, long bool) error {
 		"NamePrefix=check-" + s.ID + "-", "TableName=" + s.table(), "DeletionProtection=false", "CleanupConcurrency=0",
 		"Dashboard=false", fmt.Sprintf("Alarms=%v", long), "SystemLogLevel=INFO", "LogRetentionDays=1",
 		"OnOutage=deny", // then no instance decides alone, so exactly the limit gets through
-	}, s.Settings...)
-	if err := s.sam(ctx, s.name(), s.Template, parameters); err != nil {
+	}, s.settings...)
+	if err := s.sam(ctx, s.name(), s.template, parameters); err != nil {
 		return err
 	}
 	role, err := s.role(ctx, "PostsGuardFunction")
@@ -77,10 +81,10 @@ func (s *Stack) sam(ctx context.Context, name, template string, parameters []str
 		"deploy", "--config-env", "aws-check", "--template-file", template, "--stack-name", name, "--region", s.Region,
 		"--capabilities", "CAPABILITY_IAM", "--no-confirm-changeset", "--no-progressbar", "--s3-prefix", name,
 	}
-	if s.Bucket == "" {
+	if s.bucket == "" {
 		args = append(args, "--resolve-s3")
 	} else {
-		args = append(args, "--s3-bucket", s.Bucket)
+		args = append(args, "--s3-bucket", s.bucket)
 	}
 	if _, err := program(ctx, "sam", append(append(args, "--parameter-overrides"), parameters...)...); err != nil {
 		return err
@@ -122,7 +126,7 @@ func (s *Stack) remove(ctx context.Context) (left []string) {
 	for _, layer := range []string{"-agent-arm64", "-agent-x86"} {
 		note("the layer "+s.name()+layer, s.removeLayer(ctx, s.name()+layer))
 	}
-	bucket := s.Bucket
+	bucket := s.bucket
 	if bucket == "" {
 		var out struct {
 			StackResourceDetail struct{ PhysicalResourceId string }

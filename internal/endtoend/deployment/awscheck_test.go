@@ -38,9 +38,7 @@ var checked = map[string]string{
 // awsCheck starts make aws-check's program, which creates its stacks on the emulator. It writes its progress to errs.
 func awsCheck(t *testing.T, program string, errs io.Writer, args ...string) *exec.Cmd {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), program, append([]string{
-		"-yes", "-bucket", "artifacts", "-template", ".cache/sam-build/template.yaml", "-settings", "DecisionTimeout=5s",
-	}, args...)...)
+	cmd := exec.CommandContext(t.Context(), program, append(args, "-yes")...)
 	cmd.Dir, cmd.Stderr = "../../..", errs
 	return cmd
 }
