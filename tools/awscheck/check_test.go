@@ -112,12 +112,19 @@ func TestWhatIsLeftIsReported(t *testing.T) {
 
 func TestOnlyYesCreatesSomething(t *testing.T) {
 	for answer, want := range map[string]bool{"y\n": true, "YES\n": true, "n\n": false, "\n": false, "": false, "yesterday\n": false} {
-		if got := agrees("Create? ", false, strings.NewReader(answer), io.Discard); got != want {
+		if got := agrees(t.Context(), "Create? ", false, strings.NewReader(answer), io.Discard); got != want {
 			t.Errorf("%q: %v, want %v", answer, got, want)
 		}
 	}
-	if !agrees("Create? ", true, strings.NewReader(""), io.Discard) {
+	if !agrees(t.Context(), "Create? ", true, strings.NewReader(""), io.Discard) {
 		t.Error("-yes was not enough")
+	}
+	ctx, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	silent, keyboard := io.Pipe()
+	defer keyboard.Close() //nolint:errcheck // it ends the goroutine that still reads
+	if agrees(ctx, "Create? ", false, silent, io.Discard) {
+		t.Error("Ctrl-C was a yes")
 	}
 }
 

@@ -87,7 +87,7 @@ func Main(ctx context.Context, args []string, in io.Reader, out, errs io.Writer)
 	if o.remove != "" {
 		question = fmt.Sprintf("Remove the stacks %s and %s, with their table and layers, from %s? [y/N] ", s.name(), s.probe(), where)
 	}
-	if !agrees(question, o.yes, in, errs) {
+	if !agrees(ctx, question, o.yes, in, errs) {
 		return exitInterrupted
 	}
 	r := run{checks: Checks, long: o.long, keep: o.keep, log: errs, deploy: func(ctx context.Context) error { return s.deploy(ctx, o.long) }, remove: s.remove, stack: s}
@@ -128,16 +128,24 @@ func connect(ctx context.Context, o options, errs io.Writer) (*Stack, string, er
 	return s, caller.Account, nil
 }
 
-// agrees asks a person.
-func agrees(question string, yes bool, in io.Reader, errs io.Writer) bool {
+// agrees asks a person. Ctrl-C is a no.
+func agrees(ctx context.Context, question string, yes bool, in io.Reader, errs io.Writer) bool {
 	_, _ = io.WriteString(errs, question)
 	if yes {
 		_, _ = io.WriteString(errs, "yes\n")
 		return true
 	}
-	line, _ := bufio.NewReader(in).ReadString('\n') // without an answer: no
-	answer := strings.ToLower(strings.TrimSpace(line))
-	return answer == "y" || answer == "yes"
+	answer := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(in).ReadString('\n') // without an answer: no
+		answer <- strings.ToLower(strings.TrimSpace(line))
+	}()
+	select {
+	case said := <-answer:
+		return said == "y" || said == "yes"
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // A run deploys, checks and removes.
