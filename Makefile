@@ -199,8 +199,19 @@ tour: emulator packages ## Use each command in a fresh clone, as a newcomer woul
 	@scripts/with-dynamodb scripts/tour
 
 .PHONY: deployment
-deployment: emulated $(PACKAGES)/typescript/installed $(PACKAGES)/python/installed ## Test the deployed stack on the emulator, with IAM enforced; takes 3 minutes
-	RECORDER=1 scripts/with-aws go test -count=1 -timeout=10m ./internal/endtoend/deployment
+deployment: emulated $(PACKAGES)/typescript/installed $(PACKAGES)/python/installed ## Test the deployed stack and make aws-check on the emulator, with IAM enforced; takes some minutes
+	RECORDER=1 scripts/with-aws go test -count=1 -timeout=20m ./internal/endtoend/deployment
+
+# Where make aws-check also writes its result.
+OUT ?=
+
+# The AWS CLI is one of the emulator's programs. The emulator itself does not run.
+.PHONY: aws-check
+aws-check: emulator ## Measure docs/unmeasured.md in your AWS account, for less than a dollar; asks first; YES=1: does not, OUT=FILE: the result, LONG=1: alarms, KEEP=1: stacks stay
+	@SAM_CLI_TELEMETRY=0 $(VENV)/bin/sam build >.cache/sam-build.log 2>&1 || { cat .cache/sam-build.log >&2; exit 1; }
+	@go build -o .cache/aws-check ./tools/awscheck/run
+	@PATH="$(CURDIR)/$(VENV)/bin:$(CURDIR)/$(EMULATOR)/bin:$$PATH" SAM_CLI_TELEMETRY=0 AWS_PAGER= \
+		.cache/aws-check $(if $(YES),-yes) $(if $(LONG),-long) $(if $(KEEP),-keep) $(if $(OUT),-out '$(OUT)')
 
 $(SCAN)/installed: tools/scan/requirements.txt
 	$(install)
