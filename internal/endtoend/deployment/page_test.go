@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -40,7 +41,7 @@ func TestAProjectWithoutGoIsDeployed(t *testing.T) {
 	n.wants(t, 1, `6 +refused +5/5 used`, "cd my-guards && guards check upload_photo --user u1 --times 6")
 	n.wants(t, 0, `nothing is stale`, "cd my-guards && make test")
 	n.wants(t, 0, ``, "cd app && npm install --silent --offline --no-audit --no-fund ../*.tgz")
-	n.wants(t, 0, ``, "cd app && python3 -m venv venv && venv/bin/pip install --quiet --disable-pip-version-check --no-index ../*.whl")
+	n.wants(t, 0, ``, "cd app && python3 -m venv python && python/bin/pip install --quiet --disable-pip-version-check --no-index ../*.whl")
 
 	const full = "(allowed ){5}limited"
 	serve := n.start(t, `console for development is at (http://\S+)/;`, "cd my-guards && exec guards serve --addr 127.0.0.1:0")
@@ -105,7 +106,7 @@ func newNewcomer(t *testing.T, release string) newcomer {
 		}
 	}
 	tools := t.TempDir()
-	for _, name := range strings.Fields("bash cat cp curl dirname env grep gzip head make mkdir mktemp mv node npm rm sed seq sh sleep sort tail tar touch tr uname uniq unzip python3") {
+	for name := range strings.FieldsSeq("bash cat cp curl dirname env grep gzip head make mkdir mktemp mv node npm rm sed seq sh sleep sort tail tar touch tr uname uniq unzip python3") {
 		file, err := exec.LookPath(name)
 		if name == "python3" { // what is found first can be a script that needs more programs
 			var out []byte
@@ -152,7 +153,7 @@ func (n newcomer) fetched(t *testing.T, names ...string) {
 func (n newcomer) command(t *testing.T, line string, env ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", line)
-	cmd.Dir, cmd.Env = n.dir, append(n.env, env...)
+	cmd.Dir, cmd.Env = n.dir, slices.Concat(n.env, env)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
 	cmd.WaitDelay = 10 * time.Second
@@ -173,7 +174,7 @@ func (n newcomer) wants(t *testing.T, status int, pattern, line string, env ...s
 func (n newcomer) asks(t *testing.T, answers, user, at string) {
 	t.Helper()
 	n.wants(t, 0, "^"+answers+"\n$", "cd my-guards && node ../app/app.mjs "+user, at)
-	n.wants(t, 0, "^"+answers+"\n$", "cd my-guards && PYTHONPATH=activities ../app/venv/bin/python ../app/app.py "+user+"py", at)
+	n.wants(t, 0, "^"+answers+"\n$", "cd my-guards && PYTHONPATH=activities ../app/python/bin/python ../app/app.py "+user+"py", at)
 }
 
 // start starts a command, which runs until the test ends. It returns what the first group of the pattern finds in the output.

@@ -9,9 +9,10 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/goccy/go-yaml"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // withTemplate returns a folder with the generated template and an extra file.
