@@ -12,6 +12,7 @@ PACKAGES := .cache/packages
 CONSOLE := .cache/console
 CDK := .cache/cdk
 PUBLISH := .cache/publish
+TOFU := .cache/tofu
 PYTHON_TOOLS := $(PACKAGES)/python-tools
 CLIENT_SOURCES := clients
 SERVERS := scripts/with-dynamodb scripts/with-sqs
@@ -24,12 +25,40 @@ sources = $(shell find $(1) \( -name 'node_modules' -o -name 'dist*' -o -name '.
 check: lint test ## Run lint and test; do this before each commit
 
 .PHONY: test
-test: ## Run all tests, with DynamoDB Local, ElasticMQ and AWS's own clients if they can be fetched
-	@$(MAKE) --no-print-directory clients || { [ "$$CI" != true ] && echo "make test: AWS's clients are missing, so their tests are skipped" >&2; }
-	@$(MAKE) -s console || { [ "$$CI" != true ] && echo "make test: axe-core is missing, so a test of the console is skipped" >&2; }
-	@$(MAKE) -s -j2 checked
-	@$(MAKE) -s packages || { [ "$$CI" != true ] && echo "make test: the packages are missing, so the tests of the examples are skipped" >&2; }
-	@$(SERVERS) scripts/test
+test: ## Run the tests that need only Go, DynamoDB Local and ElasticMQ; prints what it leaves out
+	@$(SERVERS) scripts/test quick
+
+.PHONY: test-clients
+test-clients: ## Run the tests with AWS's clients, the clients in three languages, and a browser
+	$(fetch-clients)
+	@$(SERVERS) scripts/test clients
+
+.PHONY: test-projects
+test-projects: ## Run the tests that compile projects and a release, as the documents describe
+	$(fetch-packages)
+	@$(SERVERS) scripts/test projects
+
+.PHONY: test-long
+test-long: ## Run the proofs and the laws with the bounds that CI has
+	@$(SERVERS) scripts/test long
+
+.PHONY: race
+race: ## Run the tests of make test with the race detector
+	@$(SERVERS) scripts/test race
+
+.PHONY: test-all
+test-all: ## Run everything that the five targets above run, as CI does
+	$(fetch-clients)
+	@$(SERVERS) scripts/test all
+
+# With CI=true, something that can't be fetched is an error. Otherwise its tests are skipped.
+define fetch-clients
+@$(MAKE) --no-print-directory clients || { [ "$$CI" != true ] && echo "make $@: AWS's clients are missing, so their tests are skipped" >&2; }
+@$(MAKE) -s console || { [ "$$CI" != true ] && echo "make $@: axe-core is missing, so a test of the console is skipped" >&2; }
+@$(MAKE) -s -j2 checked
+$(fetch-packages)
+endef
+fetch-packages = @$(MAKE) -s packages || { [ "$$CI" != true ] && echo "make $@: the packages are missing, so the tests of the examples are skipped" >&2; }
 
 .PHONY: lint
 lint: ## Check format, vet, go fix, linters, import rules and go.mod
@@ -39,19 +68,25 @@ lint: ## Check format, vet, go fix, linters, import rules and go.mod
 	$(GOLANGCI_LINT) run
 	go mod tidy -diff
 
-# The programs of projects without Go: Lambda functions, and the agent for functions and containers.
+# The programs of projects without Go: Lambda functions, and the agent for functions and containers. What their make deploy-local
+# needs is in the folder local, with the functions for amd64, because an emulator runs them as processes of its machine.
 GENERIC := guard jobs-guard cleanup delayed-jobs
 GENERIC_VCS := false
 compile_generic = CGO_ENABLED=0 GOOS=linux GOARCH=$(1) GOAMD64=v1 GOARM64=v8.0 go build -trimpath -buildvcs=$(GENERIC_VCS) \
 	-tags=lambda.norpc,nethttpomithttp2 -ldflags="-s -w" -o "dist/generic/$(3)" ./cmd/generic/$(2)
 
 .PHONY: generic
-generic: $(GENERIC:%=generic-%) ## Build the programs of projects without Go, as dist/generic/NAME/bootstrap and .../agent-ARCH/extensions/guards-agent
+generic: $(GENERIC:%=generic-%) $(GENERIC:%=local-%) ## Build the programs of projects without Go, as dist/generic/NAME/bootstrap and .../agent-ARCH/extensions/guards-agent
 	@$(call compile_generic,arm64,guards-agent,agent-arm64/extensions/guards-agent)
 	@$(call compile_generic,amd64,guards-agent,agent-amd64/extensions/guards-agent)
+	@cp scripts/with-aws scripts/deploy-local dist/generic/local
+	@cp tools/emulator/requirements.txt dist/generic/local/emulator.txt
+	@cp tools/requirements.txt dist/generic/local/venv.txt
 
 generic-%: FORCE
 	@$(call compile_generic,$(GOARCH_LAMBDA),$*,$*/bootstrap)
+local-%: FORCE
+	@$(call compile_generic,amd64,$*,local/amd64/$*/bootstrap)
 
 .PHONY: release
 release: GENERIC_VCS := true# so that go version -m and guards-agent version know the release
@@ -74,7 +109,7 @@ $(PUBLISH)/installed: tools/publish/requirements.txt
 .PHONY: cover
 cover: ## Measure the coverage by all tests: prints the total and writes coverage/index.html
 	@mkdir -p coverage
-	$(SERVERS) go test -covermode=atomic -coverpkg=./... -coverprofile=coverage/profile ./...
+	TESTS='clients projects long' $(SERVERS) go test -covermode=atomic -coverpkg=./... -coverprofile=coverage/profile ./...
 	@go tool cover -html=coverage/profile -o coverage/index.html
 	@go tool cover -func=coverage/profile | tail -n 1
 
@@ -150,13 +185,33 @@ $(CDK)/installed: deploy/cdk/package.json deploy/cdk/package-lock.json
 	@npm ci --prefix $(CDK) --silent --no-audit --no-fund
 	@touch $@
 
+.PHONY: terraform
+terraform: emulated $(TOFU)/tofu ## Test the Terraform module with OpenTofu and the emulator: its variables, outputs and example
+	@TF_CLI_CONFIG_FILE=/dev/null $(TOFU)/tofu fmt -check -diff deploy/terraform
+	@TOFU="$(CURDIR)/$(TOFU)/tofu" scripts/with-aws go test -count=1 ./internal/endtoend/terraform
+
+$(TOFU)/tofu: tools/tofu.mod tools/tofu.sum
+	@echo "building OpenTofu (only the first time)" >&2
+	@go build -modfile=tools/tofu.mod -o $@ github.com/opentofu/opentofu/cmd/tofu
+
 .PHONY: tour
 tour: emulator packages ## Use each command in a fresh clone, as a newcomer would, and check what it prints
 	@scripts/with-dynamodb scripts/tour
 
 .PHONY: deployment
-deployment: emulated ## Test the deployed stack on the emulator, with IAM enforced; takes 2 minutes
-	RECORDER=1 scripts/with-aws go test -count=1 -timeout=8m ./internal/endtoend/deployment
+deployment: emulated $(PACKAGES)/typescript/installed $(PACKAGES)/python/installed ## Test the deployed stack and make aws-check on the emulator, with IAM enforced; takes some minutes
+	RECORDER=1 scripts/with-aws go test -count=1 -timeout=20m ./internal/endtoend/deployment
+
+# Where make aws-check also writes its result.
+OUT ?=
+
+# The AWS CLI is one of the emulator's programs. The emulator itself does not run.
+.PHONY: aws-check
+aws-check: emulator ## Measure docs/unmeasured.md in your AWS account, for less than a dollar; asks first; YES=1: does not, OUT=FILE: the result, LONG=1: alarms, KEEP=1: stacks stay
+	@SAM_CLI_TELEMETRY=0 $(VENV)/bin/sam build >.cache/sam-build.log 2>&1 || { cat .cache/sam-build.log >&2; exit 1; }
+	@go build -o .cache/aws-check ./tools/awscheck/run
+	@PATH="$(CURDIR)/$(VENV)/bin:$(CURDIR)/$(EMULATOR)/bin:$$PATH" SAM_CLI_TELEMETRY=0 AWS_PAGER= \
+		.cache/aws-check $(if $(YES),-yes) $(if $(LONG),-long) $(if $(KEEP),-keep) $(if $(OUT),-out '$(OUT)')
 
 $(SCAN)/installed: tools/scan/requirements.txt
 	$(install)

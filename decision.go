@@ -66,6 +66,8 @@ type Decision struct {
 
 	LimitedBy string    `json:"limitedBy"` // the limit or subject that refused, if there are several, such as room.minute
 	Limits    []Figures `json:"limits"`    // each limit, if there are several
+
+	Version string `json:"version"` // Status: the release of Guards that answers; empty if it was built without one
 }
 
 // Figures are one limit's figures, if an activity and its subjects have several limits. They
@@ -136,11 +138,12 @@ func (d Decision) MarshalJSON() ([]byte, error) {
 		Crossed       int64     `json:"crossed,omitzero"`
 		LimitedBy     string    `json:"limitedBy,omitzero"`
 		Limits        []Figures `json:"limits,omitempty"`
+		Version       string    `json:"version,omitzero"`
 	}{
 		d.Allowed, d.Reason, d.UserID, d.Activity, d.Op,
 		d.Limit, optional(d.ActivityCount, figures), optional(d.Remaining, figures),
 		optional(d.WaitTime, figures || d.ReadyAt != 0 || d.ResetAt != 0), d.ResetAt, d.Locked, d.WindowKey,
 		optional(d.Granted, d.Op == Check || d.Op == Renew), d.At, d.RequestID, d.HeldUntil, d.Message, d.Display,
-		d.ReadyAt, d.Enqueued, d.Crossed, d.LimitedBy, d.Limits,
+		d.ReadyAt, d.Enqueued, d.Crossed, d.LimitedBy, d.Limits, d.Version,
 	})
 }

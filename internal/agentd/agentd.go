@@ -19,7 +19,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -56,8 +55,7 @@ func Run(page Page, args []string, stdout, stderr io.Writer) int {
 		}
 		return 0
 	case "version", "--version":
-		info, _ := debug.ReadBuildInfo()
-		_, _ = fmt.Fprintln(stdout, "guards-agent", version(info))
+		_, _ = fmt.Fprintln(stdout, "guards-agent", release())
 		return 0
 	case "help", "-h", "--help":
 		_, _ = io.WriteString(stdout, usage)
@@ -78,20 +76,8 @@ func Run(page Page, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// version returns the version of Guards in a program, such as v0.1.0. It is devel in a program that was built without one:
-// make agent and SAM leave it out, so that a layer with the same code stays the same.
-func version(info *debug.BuildInfo) string {
-	const module = "github.com/cric-talk/guards"
-	v := ""
-	if info != nil {
-		for _, m := range append(info.Deps, &info.Main) { // the agent of a project has Guards as a dependency
-			if m.Path == module {
-				v = strings.Trim(m.Version, "()")
-			}
-		}
-	}
-	return cmp.Or(v, "devel")
-}
+// release returns the release of Guards in this program, or devel.
+func release() string { return cmp.Or(wiring.Version(), "devel") }
 
 // name returns the name of the program's file. Lambda knows an extension by it.
 func name() string {

@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"time"
 
@@ -204,7 +205,7 @@ func (h *Handler) health() guard.Response {
 	if h.Mistake != nil {
 		return guard.Problem(http.StatusServiceUnavailable, h.Mistake.Error())
 	}
-	return guard.Response{Status: http.StatusOK, Header: []string{"Content-Type", "application/json"}, Body: []byte(`{"status":"ok"}`)}
+	return guard.Response{Status: http.StatusOK, Header: []string{"Content-Type", "application/json"}, Body: []byte(`{"status":"ok","version":` + strconv.Quote(release()) + `}`)}
 }
 
 func notAllowed(method, want string) guard.Response {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -181,7 +182,7 @@ func TestHealth(t *testing.T) {
 		h.ServeHTTP(w, request(t.Context(), append([]string{"Method", "GET", "Path", "/health", "Guards-Token", "-"}, with...)...))
 		return w
 	}
-	if w := ask(); w.Code != 200 || w.Body.String() != `{"status":"ok"}` || w.Header().Get("Guards-Agent") != "1" {
+	if w := ask(); w.Code != 200 || !regexp.MustCompile(`^\{"status":"ok","version":"(devel|v\d\S+)"\}$`).MatchString(w.Body.String()) || w.Header().Get("Guards-Agent") != "1" {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 	h.Mistake = fmt.Errorf("GUARDS_MODE is %q", "of")

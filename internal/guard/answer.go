@@ -21,6 +21,7 @@ type Answer struct {
 	Display   string              // for example "12-hour pins: 93/100"; empty if the activity has no label
 	HeldUntil int64               // check and renew of a log, with a receipt: when its actions stop counting, in Unix milliseconds; else 0
 	Message   string              // for the end user, if the request was refused in whole or part; otherwise empty
+	Version   string              // status: the release of Guards; empty if it is not known
 }
 
 // Refused reports whether a check was refused. A status is never refused.
@@ -47,7 +48,7 @@ func (a *Answer) delayed() bool { return !a.Allowed && a.Decision != nil && a.De
 func (a *Answer) Public() guards.Decision {
 	p := guards.Decision{
 		Allowed: a.Allowed, Reason: a.Reason, UserID: a.UserID, Activity: a.Activity, Op: a.Op,
-		HeldUntil: a.HeldUntil, Message: a.Message, Display: a.Display,
+		HeldUntil: a.HeldUntil, Message: a.Message, Display: a.Display, Version: a.Version,
 	}
 	if a.Op == Check || a.Op == Renew {
 		p.Granted = a.Granted
@@ -133,6 +134,9 @@ func (a *Answer) appendFields(o *object) {
 		o.string("limitedBy", d.LimitedBy)
 	}
 	appendLimits(o, d.Each)
+	if a.Version != "" {
+		o.string("version", a.Version)
+	}
 }
 
 // appendFigures adds the figures of the count. A block counts nothing, and has only its

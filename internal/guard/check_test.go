@@ -38,6 +38,14 @@ func TestARepeatedRequestIdIsCountedOnce(t *testing.T) {
 	b.want(`{"op": "status", "requestId": "r1"}`, figures(true, "duplicate", 10, fields{"op": "status"}))
 }
 
+// Only a status tells the release: it would make every answer longer.
+func TestAStatusTellsTheRelease(t *testing.T) {
+	b := newBench(t)
+	b.Version = "v0.1.0"
+	b.want(`{}`, counted(1, 1))
+	b.want(`{"op": "status"}`, figures(true, "ok", 1, fields{"op": "status", "version": "v0.1.0"}))
+}
+
 func TestTiersShareOneCount(t *testing.T) {
 	b := newBench(t)
 	premium := figures(true, "ok", 15, fields{"granted": 15, "receipt": true, "limit": 20, "remaining": 5})

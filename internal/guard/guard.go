@@ -57,6 +57,7 @@ type Handler struct {
 	Mode           Mode           // zero means Enforce
 	DenyOutage     bool           // an outage is the error Unavailable; otherwise memory decides
 	RefusalIsError bool           // a refused check is the error RateLimitExceeded; otherwise it is an answer
+	Version        string         // of Guards, which a status tells; empty: none is known
 	BypassRoles    []string       // callers with one of these roles are never limited
 	Tiers          []string       // of all guards: a check that names another one gets the ordinary limit, and is measured; nil: any may be named
 	Log            *slog.Logger   // gets a line for refusals (at most 10 in a second) and for each failure; nil for none
@@ -155,6 +156,9 @@ func (h *Handler) Decide(ctx context.Context, r Request) (Answer, error) {
 		}
 	}
 	h.record(ctx, a)
+	if r.Op == Status {
+		a.Version = h.Version
+	}
 	if r.Job != nil && a.delayed() {
 		return a, h.delay(ctx, a)
 	}

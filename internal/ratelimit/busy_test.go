@@ -11,6 +11,7 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 	. "github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
 
@@ -102,7 +103,7 @@ func (u *insistent) judge(t *testing.T) (admitted int) {
 // than the limit, and each user's item counts what was admitted.
 func TestUsersWhoSendTwiceInABusyRoomGetTheLimit(t *testing.T) {
 	store := dynamostore.New(dynamotest.Config(dynamotest.Endpoint(t)), dynamotest.Table(t))
-	ctx, stop := context.WithTimeout(t.Context(), 6*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), testkit.Bound(2*time.Second, 6*time.Second))
 	defer stop()
 	noon := time.Until(start.Truncate(24 * time.Hour).Add(12 * time.Hour)) // so the day does not end
 	instance := func() *Limiter {

@@ -8,6 +8,7 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 	. "github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // A load is what callers ask of one key, in virtual time.
@@ -62,6 +63,7 @@ func (o load) share(t *testing.T, seed int64) float64 {
 // On a living instance, a prepaid limit admits nearly what an ordinary one does, whatever the
 // counts are: what is left of a lease is handed out beside the next one.
 func TestABusyKeyGetsItsWholeLimit(t *testing.T) {
+	testkit.Long.Need(t)
 	for _, o := range []struct {
 		load
 

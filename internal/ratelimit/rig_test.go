@@ -10,6 +10,7 @@ import (
 	. "github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
 
@@ -65,14 +66,8 @@ var stores = map[string]func(testing.TB) Store{
 	},
 }
 
-// repeats returns n, or a tenth of n with -short. make test runs most of these
-// tests with -short and the race detector, and again without both.
-func repeats(n int) int {
-	if testing.Short() {
-		return max(1, n/10)
-	}
-	return n
-}
+// repeats returns a tenth of n, or n if long bounds apply.
+func repeats(n int) int { return testkit.Bound(max(1, n/10), n) }
 
 // onEachStore runs a test once for each kind of store.
 func onEachStore(t *testing.T, test func(*testing.T, Store)) {

@@ -29,3 +29,13 @@ func TestWhatIsMissingSkipsTheTestOrFailsItInCI(t *testing.T) {
 		t.Errorf("path %q, %+v", path, r)
 	}
 }
+
+func TestATestOfAPartRunsOnlyIfTestsNamesThePart(t *testing.T) {
+	for tests, skips := range map[string]bool{"": true, "clients": true, "longer": true, "clients long": false, testkit.AllParts: false} {
+		t.Setenv("TESTS", tests)
+		r := record(func(t testing.TB) { testkit.Long.Need(t) })
+		if r.skipped != skips || skips && r.reason != "make test-long runs this test" || testkit.Bound(1, 2) == 2 == skips {
+			t.Errorf("TESTS=%q: %+v and the bound %d, want it skipped: %v", tests, r, testkit.Bound(1, 2), skips)
+		}
+	}
+}

@@ -53,7 +53,7 @@ func (s *Settings) handler(g limits.Guard, limiter *ratelimit.Limiter) *guard.Ha
 	return &guard.Handler{
 		Guard: g, Limiter: limiter,
 		Mode: s.Mode, DenyOutage: s.DenyOutage, RefusalIsError: s.RefusalIsError, BypassRoles: s.BypassRoles,
-		MeasureGuard: s.Metrics == ByGuard, JobsElsewhere: s.ForApp,
+		MeasureGuard: s.Metrics == ByGuard, JobsElsewhere: s.ForApp, Version: Version(),
 	}
 }
 

@@ -2,6 +2,7 @@ package release
 
 import (
 	"fmt"
+	"os"
 	"path"
 	"path/filepath"
 	"runtime/debug"
@@ -16,7 +17,14 @@ var generic = []struct{ file, goarch string }{
 	{"delayed-jobs/bootstrap", "arm64"},
 	{"agent-arm64/extensions/guards-agent", "arm64"},
 	{"agent-amd64/extensions/guards-agent", "amd64"},
+	{"local/amd64/guard/bootstrap", "amd64"},
+	{"local/amd64/jobs-guard/bootstrap", "amd64"},
+	{"local/amd64/cleanup/bootstrap", "amd64"},
+	{"local/amd64/delayed-jobs/bootstrap", "amd64"},
 }
+
+// local are the files with which make deploy-local of a project starts an emulator, and deploys to it.
+var local = []string{"local/deploy-local", "local/emulator.txt", "local/venv.txt", "local/with-aws"}
 
 // generic packs the programs of projects without Go.
 func (r *Release) generic() error {
@@ -32,6 +40,13 @@ func (r *Release) generic() error {
 		}
 		files = append(files, file{name: g.file, mode: 0o755, content: content})
 		programs = append(programs, info)
+	}
+	for _, name := range local {
+		content, err := os.ReadFile(filepath.Join(r.Functions, "generic", filepath.FromSlash(name)))
+		if err != nil {
+			return err
+		}
+		files = append(files, file{name: name, mode: 0o644, content: content})
 	}
 	content, err := zipped(files, r.date)
 	if err != nil {

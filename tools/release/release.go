@@ -1,7 +1,7 @@
 // Package release builds the files of a release into one folder:
 //
 //	guards_VERSION_OS_ARCH.tar.gz   the program guards; a .zip for Windows
-//	guards_VERSION_generic.zip      the programs of projects without Go: functions for arm64, and the agent
+//	guards_VERSION_generic.zip      the programs of projects without Go: functions for arm64, and the agent; what deploys them to an emulator
 //	guards_VERSION_aws_arm64.zip    the functions, the agent's layers and a template that deploys them
 //	*.cdx.json                      the modules in each archive, in CycloneDX's format
 //	checksums.txt                   what sha256sum --check reads
@@ -38,13 +38,14 @@ var Targets = []Target{
 	{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}, {"windows", "amd64"}, {"windows", "arm64"},
 }
 
-// A Release is the work to do. All exported fields must be set.
+// A Release is the work to do. All exported fields but NoAWS must be set.
 type Release struct {
 	Source    string // the checkout
 	Functions string // the folder with NAME/bootstrap for each function, built for arm64, and agent-GOARCH/extensions/guards-agent; both again in generic
 	Out       string // the folder for the release. It is replaced
 	Targets   []Target
 	Log       io.Writer // gets a line for each file
+	NoAWS     bool      // leaves out the archive of this repository's own functions, which then need not be built
 
 	version string                       // of the programs, without the v; known after the first build
 	date    time.Time                    // of their commit
@@ -65,8 +66,13 @@ func (r *Release) Build(ctx context.Context) error {
 			return fmt.Errorf("the program for %s/%s: %w", t.OS, t.Arch, err)
 		}
 	}
-	if err := errors.Join(r.generic(), r.aws()); err != nil {
+	if err := r.generic(); err != nil {
 		return err
+	}
+	if !r.NoAWS {
+		if err := r.aws(); err != nil {
+			return err
+		}
 	}
 	return r.checksums()
 }

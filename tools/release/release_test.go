@@ -20,6 +20,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/lambdatest"
 	"github.com/cric-talk/guards/tools/release"
 )
@@ -28,6 +29,7 @@ import (
 // others takes minutes. All functions get the same small program, because only
 // the archives matter here.
 func TestRelease(t *testing.T) {
+	testkit.Projects.Need(t)
 	if err := exec.CommandContext(t.Context(), "git", "rev-parse", "HEAD").Run(); err != nil {
 		t.Skip("a release needs a Git checkout")
 	}
@@ -63,10 +65,17 @@ func TestRelease(t *testing.T) {
 		}
 	}
 
-	for _, place := range []string{"guard/bootstrap", "jobs-guard/bootstrap", "cleanup/bootstrap", "delayed-jobs/bootstrap", "agent-arm64/extensions/guards-agent", "agent-amd64/extensions/guards-agent"} {
+	generic := []string{
+		"agent-amd64/extensions/guards-agent", "agent-arm64/extensions/guards-agent", "cleanup/bootstrap", "delayed-jobs/bootstrap",
+		"guard/bootstrap", "jobs-guard/bootstrap", "local/amd64/cleanup/bootstrap", "local/amd64/delayed-jobs/bootstrap",
+		"local/amd64/guard/bootstrap", "local/amd64/jobs-guard/bootstrap", "local/deploy-local", "local/emulator.txt", "local/venv.txt", "local/with-aws",
+	}
+	for _, place := range generic {
 		from, link := built, filepath.Join(functions, "generic", filepath.FromSlash(place))
 		if agent, _, ok := strings.Cut(place, "/extensions/"); ok {
 			from = filepath.Join(functions, agent, "extensions", "guards-agent")
+		} else if strings.HasPrefix(place, "local/amd64/") {
+			from = filepath.Join(functions, "agent-amd64", "extensions", "guards-agent")
 		}
 		if err := errors.Join(os.MkdirAll(filepath.Dir(link), 0o750), os.Link(from, link)); err != nil {
 			t.Fatal(err)
@@ -98,10 +107,7 @@ func TestRelease(t *testing.T) {
 	})
 	t.Run("generic", func(t *testing.T) {
 		got := unpack(t, ".zip", first["guards_"+version+"_generic.zip"])
-		want := []string{
-			"CHANGELOG.md", "LICENSE", "README.md", "agent-amd64/extensions/guards-agent", "agent-arm64/extensions/guards-agent",
-			"cleanup/bootstrap", "delayed-jobs/bootstrap", "guard/bootstrap", "jobs-guard/bootstrap",
-		}
+		want := append([]string{"CHANGELOG.md", "LICENSE", "README.md"}, generic...)
 		if names := slices.Sorted(maps.Keys(got)); !slices.Equal(names, want) {
 			t.Errorf("the archive has %q, want %q", names, want)
 		}

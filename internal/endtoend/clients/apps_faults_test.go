@@ -10,6 +10,7 @@ import (
 )
 
 func TestInAnOutageTheAppDoesWhatItChose(t *testing.T) {
+	testkit.Clients.Need(t)
 	for onOutage, want := range map[string]int{"allow": http.StatusCreated, "deny": http.StatusServiceUnavailable} {
 		t.Run(onOutage, func(t *testing.T) {
 			forEachApp(t, func(t *testing.T, guards string, app app) {
@@ -30,6 +31,7 @@ func TestInAnOutageTheAppDoesWhatItChose(t *testing.T) {
 }
 
 func TestAMistakeLetsNobodyPost(t *testing.T) {
+	testkit.Clients.Need(t)
 	forEachApp(t, func(t *testing.T, guards string, app app) {
 		for name, mistake := range map[string]struct {
 			fault            fault

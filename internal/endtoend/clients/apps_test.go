@@ -63,6 +63,7 @@ func forEachApp(t *testing.T, test func(t *testing.T, guards string, app app)) {
 }
 
 func TestAppsLimitPosts(t *testing.T) {
+	testkit.Clients.Need(t)
 	forEachApp(t, func(t *testing.T, guards string, app app) {
 		between := newProxy(t, guards)
 		running, url := app.serving(t, between.endpoint())

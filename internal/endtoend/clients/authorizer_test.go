@@ -23,6 +23,7 @@ func forEachAPI(t *testing.T, test func(t testing.TB, on gateway)) {
 }
 
 func TestTheAuthorizerLimitsTheUserOfAToken(t *testing.T) {
+	testkit.Clients.Need(t)
 	endpoint, issuer := serve(t), newIssuer(t)
 	a := newAuthorizer(t, endpoint, issuer.settings()...)
 	forEachAPI(t, func(t testing.TB, on gateway) {
@@ -53,6 +54,7 @@ func TestTheAuthorizerLimitsTheUserOfAToken(t *testing.T) {
 }
 
 func TestTheAuthorizerCountsNothingForAnUnknownCaller(t *testing.T) {
+	testkit.Clients.Need(t)
 	endpoint, issuer, other := serve(t), newIssuer(t), newIssuer(t)
 	a := newAuthorizer(t, endpoint, issuer.settings()...)
 	forEachAPI(t, func(t testing.TB, on gateway) {
@@ -93,6 +95,7 @@ func TestTheAuthorizerCountsNothingForAnUnknownCaller(t *testing.T) {
 }
 
 func TestTheAuthorizerLimitsAnAddress(t *testing.T) {
+	testkit.Clients.Need(t)
 	endpoint := serve(t)
 	a := newAuthorizer(t, endpoint, "LIMIT_BY=address")
 	forEachAPI(t, func(t testing.TB, on gateway) {
@@ -109,6 +112,7 @@ func TestTheAuthorizerLimitsAnAddress(t *testing.T) {
 }
 
 func TestTheAuthorizerLimitsAnAPIKeyOfARESTAPI(t *testing.T) {
+	testkit.Clients.Need(t)
 	endpoint := serve(t)
 	a := newAuthorizer(t, endpoint, "LIMIT_BY=key")
 	testkit.Retry(t, func(t testing.TB) {
@@ -128,6 +132,7 @@ func TestTheAuthorizerLimitsAnAPIKeyOfARESTAPI(t *testing.T) {
 
 // A message goes into the JSON of a gateway response as it is.
 func TestTheMessageOfAGuardMayHaveQuotes(t *testing.T) {
+	testkit.Clients.Need(t)
 	const message = "Say \"please\"\\\nand wait."
 	refusing := fault(func(w http.ResponseWriter, _ *http.Request, _ int64, _ http.Handler) {
 		_ = json.NewEncoder(w).Encode(fields{
@@ -147,6 +152,7 @@ func TestTheMessageOfAGuardMayHaveQuotes(t *testing.T) {
 
 // The table in examples/README.md lists these.
 func TestInAnOutageTheAuthorizerDoesWhatItChoseAndAMistakeLetsNobodyPass(t *testing.T) {
+	testkit.Clients.Need(t)
 	endpoint, issuer := serve(t), newIssuer(t)
 	for name, tt := range map[string]struct {
 		lambda   string
@@ -197,6 +203,7 @@ func TestInAnOutageTheAuthorizerDoesWhatItChoseAndAMistakeLetsNobodyPass(t *test
 
 // A cached answer is not counted.
 func TestTheTemplateOfTheAuthorizerCachesNothing(t *testing.T) {
+	testkit.Clients.Need(t)
 	template := newAuthorizer(t, nowhere, "LIMIT_BY=address").template
 	for _, on := range []gateway{restGateway, httpGateway} {
 		guard := inside(template, "Resources."+on.name+".Properties.Auth.Authorizers.Guard")

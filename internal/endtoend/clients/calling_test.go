@@ -105,6 +105,7 @@ func samples(t *testing.T) map[string]string {
 // Each sample is run exactly as it is shown. Its timeouts are an app's timeouts.
 // A busy machine can exceed them, and a minute of the clock can end meanwhile.
 func TestSamplesInCallingDoWhatTheDocumentPromises(t *testing.T) {
+	testkit.Clients.Need(t)
 	sources := samples(t)
 	endpoint := serve(t)
 	for file, source := range sources {

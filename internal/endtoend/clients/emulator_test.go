@@ -37,6 +37,7 @@ var timeline = []struct{ event, answer string }{
 
 // The emulator runs the binary that is deployed.
 func TestRuntimeEmulatorAndServeGiveTheSameAnswers(t *testing.T) {
+	testkit.Clients.Need(t)
 	t.Parallel()
 	emulated := emulate(t) + "/2015-03-31/functions/function/invocations"
 	served := serve(t, inTable(t)...) + "/2015-03-31/functions/posts-guard/invocations"

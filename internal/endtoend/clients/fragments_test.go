@@ -25,6 +25,7 @@ var (
 // docs/sign-in.md (internal/workbench/scaffold). TestSamplesInCallingDoWhatTheDocumentPromises
 // runs the samples of docs/calling.md.
 func TestFragmentsInDocumentsAreRight(t *testing.T) {
+	testkit.Clients.Need(t)
 	checked := map[string]int{}
 	for _, name := range []string{"calling.md", "recipes.md", "sign-in.md", "strangers.md", "testing.md"} {
 		document, err := os.ReadFile(filepath.Join(root, "docs", name))

@@ -117,6 +117,7 @@ func refusesAsHTTP(t *testing.T, endpoint string, on platform, call func(t testi
 }
 
 func TestHandlersOfHTTPRequestsRefuse(t *testing.T) {
+	testkit.Clients.Need(t)
 	endpoint := serve(t)
 	for file, platforms := range map[string][]platform{
 		"api.mjs":  {restAPI, httpAPI, functionURL},
@@ -135,6 +136,7 @@ func TestHandlersOfHTTPRequestsRefuse(t *testing.T) {
 
 // One GraphQL request can hold many mutations, and a mutation many posts. Each post counts.
 func TestResolversOfAppSyncCountEachWrite(t *testing.T) {
+	testkit.Clients.Need(t)
 	endpoint := serve(t)
 	for _, file := range []string{"appsync.mjs", "appsync.py"} {
 		t.Run(file, func(t *testing.T) {
@@ -163,6 +165,7 @@ func TestResolversOfAppSyncCountEachWrite(t *testing.T) {
 }
 
 func TestMessagesInAWebSocketAreRefused(t *testing.T) {
+	testkit.Clients.Need(t)
 	endpoint := serve(t)
 	for file, event := range map[string]string{
 		"websocket.mjs": `{"body":"{\"text\":\"hello\"}","requestContext":{"authorizer":{"principalId":"%s"}}}`,

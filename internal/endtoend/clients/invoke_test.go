@@ -7,10 +7,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
 func TestEveryClientInvokesEveryFunction(t *testing.T) {
+	testkit.Clients.Need(t)
 	calls := []call{{"posts-guard", json.RawMessage(`{"misspelt":1}`)}, {"pots-guard", json.RawMessage(`{}`)}, {"cleanup", nil}}
 	want := []string{`Unhandled{"errorMessage":"event has the unknown field`, "ResourceNotFoundException", `{"scanned":`} // as outcome.String begins
 	for _, g := range cricket.All {

@@ -23,6 +23,7 @@ const members = "m1 m2 m3 m4 m5 m6 m7 m8 m9 m10 m11 m12"
 
 // Twelve jobs need two windows of 10 s, and no window gets more than ten.
 func TestWithoutAQueueAJobWaitsForItsPlace(t *testing.T) {
+	testkit.Clients.Need(t)
 	t.Parallel()
 	endpoint := newProxy(t, serve(t)).endpoint()
 	testkit.Retry(t, func(t testing.TB) { // the program takes a guard that is late for an outage
@@ -46,6 +47,7 @@ func TestWithoutAQueueAJobWaitsForItsPlace(t *testing.T) {
 
 // guards serve has no queue, so this test brings one.
 func TestWithAQueueTheGuardKeepsADelayedJob(t *testing.T) {
+	testkit.Clients.Need(t)
 	t.Parallel()
 	testkit.Retry(t, func(t testing.TB) {
 		var mu sync.Mutex

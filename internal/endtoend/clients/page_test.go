@@ -13,6 +13,7 @@ import (
 
 // The page logs in as u1, so this test has a server of its own.
 func TestThePageCountsDown(t *testing.T) {
+	testkit.Clients.Need(t)
 	t.Parallel()
 	guards := serve(t)
 	_, url := apps["express"].serving(t, newProxy(t, guards).endpoint())

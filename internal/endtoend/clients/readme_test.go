@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // What the README's snippets leave to the reader, before and after them.
@@ -34,6 +36,7 @@ const createPost = () => ({ statusCode: 201, body: "created" });
 
 // The README names the framework of each snippet of JavaScript. In that framework, it refuses the eleventh post.
 func TestTheSnippetsOfTheReadmeRefuse(t *testing.T) {
+	testkit.Clients.Need(t)
 	readme := text(t, "README.md")
 	endpoint := serve(t)
 	ran := 0

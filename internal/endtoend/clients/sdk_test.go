@@ -9,6 +9,8 @@ import (
 
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
+
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // These tests check what docs/calling.md says about AWS's own SDKs.
@@ -34,6 +36,7 @@ for thread in all:
 
 // Twenty threads ask at the same time, although boto3 keeps only ten connections.
 func TestThreadsShareOneBoto3Client(t *testing.T) {
+	testkit.Clients.Need(t)
 	together := make(chan bool)
 	waits := fault(func(w http.ResponseWriter, r *http.Request, n int64, _ http.Handler) {
 		if n == 20 {
@@ -60,6 +63,7 @@ console.log(response.Payload.transformToString());
 `
 
 func TestTheSDKForJavaScriptOnlyWarnsAtItsTimeout(t *testing.T) {
+	testkit.Clients.Need(t)
 	late := fault(func(w http.ResponseWriter, r *http.Request, n int64, _ http.Handler) {
 		time.Sleep(time.Second) // five times the SDK's timeout
 		answering(`{"allowed":true}`)(w, r, n, nil)
@@ -70,6 +74,7 @@ func TestTheSDKForJavaScriptOnlyWarnsAtItsTimeout(t *testing.T) {
 }
 
 func TestTheSDKForGoHasNoTimeout(t *testing.T) {
+	testkit.Clients.Need(t)
 	client, ok := lambda.New(lambda.Options{Region: "us-east-1"}).Options().HTTPClient.(*awshttp.BuildableClient)
 	if !ok || client.GetTimeout() != 0 {
 		t.Error("the default client is another one, or it has a timeout")
@@ -78,6 +83,7 @@ func TestTheSDKForGoHasNoTimeout(t *testing.T) {
 
 // A request that an SDK sends again is another action if it has no id.
 func TestWithoutAnIDALostAnswerCountsTwice(t *testing.T) {
+	testkit.Clients.Need(t)
 	endpoint := serve(t)
 	loses := fault(func(w http.ResponseWriter, r *http.Request, n int64, serve http.Handler) {
 		if n > 1 {

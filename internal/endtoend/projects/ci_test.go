@@ -30,6 +30,7 @@ type step struct {
 
 // The first push of a new project runs its workflow on a machine that has only what the workflow checks out.
 func TestTheWorkflowOfANewProjectPasses(t *testing.T) {
+	testkit.Projects.Need(t)
 	t.Parallel()
 	p := newProject(t)
 	p.wants(t, 0, "", "git init --quiet . && git add . && git -c user.name=me -c user.email=me@example.com commit --quiet -m 'First push'")

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/lambdatest"
 )
 
@@ -20,6 +21,7 @@ func installed(t *testing.T) string {
 
 // A project whose page is JSON has commands, checks and functions, and nothing in it needs Go.
 func TestAProjectWithoutGo(t *testing.T) {
+	testkit.Projects.Need(t)
 	t.Parallel()
 	program := installed(t)
 	p := project{filepath.Join(t.TempDir(), "my-guards")}

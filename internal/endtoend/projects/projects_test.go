@@ -73,6 +73,12 @@ func (p project) wants(t *testing.T, status int, pattern, command string) {
 	}
 }
 
+// exists reports whether the project has been made.
+func (p project) exists() bool {
+	_, err := os.Stat(p.dir)
+	return err == nil
+}
+
 func (p project) read(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(p.dir, file))
@@ -91,6 +97,7 @@ func (p project) write(t *testing.T, file, text string) {
 
 // go run ends with status 1 and a line about the status of the program.
 func TestAProjectFindsItsMistakes(t *testing.T) {
+	testkit.Projects.Need(t)
 	t.Parallel()
 	p := newProject(t)
 	p.wants(t, 0, `functions/videos-guard/main.go`, "go run ./cmd/guards new videos-guard upload_video 2/1h --tier pro=9/1h")
@@ -137,6 +144,7 @@ func TestAProjectFindsItsMistakes(t *testing.T) {
 // A project of the version before works as it is. Its limits are calls, and its test repeats
 // them. generate adds a test that the limits are valid, and names what can go.
 func TestAProjectOfTheVersionBeforeWorks(t *testing.T) {
+	testkit.Projects.Need(t)
 	t.Parallel()
 	p := project{filepath.Join(t.TempDir(), "my")}
 	ours(t).wants(t, 0, "", "go run ./cmd/guards init "+p.dir+" "+photos)
@@ -168,6 +176,7 @@ func TestAProjectOfTheVersionBeforeWorks(t *testing.T) {
 
 // After go get of a newer version, guards generate carries over what an older generator wrote, and keeps what people wrote.
 func TestAnOlderProjectIsCarriedOver(t *testing.T) {
+	testkit.Projects.Need(t)
 	t.Parallel()
 	p := newProject(t)
 	const own = "  OwnTopic:\n    Type: AWS::SNS::Topic\n"
@@ -203,43 +212,10 @@ func TestAnOlderProjectIsCarriedOver(t *testing.T) {
 	p.wants(t, 0, "nothing is stale", "make test")
 }
 
-// The commands of docs/projects.md work in their order.
-func TestTheStepsOfTheDocumentWork(t *testing.T) {
-	t.Parallel()
-	here, p := ours(t), project{filepath.Join(t.TempDir(), "my-guards")}
-	withoutGo, program := project{filepath.Join(t.TempDir(), "my-guards")}, installed(t)
-	ran := 0
-	for _, block := range regexp.MustCompile("(?s)\n *```sh\n(.*?)\n *```").FindAllStringSubmatch(here.read(t, "docs/projects.md"), -1) {
-		for line := range strings.Lines(block[1]) {
-			switch line = strings.TrimSpace(line); {
-			case strings.HasPrefix(line, "go run ./cmd/guards init "):
-				here.wants(t, 0, "next: cd ", strings.Replace(line, "../my-guards", p.dir, 1))
-			case strings.HasPrefix(line, "go run ./cmd/guards check "):
-				p.wants(t, 1, `6 +refused +5/5 used`, line)
-			case strings.HasPrefix(line, "go run ./cmd/guards new "), line == "make generate":
-				p.wants(t, 0, "", line)
-			case strings.HasPrefix(line, "guards init "):
-				here.wants(t, 0, "next: cd ", program+strings.TrimPrefix(strings.Replace(line, "../my-guards", withoutGo.dir, 1), "guards"))
-			case strings.HasPrefix(line, "guards check "):
-				withoutGo.wants(t, 1, `6 +refused +5/5 used`, program+strings.TrimPrefix(line, "guards"))
-			case strings.HasPrefix(line, "make test"):
-				p.wants(t, 0, `ok\s+my-guards/limits`, line)
-			case strings.HasPrefix(line, "cd "), line == "go mod tidy":
-			case line == "make deploy-local", strings.HasPrefix(line, "go get "): // make tour runs the first; the second needs the network
-			default:
-				t.Errorf("docs/projects.md has the command %s, and this test does not know how to run it", line)
-			}
-			ran++
-		}
-	}
-	if ran < 12 {
-		t.Errorf("docs/projects.md has %d commands, want more", ran)
-	}
-}
-
 // With the same limits, a project's functions are the same as this
-// repository's.
+// repository's. The programs that read the same page from JSON answer the same.
 func TestTheSameLimitsGiveTheSameFunctions(t *testing.T) {
+	testkit.Projects.Need(t)
 	t.Parallel()
 	p := newProject(t)
 	ours := ours(t)
@@ -272,6 +248,7 @@ func TestTheSameLimitsGiveTheSameFunctions(t *testing.T) {
 				testkit.Retry(t, func(t testing.TB) { // a window can end between two answers
 					t.Helper()
 					sameAnswers(t, function, here, there)
+					sameAnswers(t, function, here, lambdatest.Build(t, "./cmd/generic/"+map[string]string{"posts-guard": "guard", "jobs-guard": "jobs-guard"}[function]))
 				})
 			}
 		})
@@ -313,10 +290,15 @@ func sizeOf(t *testing.T, file string) int64 {
 // random ids is left out.
 func sameAnswers(t testing.TB, guard, one, other string) {
 	t.Helper()
+	page, err := filepath.Abs("../../pagefile/testdata/limits.json")
+	if err != nil {
+		t.Fatal(err)
+	}
 	var programs [2]*lambdatest.Instance
 	for i, binary := range []string{one, other} {
 		programs[i] = lambdatest.Start(t, binary, "TABLE_NAME="+dynamotest.Table(t), "AWS_ENDPOINT_URL_DYNAMODB="+dynamotest.Endpoint(t),
-			"DECISION_TIMEOUT=5s") // so that a busy machine does not look like an outage
+			"DECISION_TIMEOUT=5s",                    // so that a busy machine does not look like an outage
+			"GUARD_NAME="+guard, "GUARDS_PAGE="+page) // for a program that reads its page
 	}
 	files, err := filepath.Glob("../../../schema/golden/*.json")
 	if err != nil {

@@ -43,9 +43,9 @@ var order = []string{
 	"internal/workbench/...",
 	"client", // the command makes the same keys of addresses and accounts
 	"internal/testkit/...",
-	"internal/testkit",
 	"internal/policy/policytest",
 	"internal/ratelimit/storetest",
+	"internal/testkit",
 	"internal/lambdafn/jobs",
 	"internal/lambdafn",
 	"internal/agentd",

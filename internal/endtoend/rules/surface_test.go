@@ -35,7 +35,7 @@ var surface = []string{
 	"const guards.Unlimited guards.Reason",
 	"guards.Activity: Group Hold Label Limit Name Subjects Tiers Unlimited",
 	"guards.Decision: Activity ActivityCount Allowed At Crossed Display Enqueued Granted HeldTime HeldUntil Limit LimitedBy Limits Locked MarshalJSON " +
-		"Message Op ReadyAt ReadyTime Reason Remaining RequestID ResetAt ResetTime RetryAfter UserID WaitTime WindowKey",
+		"Message Op ReadyAt ReadyTime Reason Remaining RequestID ResetAt ResetTime RetryAfter UserID Version WaitTime WindowKey",
 	"guards.Figures: ActivityCount Crossed Limit Locked Name Remaining ResetAt WaitTime",
 	"guards.Guard: Activities BlockedMessage DelayedQueue Description MemorySize Message Name",
 	"guards.Limit: String",

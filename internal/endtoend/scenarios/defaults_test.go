@@ -12,6 +12,7 @@ import (
 
 // The other scenarios set the timeout and the attempts.
 func TestTheDefaultsOfEachClient(t *testing.T) {
+	testkit.Clients.Need(t)
 	t.Parallel()
 	everyClient(t, func(t *testing.T, c client) {
 		var requests []time.Time

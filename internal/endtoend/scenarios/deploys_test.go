@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 	"github.com/cric-talk/guards/internal/testkit/lambdatest"
 )
@@ -35,6 +36,7 @@ var deploys = []struct {
 // it. Backends with each client check, give back, settle and hold slots meanwhile. No
 // call fails, and each action is counted.
 func TestASubjectIsAddedWithoutAnOutage(t *testing.T) {
+	testkit.Clients.Need(t)
 	t.Parallel()
 	c := &cloud{table: dynamotest.Table(t), functions: map[string]*lambdatest.Instance{}}
 	for _, room := range []string{"none", "optional", "required"} {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/cric-talk/guards"
 	appclient "github.com/cric-talk/guards/client"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 	"github.com/cric-talk/guards/limiter"
 )
@@ -151,6 +152,7 @@ func isGuesser(t *testing.T) bool {
 // Ten processes guess 200 passwords of one account at the same moment. Exactly five are tried,
 // and the owner gets one mail.
 func TestParallelGuessesGetTheLimitOfTries(t *testing.T) {
+	testkit.Clients.Need(t)
 	if isGuesser(t) {
 		return
 	}
@@ -177,6 +179,7 @@ func TestParallelGuessesGetTheLimitOfTries(t *testing.T) {
 
 // What is counted is the failures, and the attempts that nobody ended.
 func TestASuccessIsGivenBackAndADeadProcessIsNot(t *testing.T) {
+	testkit.Clients.Need(t)
 	if isGuesser(t) {
 		return
 	}

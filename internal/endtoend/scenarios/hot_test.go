@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 	"github.com/cric-talk/guards/internal/testkit/lambdatest"
 )
@@ -93,6 +94,7 @@ func long() bool { return os.Getenv("HOT") != "" }
 // a second (HOT=1), or in three seconds as fast as they can, a decision costs at most a
 // tenth of a write unit.
 func TestAHotKeyCostsLittle(t *testing.T) {
+	testkit.Clients.Need(t)
 	f := newFleet(t, 4)
 	pace, lasts, least := 0, 3*time.Second, 2000
 	if long() {
@@ -111,6 +113,7 @@ func TestAHotKeyCostsLittle(t *testing.T) {
 // Four instances at full pace never admit more than 500 in a window of two seconds: in two
 // windows, or a hundred (HOT=1).
 func TestAHotKeyIsExact(t *testing.T) {
+	testkit.Clients.Need(t)
 	f := newFleet(t, 4)
 	lasts := 5 * time.Second
 	if long() {
@@ -140,6 +143,7 @@ func TestAHotKeyIsExact(t *testing.T) {
 // write units. In four seconds a user can't reach the limit, and the room's key is hot for
 // half of the time.
 func TestARoomCanBePrepaid(t *testing.T) {
+	testkit.Clients.Need(t)
 	f := newFleet(t, 10)
 	lasts, most := 4*time.Second, 1.5
 	if long() {

@@ -18,6 +18,7 @@ import (
 
 	guards "github.com/cric-talk/guards/client"
 	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // A keyQuestion is a line that the programs keys.mjs and keys.py read. They answer with a key or with the name of
@@ -143,6 +144,7 @@ func described(q keyQuestion) string {
 
 // The three clients agree with schema/keys.json, which was made with other programs.
 func TestTheClientsMakeTheKeysOfTheVectors(t *testing.T) {
+	testkit.Clients.Need(t)
 	t.Parallel()
 	var all struct{ IPKey, AccountKey []keyVector }
 	if err := json.Unmarshal(fileOf(t, filepath.Join(root, "schema", "keys.json")), &all); err != nil {
@@ -177,6 +179,7 @@ func TestTheClientsMakeTheKeysOfTheVectors(t *testing.T) {
 
 // Whatever a fuzzer gives to the clients, the result is a valid id or a ValidationError, the same in all three.
 func TestTheClientsMakeTheSameKeysOfRandomInput(t *testing.T) {
+	testkit.Clients.Need(t)
 	t.Parallel()
 	g := keyGenerator{rand.New(rand.NewPCG(53, 3))}
 	var questions []keyQuestion

@@ -15,6 +15,7 @@ var once = map[string]any{"timeout": 1_500, "decisionTimeout": 1_000, "maxTries"
 // The client's process stands still while the answer arrives, until long after
 // the call's timeout.
 func TestAProcessThatWasLateReadsItsAnswer(t *testing.T) {
+	testkit.Clients.Need(t)
 	t.Parallel()
 	everyClient(t, func(t *testing.T, c client) {
 		g := openGate(t)

@@ -85,6 +85,7 @@ func output(t testing.TB, endpoint string, command ...string) string {
 
 // The first example of each README runs as it stands.
 func TestTheReadmesExampleRuns(t *testing.T) {
+	testkit.Clients.Need(t)
 	cloud := deploy(t)
 	cloud.functions["posts-guard"].Ready(t)
 	for language, tt := range map[string]struct{ folder, fence, prints string }{ // prints begins what the example prints
@@ -115,6 +116,7 @@ func TestTheReadmesExampleRuns(t *testing.T) {
 // docs/calling.md has a command for each language. The commands of npm and pip
 // name the file that make packages built from the client. Go's command runs.
 func TestTheCommandsThatInstallAClient(t *testing.T) {
+	testkit.Clients.Need(t)
 	document := string(fileOf(t, filepath.Join(root, "docs", "calling.md")))
 	for language, pattern := range map[string]string{
 		"typescript": "npm install CHECKOUT/.cache/packages/typescript/*.tgz", "python": "pip install CHECKOUT/.cache/packages/python/*.whl",
@@ -136,6 +138,7 @@ func TestTheCommandsThatInstallAClient(t *testing.T) {
 
 // Their own checks (publint, mypy) check their types.
 func TestPackagesHaveALicenceAReadmeAndTypes(t *testing.T) {
+	testkit.Clients.Need(t)
 	for language, files := range map[string]map[string]string{ // patterns of files in the package, and what each contains
 		"typescript": {
 			"node_modules/@cric-talk/guards/LICENSE": "LICENSE", "node_modules/@cric-talk/guards/README.md": "clients/typescript/README.md",
@@ -170,6 +173,7 @@ func TestPackagesHaveALicenceAReadmeAndTypes(t *testing.T) {
 // Node needs time for each package and each file that it loads, so the package of the
 // TypeScript client needs no other package and has few files.
 func TestTheTypeScriptPackageIsQuickToLoad(t *testing.T) {
+	testkit.Clients.Need(t)
 	var manifest struct{ Dependencies map[string]string }
 	folder := testkit.Package(t, "typescript", filepath.Join("node_modules", "@cric-talk", "guards"))
 	if err := json.Unmarshal(fileOf(t, filepath.Join(folder, "package.json")), &manifest); err != nil || len(manifest.Dependencies) > 0 {

@@ -79,6 +79,7 @@ const region = "us-east-1"
 var patient = map[string]any{"timeout": 20_000, "decisionTimeout": 5_000, "maxTries": 3}
 
 func TestScenarios(t *testing.T) {
+	testkit.Clients.Need(t)
 	for _, c := range clients {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

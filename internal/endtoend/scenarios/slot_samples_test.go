@@ -12,6 +12,7 @@ import (
 // The examples of slots and of settling run as they stand: first for a user who may, then
 // for one whose slots or tokens are used.
 func TestSamplesOfSlots(t *testing.T) {
+	testkit.Clients.Need(t)
 	t.Parallel()
 	for name, sample := range map[string]struct {
 		prints string

@@ -80,6 +80,7 @@ func first(op string, n int, lost loss) func(string, int) loss {
 
 // Each client does all this by Invoke and through an agent, at the same time.
 func TestSlots(t *testing.T) {
+	testkit.Clients.Need(t)
 	everyClient(t, func(t *testing.T, c client) {
 		y := openYard(t)
 		drivers := map[way]*driver{byInvoke: c.start(t, y.url, nil), byAgent: c.start(t, y.url, withoutAWS(t))}

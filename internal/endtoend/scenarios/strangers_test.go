@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // A stranger is a server that is no Lambda, at the address that the app asks. The field
@@ -155,6 +157,7 @@ var allows = httpReply(200, "", `{"allowed":true,"reason":"ok","userId":"u1","ac
 const maxSent = 32 << 20
 
 func TestStrangers(t *testing.T) {
+	testkit.Clients.Need(t)
 	t.Parallel()
 	everyClient(t, func(t *testing.T, c client) {
 		s, other := openStreet(t), openStreet(t)
@@ -197,6 +200,7 @@ func TestStrangers(t *testing.T) {
 // A proxy that refuses to connect is a mistake until something has answered through it.
 // TypeScript's client has no proxy, unless the app makes one.
 func TestAProxyThatRefuses(t *testing.T) {
+	testkit.Clients.Need(t)
 	everyClient(t, func(t *testing.T, c client) {
 		if c.name == "TypeScript" {
 			return

@@ -133,6 +133,7 @@ func everyClient(t *testing.T, test func(t *testing.T, c client)) {
 // A user who sends 800 requests at once gets no more through than the limit,
 // although most of the checks wait for longer than 3 s for a connection.
 func TestABurstIsNoOutage(t *testing.T) {
+	testkit.Clients.Need(t)
 	everyClient(t, func(t *testing.T, c client) {
 		for name, tt := range map[string]struct {
 			takes time.Duration
@@ -164,6 +165,7 @@ func TestABurstIsNoOutage(t *testing.T) {
 // more calls than the client has connections. After that, one call in each second
 // asks the guard, and the others cost nothing.
 func TestAGuardThatIsGone(t *testing.T) {
+	testkit.Clients.Need(t)
 	t.Parallel()
 	everyClient(t, func(t *testing.T, c client) {
 		for name, at := range map[string]func(*testing.T) string{

@@ -27,6 +27,7 @@ import (
 // role that is never limited, and takes that back some seconds later. The slot is renewed
 // and released afterwards.
 func TestASlotWhileNobodyIsLimited(t *testing.T) {
+	testkit.Clients.Need(t)
 	t.Parallel()
 	w := openWard(t)
 	testkit.Retry(t, func(t testing.TB) { // a busy machine can lose the slot

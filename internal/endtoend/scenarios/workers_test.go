@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // The guard's limit is log 3/6s.
@@ -40,6 +42,7 @@ type shift struct{ began, ended int64 }
 // used one window after the end. Five workers do so for some seconds. With WORKERS=5m,
 // twelve do so for five minutes, with each client.
 func TestWorkersWithSlots(t *testing.T) {
+	testkit.Clients.Need(t)
 	t.Parallel()
 	lasts, workers := 6*time.Second, 5
 	if long := os.Getenv("WORKERS"); long != "" {

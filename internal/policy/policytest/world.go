@@ -3,6 +3,7 @@
 package policytest
 
 import (
+	"flag"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,7 +14,15 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/testkit"
 )
+
+// Each property is tried in 20 worlds, or in 100 if long bounds apply. The flag -rapid.checks still decides.
+func init() {
+	if err := flag.Set("rapid.checks", testkit.Bound("20", "100")); err != nil {
+		panic(err)
+	}
+}
 
 // A World holds the items of one user and one activity at a moment. Several
 // policies can share them, as tiers and live limits do.

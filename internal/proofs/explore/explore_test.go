@@ -21,9 +21,13 @@ import (
 // maxStates ends an exploration whose bounds are too wide for this machine.
 const maxStates = 8_000_000
 
+// sample is how many systems a quick run has for each one that it explores.
+const sample = 29
+
 // Every state that the systems of all plans can reach has the properties. A
 // violation is printed with its system, which wrongOnce can take, and the moves to it.
 // The figures are saved only if each plan runs, and not with a -run that selects some.
+// A quick run explores one system of sample.
 func TestEveryInterleavingHasTheProperties(t *testing.T) {
 	prove.Explain(t, "explore")
 	begin := time.Now()
@@ -50,12 +54,12 @@ func TestEveryInterleavingHasTheProperties(t *testing.T) {
 			if !prove.Long() {
 				t.Logf("%s (%v)", sum.line(p), time.Since(begin))
 			}
-			if p.list == nil && lends && sum.plans[p.name].leased == 0 {
+			if !prove.Quick() && p.list == nil && lends && sum.plans[p.name].leased == 0 {
 				t.Error("no lease is handed out")
 			}
 		})
 	}
-	if len(sum.order) < len(all) {
+	if prove.Quick() || len(sum.order) < len(all) {
 		return
 	}
 	for _, e := range unstated {
@@ -85,8 +89,10 @@ func (p plan) explore(done func(*explorer, *found, error)) {
 			}
 		})
 	}
-	for _, y := range p.systems() {
-		systems <- y
+	for i, y := range p.systems() {
+		if i%sample == 0 || p.list != nil || !prove.Quick() {
+			systems <- y
+		}
 	}
 	close(systems)
 	workers.Wait()

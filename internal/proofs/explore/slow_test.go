@@ -13,6 +13,7 @@ import (
 	"github.com/cric-talk/guards/internal/proofs/prove"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // The explorer sends one request of a decision after the other. What is sent beside a slow one
@@ -101,7 +102,7 @@ var nexts = []verb{status, release, repeat}
 // answered in time, the table decides.
 func TestEveryFateOfASlowRequest(t *testing.T) {
 	prove.Explain(t, "explore")
-	runs, deep := 0, prove.Bound(3, 5)
+	runs, deep := 0, prove.Bound(testkit.Bound(2, 3), 5)
 	for _, text := range []string{"2/1h", "log 2/1h", "bucket 2/1h", "sliding 2/1h"} {
 		for _, then := range nexts {
 			for n := range pow(len(fates), deep) {

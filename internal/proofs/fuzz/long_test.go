@@ -4,13 +4,18 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/cric-talk/guards/internal/proofs/findings"
 	"github.com/cric-talk/guards/internal/proofs/prove"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // targets are the fuzz targets of the project. Parts is how many of a hundred
@@ -19,7 +24,10 @@ var targets = []struct {
 	folder, name, what, holds string
 	parts                     int
 }{
-	{"internal/input", "FuzzDecode", "any bytes as an event", "refused, or read as encoding/json reads it", 31},
+	{"internal/input", "FuzzDecode", "any bytes as an event", "refused, or read as encoding/json reads it", 27},
+	{"internal/pagefile", "FuzzRead", "any bytes as a page in JSON", "mistakes, or a valid page as encoding/json reads it", 2},
+	{"internal/policy", "FuzzParse", "any text of a limit", "refused, or the same limit again from its own text", 1},
+	{"internal/workbench/replay/traffic", "FuzzReader", "any file of recorded traffic", "each line that is read is a request that a guard accepts", 1},
 	{"internal/ratelimit/dynamostore", "FuzzKey", "two users, activities and times", "different requests have different keys", 25},
 	{"internal/live", "FuzzDocument", "any settings document", "limits that share a count with the code's; no user id in the log", 12},
 	{"internal/proofs/fuzz", "FuzzEvent", "any event about a user, to a whole guard", "no request to the table if it is invalid; no user id in logs, metrics and errors", 6},
@@ -34,6 +42,27 @@ var targets = []struct {
 
 // executions is how often make prove runs the targets, all together.
 const executions = 10_000_000
+
+// No target is missing in the list, and none is only there.
+func TestEachTargetIsListed(t *testing.T) {
+	var listed, found []string
+	parts := 0
+	for _, target := range targets {
+		parts += target.parts
+		listed = append(listed, target.folder+" "+target.name)
+	}
+	target := regexp.MustCompile(`(?m)^func (Fuzz\w+)\(f \*testing\.F\)`)
+	for name, content := range testkit.Files(t) {
+		for _, match := range target.FindAllSubmatch(content, -1) {
+			found = append(found, path.Dir(name)+" "+string(match[1]))
+		}
+	}
+	slices.Sort(listed)
+	slices.Sort(found)
+	if diff := cmp.Diff(found, listed); diff != "" || parts != 100 {
+		t.Errorf("%d parts, want 100 (-code +list):\n%s", parts, diff)
+	}
+}
 
 // A long run finds no input that breaks a target. It takes minutes, so it runs
 // only under make fuzz, for FUZZ_TIME each, and make prove.

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // A Runner runs the project's tests on changed sources. It is not safe for concurrent use.
@@ -128,14 +130,14 @@ func (r *Runner) test(ctx context.Context, b Bug, overlay, folder, only string) 
 	return failed(out.String(), err == nil)
 }
 
-// environment is this process's environment, with three differences. GOFLAGS has
+// environment is this process's environment, with some differences. GOFLAGS has
 // the overlay, so that the tests' own builds have the mistake too. PLANTED names
 // the mistake, so that a proof does not save its figures. PROVE is set if a
-// proof shall use its long bounds.
+// proof shall use its long bounds, and TESTS selects every test.
 func (r *Runner) environment(b Bug, overlay string) []string {
 	var env []string
 	for _, v := range os.Environ() {
-		if !strings.HasPrefix(v, "PROVE=") && !strings.HasPrefix(v, "PLANTED") {
+		if !strings.HasPrefix(v, "PROVE=") && !strings.HasPrefix(v, "TESTS=") && !strings.HasPrefix(v, "PLANTED") {
 			env = append(env, v)
 		}
 	}
@@ -145,7 +147,7 @@ func (r *Runner) environment(b Bug, overlay string) []string {
 	if overlay != "" {
 		env = append(env, "GOFLAGS=-overlay="+overlay)
 	}
-	return append(env, "PLANTED="+cmp.Or(b.Name, "none"))
+	return append(env, "TESTS="+testkit.AllParts, "PLANTED="+cmp.Or(b.Name, "none"))
 }
 
 // quick returns flags for the tests in a folder. Package rapid would look for up

@@ -26,7 +26,7 @@ var Parts = []Part{
 	{Name: "faults", Package: "internal/proofs/faults", Test: ".", Server: true, Sources: findings.Asks},
 	{Name: "outage", Package: "internal/proofs/outage", Test: ".", Server: true, Sources: findings.Asks},
 	{Name: "cleanup", Package: "internal/cleanup", Test: "Killed", Server: true, Sources: []string{"internal/cleanup", "internal/table"}},
-	{Name: "fuzz", Package: "internal/proofs/fuzz", Test: ".", Sources: append(slices.Clone(findings.Asks), "internal/input", "internal/live")},
+	{Name: "fuzz", Package: "internal/proofs/fuzz", Test: ".", Sources: append(slices.Clone(findings.Asks), "internal/input", "internal/live", "internal/pagefile")},
 	{Name: "planted", Package: "internal/proofs/planted", Test: ".", Server: true, Sources: findings.Asks},
 }
 

@@ -1,9 +1,10 @@
 // Package prove holds what the long proofs share: their bounds, their progress
 // lines, their figures, and the page that shows the figures.
 //
-// A proof is an ordinary test with two sets of bounds. Under go test it uses the
+// A proof is an ordinary test with two sets of bounds. Under make test-long it uses the
 // short ones and takes seconds. Under make prove it uses the long ones, takes
-// minutes, and saves its figures. The command internal/proofs/prove/run then writes
+// minutes, and saves its figures. Under go test, the slowest proofs try a sample of the
+// short ones, see Quick. The command internal/proofs/prove/run then writes
 // docs/reliability.md from the saved figures.
 package prove
 
@@ -12,6 +13,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // start is when the process started.
@@ -19,6 +22,10 @@ var start = time.Now()
 
 // Long reports whether the long bounds apply, because make prove set PROVE=1.
 func Long() bool { return os.Getenv("PROVE") == "1" }
+
+// Quick reports whether a sample of the short bounds is enough: neither make prove nor
+// make test-long runs.
+func Quick() bool { return !Long() && !testkit.Long.Runs() }
 
 // Bound returns long if the long bounds apply, and short otherwise.
 func Bound[T any](short, long T) T {

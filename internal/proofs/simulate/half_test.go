@@ -17,6 +17,7 @@ import (
 	"github.com/cric-talk/guards/internal/proofs/prove"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // A half is a run with something that only half works. The table answers late or not at
@@ -289,7 +290,7 @@ func (h *half) line(format string, args ...any) {
 // a page that are at work at once break no promise.
 func TestHalfBrokenAndHalfDeployed(t *testing.T) {
 	prove.Explain(t, "simulate")
-	first, last := uint64(1), prove.Bound[uint64](240, 20_000)
+	first, last := uint64(1), prove.Bound(testkit.Bound[uint64](30, 240), 20_000)
 	switch {
 	case *oneSeed > 0:
 		first, last = *oneSeed, *oneSeed

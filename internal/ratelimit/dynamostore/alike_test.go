@@ -20,6 +20,7 @@ import (
 	"github.com/cric-talk/guards/internal/policy/policytest"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	. "github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
 
@@ -148,6 +149,7 @@ func suffering(t *testing.T, f dynamotest.Fault) (context.Context, context.Cance
 
 // The store's requests have the same JSON as the SDK's, for all policies.
 func TestRequestsAreTheSDKs(t *testing.T) {
+	testkit.Long.Need(t)
 	var sent []map[string]any
 	wire := dynamotest.Wire(func(_ string, body map[string]any) string {
 		sent = append(sent, body)

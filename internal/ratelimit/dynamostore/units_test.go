@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // A scene is a user's item of one policy, which grows by one request after the
@@ -72,10 +73,7 @@ const leeway = 3
 
 // Each write costs as many units as the formulas of ADR 6 say.
 func TestWriteUnitsAreAsDocumented(t *testing.T) {
-	lengths := []int{36, 69, 128}
-	if testing.Short() {
-		lengths = lengths[:1]
-	}
+	lengths := testkit.Bound([]int{36}, []int{36, 69, 128})
 	for _, sc := range scenes {
 		for _, length := range lengths {
 			t.Run(fmt.Sprintf("%s, %d times, user id of %d", sc.text, sc.requests, length), func(t *testing.T) {
@@ -116,6 +114,7 @@ func testUnits(t *testing.T, sc scene, length int) {
 // A user with 1,000 requests a minute needs at most three write units for each,
 // whatever the kind of limit. The item has the ids of at most 467 requests.
 func TestAThousandRequestsAMinuteCostAtMostThreeUnitsEach(t *testing.T) {
+	testkit.Long.Need(t)
 	for _, text := range []string{"1000/1m", "bucket 1000/1m", "sliding 1000/1m", "minute: 1000/1m, day: 999999/1d"} {
 		t.Run(text, func(t *testing.T) {
 			l, p := through(t)

@@ -32,13 +32,13 @@ type trial struct {
 // trials has an entry for every snippet of the documents. The first entry that
 // fits a snippet applies. A snippet without an entry fails the test.
 var trials = []trial{
-	{begins: "git clone ", notRun: "it needs the network"},
+	{begins: "git clone ", notRun: "it needs the network; internal/endtoend/projects follows the rest"},
 	{begins: "guards status --user ", notRun: "it needs a table; release_test.go runs these commands"},
 	{begins: "guards top --near 90", notRun: "it needs a table; testdata/script/block.txtar runs similar commands"},
 	{begins: "guards block --subject ip=", notRun: "it needs a table; testdata/script/block.txtar runs similar commands"},
 	{begins: "guards key ip 2001:db8::1 ", notRun: "it needs the file of a key; testdata/key.txtar runs these commands"},
 	{begins: "guards limits ", notRun: "it needs a table; testdata/script/live.txtar runs similar commands"},
-	{begins: "go run ./cmd/guards check create_post --user u1 --count 5 --times 3", status: refused},
+	{begins: "guards check create_post --user u1 --count 5 --times 3", status: refused},
 	{begins: "go run ./cmd/guards check "},
 	{begins: "go run ./cmd/guards limits"},
 	{begins: "go run ./cmd/guards replay "},
@@ -49,8 +49,10 @@ var trials = []trial{
 	{begins: "cd ../my-guards", notRun: "internal/endtoend/projects follows it"},
 	{begins: "go get github.com/cric-talk/guards@latest", notRun: "it needs the network"},
 	{begins: "make deploy-local", notRun: "make tour runs it"},
+	{begins: "make deploy", notRun: "it needs AWS"},
 	{begins: "go run ./cmd/guards generate", notRun: "it changes a checkout; generate.txtar runs it"},
 	{begins: "go run ./cmd/guards new ", notRun: "it changes a checkout; internal/endtoend/projects follows docs/projects.md, and internal/workbench/scaffold docs/extending.md"},
+	{begins: "guards serve", notRun: "the other snippets run while it runs"},
 	{begins: "go run ./cmd/guards serve", notRun: "the other snippets run while it runs"},
 	{begins: "go run ./cmd/guards erase ", status: wrongUse}, // it asks for confirmation, and no person can answer
 	{begins: "aws lambda invoke --function-name posts-guard ", posts: 10},
@@ -85,7 +87,7 @@ var (
 // serve runs as README starts it.
 func TestSnippetsOfTheDocumentsWork(t *testing.T) {
 	all := snippets(t)
-	const start = "go run ./cmd/guards serve"
+	const start = "guards serve"
 	server := slices.IndexFunc(all, func(s snippet) bool { return strings.HasPrefix(s.shell, start) })
 	if server < 0 {
 		t.Fatal("no document shows how to start guards serve")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 	app "github.com/cric-talk/guards/limits"
 )
@@ -52,6 +53,7 @@ var usual = map[string]string{
 // Each command prints JSON, too. It is run with everything that can go wrong. Its hints name only
 // flags that the command has.
 func TestHintsNameOnlyFlagsThatTheCommandHas(t *testing.T) {
+	testkit.Long.Need(t)
 	credentials(t)
 	all := leaves(t)
 	where := map[string]string{

@@ -3,11 +3,14 @@ package console_test
 import (
 	"strings"
 	"testing"
+
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // One browser runs all these tests, because it takes seconds to start. Each test
 // has guards of its own.
 func TestThePageInABrowser(t *testing.T) {
+	testkit.Clients.Need(t)
 	b := open(t, 1280, 900)
 	for name, test := range map[string]func(*browser, *rig){
 		"a refusal is shown":                         testRefusal,

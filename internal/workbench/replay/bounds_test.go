@@ -38,6 +38,7 @@ func (e *endless) Read(p []byte) (int, error) {
 // the 50 users makes 24 requests a minute, for 166 minutes and 16 requests. 20 a minute are allowed. The
 // lines in a queue differ at each look, so the least of the first half is compared with the least of the second.
 func TestMemoryDoesNotGrowWithTheNumberOfLines(t *testing.T) {
+	testkit.Long.Need(t)
 	for limit, allowed := range map[string]int64{"20/1m": 166*50*20 + 801, "log 20/1m": 166*50*20 + 800} {
 		var used []int64
 		r := &Replay{Activity: "act", Policy: policy.Must(limit), Progress: func(int64) {

@@ -16,12 +16,13 @@ import (
 
 // narrow are the tests that notice a missing part of an activity or a guard.
 // They stand for make check, which would run this test too.
-const narrow = "go test -short ./internal/endtoend/rules ./limits ./schema/... -run 'Guard|Limit|Function|Role|Template|Generated|Golden|Import' && " +
+const narrow = "go test ./internal/endtoend/rules ./limits ./schema/... -run 'Guard|Limit|Function|Role|Template|Generated|Golden|Import' && " +
 	"go test ./internal/workbench/command -run 'TestComplete|TestServeLogsHTTPErrors'"
 
 // The commands and the code of docs/extending.md work in their order, in a copy
 // of the repository.
 func TestTheStepsOfExtendingWork(t *testing.T) {
+	testkit.Projects.Need(t)
 	text, err := os.ReadFile(root + "/docs/extending.md")
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,8 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // withTemplate returns a folder with the generated template and an extra file.
@@ -168,7 +170,7 @@ func TestTheExtraFileReachesEachKey(t *testing.T) {
 	}
 	walk(base, nil)
 	for i, path := range paths {
-		if i%5 != 0 || testing.Short() && i%25 != 0 || strings.HasPrefix(strings.Join(path, "."), "Metadata.shared.") || slices.Equal(path, []string{"Globals", "Function"}) {
+		if i%testkit.Bound(25, 5) != 0 || strings.HasPrefix(strings.Join(path, "."), "Metadata.shared.") || slices.Equal(path, []string{"Globals", "Function"}) {
 			continue
 		}
 		var extra strings.Builder

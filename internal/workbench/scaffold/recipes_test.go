@@ -36,6 +36,7 @@ var pages = map[string]struct{ fresh, spent string }{
 // The commands of a page work in a copy of the repository. Then the guards give the answers
 // that its tables show.
 func TestTheRecipesWork(t *testing.T) {
+	testkit.Projects.Need(t)
 	for page, want := range pages {
 		t.Run(page, func(t *testing.T) { tryRecipes(t, page, want.fresh, want.spent) })
 	}

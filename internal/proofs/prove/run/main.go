@@ -19,6 +19,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/proofs/findings"
 	"github.com/cric-talk/guards/internal/proofs/prove"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 func main() {
@@ -69,5 +70,5 @@ func test(ctx context.Context, p prove.Part) error {
 		}
 	}
 	// go test prints progress as it comes only for the package in the current folder.
-	return findings.Run(ctx, p.Package, os.Stderr, []string{"PROVE=1"}, args[0], args[1:]...)
+	return findings.Run(ctx, p.Package, os.Stderr, []string{"PROVE=1", "TESTS=" + string(testkit.Long)}, args[0], args[1:]...)
 }
