@@ -106,18 +106,17 @@ func moduleFolder(t *testing.T) string {
 	return filepath.Join(repository(t), "deploy", "terraform")
 }
 
-// document returns the first block of the section about Terraform that begins with a line.
+// document returns the first block of the module's README that begins with a line.
 func document(t *testing.T, begin string) string {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(repository(t), "docs", "deploying.md"))
+	content, err := os.ReadFile(filepath.Join(moduleFolder(t), "README.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, _ := strings.Cut(string(content), "\n## With Terraform or OpenTofu\n")
-	_, block, found := strings.Cut(section, begin)
+	_, block, found := strings.Cut(string(content), begin)
 	block, _, closed := strings.Cut(block, "```")
 	if !found || !closed {
-		t.Fatalf("the section about Terraform in deploying.md has no block %q", begin)
+		t.Fatalf("the module's README has no block %q", begin)
 	}
 	return block
 }
