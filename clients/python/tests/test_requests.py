@@ -208,12 +208,13 @@ def test_all_fields_of_an_answer(server: Server, new: Callable[..., Client]) -> 
         "locked": True,
         "limitedBy": "minute",
         "limits": [limit],
+        "version": "v0.1.0",
     }
     server.does(answer(**fields, resetAt=10, new={"further": 1}))
     d: Decision = new().check("create_post", user_id="u1", request_id="r1", count=4)
     assert (d.allowed, d.reason, d.limit, d.remaining, d.reset_at, d.granted, d.outage) == (True, "ok", 10, 9, 10, 4, None)
     assert (d.window_key, d.message, d.display, d.ready_at, d.enqueued, d.limited_by) == (7, "m", "d", 8, 9, "minute")
-    assert (d.crossed, d.locked) == (80, True)
+    assert (d.crossed, d.locked, d.version) == (80, True, "v0.1.0")
     state = LimitState(name="minute", limit=10, activity_count=1, remaining=9, wait_time=5, reset_at=6, crossed=100, locked=True)
     assert d.limits == (state,)
     assert (d.at, d.request_id, d.op, d.activity, d.activity_count, d.wait_time) == (

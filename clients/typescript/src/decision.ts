@@ -92,6 +92,8 @@ export interface Decision extends Partial<Figures> {
   limitedBy?: string;
   /** With several limits or subjects: the figures of each. */
   limits?: NamedFigures[];
+  /** For a status: the release of Guards that answers, such as `v0.1.0`, if it was built from one. */
+  version?: string;
   /** Why the option `onOutage` decided. The client adds this field; a guard's own `unavailable` has none. */
   outage?: OutageError;
 }

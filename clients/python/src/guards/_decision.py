@@ -82,6 +82,8 @@ class Decision:
     limited_by: str | None = None
     """The limit or subject that refused, if there are several, such as "room" or "room.minute"; of a block the subject."""
     limits: tuple[LimitState, ...] = ()
+    version: str | None = None
+    """Of a status: the release of Guards that answers, such as "v0.1.0", if it was built from one."""
 
     outage: OutageError | None = None
     """Why the guard did not decide. Then the option on_outage decided."""
