@@ -210,7 +210,7 @@ func TestALimitHasAnUnknownWindow(t *testing.T) {
 
 // Limit wins over Request, as Subjects does. A wrong number lets nobody through.
 func TestTheLimitOfARequest(t *testing.T) {
-	contract := func(r *http.Request) guards.Numbers { return guards.Numbers{"tenant": r.ContentLength} }
+	contract := func(r *http.Request) guards.Numbers { return guards.Numbers{"tenant": r.ContentLength + 7} }
 	byRequest := func(*http.Request) client.Request { return client.Request{Limit: guards.Number(7)} }
 	for name, tt := range map[string]struct {
 		limit   func(*http.Request) guards.Numbers
@@ -220,8 +220,8 @@ func TestTheLimitOfARequest(t *testing.T) {
 	}{
 		"none":       {nil, nil, http.StatusTeapot, nil},
 		"by Request": {nil, byRequest, http.StatusTeapot, guards.Number(7)},
-		"by Limit":   {contract, nil, http.StatusTeapot, guards.Numbers{"tenant": 0}},
-		"both":       {contract, byRequest, http.StatusTeapot, guards.Numbers{"tenant": 0}},
+		"by Limit":   {contract, nil, http.StatusTeapot, guards.Numbers{"tenant": 7}},
+		"both":       {contract, byRequest, http.StatusTeapot, guards.Numbers{"tenant": 7}},
 		"wrong":      {func(*http.Request) guards.Numbers { return guards.Number(-1) }, byRequest, http.StatusInternalServerError, nil},
 	} {
 		limit, g := paid(t, tt.limit)
