@@ -52,6 +52,7 @@ func TestACommandThatIsNotRealIsFound(t *testing.T) {
 		"go test ./internal/proofs/absent",
 		"go test ./internal/proofs/simulate -run=TestAbsent",
 		"go test ./internal/proofs/simulate -sed=3",
+		"TESTS=absent go test ./internal/proofs/simulate",
 		"ABSENT=1 go test ./internal/proofs/simulate",
 		"make absent",
 		"make planted ABSENT=a",
@@ -113,6 +114,8 @@ func problems(t *testing.T, line string) (list []string) {
 			known = slices.Contains(ofGo, name) || strings.Contains(sources, `("`+name+`", `)
 		case assigned && program == "make":
 			known = strings.Contains(sources, "$("+name+")")
+		case name == "TESTS":
+			known = testkit.Part(value) == testkit.Long
 		case assigned:
 			known = strings.Contains(sources, `"`+name+`"`)
 		case program == "make" && i > 0:

@@ -62,6 +62,7 @@ var trials = []trial{
 	{begins: "curl ", prints: `"allowed":true`},
 	{begins: "export AWS_ENDPOINT_URL_LAMBDA="},
 	{begins: "export GUARDS_AGENT="},
+	{begins: "make aws-check", notRun: "it needs AWS"},
 	{begins: "make agent", notRun: "it needs Docker"},
 	{begins: "sam ", notRun: "it needs AWS"},
 	{begins: "make test", notRun: "it runs this test"},
