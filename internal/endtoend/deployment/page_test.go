@@ -32,6 +32,7 @@ func TestAProjectWithoutGoIsDeployed(t *testing.T) {
 	if os.Getenv("RECORDER_ADDRESS") == "" {
 		t.Skip("make deployment runs this test, which needs the emulator and the packages of the clients")
 	}
+	t.Parallel()
 	n := newNewcomer(t, release(t))
 	n.wants(t, 0, `^$`, "! command -v go")
 	n.wants(t, 0, ``, "mkdir bin app && mv app.* app && tar -xzf guards_0.1.0_*.tar.gz --strip-components=1 -C bin")
