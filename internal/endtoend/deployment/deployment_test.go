@@ -25,7 +25,7 @@ func TestDeployedStackKeepsItsPromises(t *testing.T) {
 	if os.Getenv("RECORDER_ADDRESS") == "" {
 		t.Skip("make deployment runs this test on an emulator")
 	}
-	t.Parallel() // with TestAProjectWithoutGoIsDeployed, which has an emulator of its own
+	t.Parallel()                                      // with TestAProjectWithoutGoIsDeployed, which has an emulator of its own
 	cfg, err := config.LoadDefaultConfig(t.Context()) // the deployer's, from the environment
 	if err != nil {
 		t.Fatal(err)
