@@ -111,12 +111,13 @@ func (l local) Decide(ctx context.Context, r guards.Request) (guards.Decision, e
 	r.Op, r.Count = cmp.Or(r.Op, guards.Check), cmp.Or(r.Count, 1)
 	d, says := g.played[r.Activity]
 	limit, low := tooLow(r)
+	asks := r.Op == guards.Check || r.Op == guards.Status
 	switch {
 	case g.outage != nil:
 		return guards.Decision{}, g.outage
-	case low:
+	case asks && low:
 		return guards.Decision{Reason: guards.Limited, UserID: r.UserID, Activity: r.Activity, Op: r.Op, Message: message, LimitedBy: limit}, nil
-	case says && !d.Allowed && (r.Op == guards.Check || r.Op == guards.Status):
+	case asks && says && !d.Allowed:
 		return refusal(r, d), nil
 	case says && d.Allowed && r.Op == guards.Check:
 		return allowed(r, d), nil
@@ -150,15 +151,15 @@ func allowed(r guards.Request, d guards.Decision) guards.Decision {
 	return d
 }
 
-// tooLow returns the name of a limit whose number is too low for a check or a status: r.Count does
-// not fit, or not even one action of a partial request. It returns false if there is none.
+// tooLow returns the name of a limit whose number is too low: r.Count does not fit, or not even one
+// action of a partial request. It returns false if there is none.
 func tooLow(r guards.Request) (limit string, ok bool) {
 	n := r.Count
 	if r.Partial {
 		n = 1
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Limit)) {
-		if r.Limit[name] < n && (r.Op == guards.Check || r.Op == guards.Status) {
+		if r.Limit[name] < n {
 			return name, true
 		}
 	}

@@ -98,9 +98,10 @@ class Script implements Way {
     if (this.down) throw new OutageError(`${name} did not answer: the test plays an outage`, { guard: name, answered: true });
     const now = Date.now();
     const { userId, activity, op } = call;
-    const played = op === "check" || op === "status" ? this.played.get(activity) : undefined;
-    const low = op === "check" || op === "status" ? tooLow(call) : undefined;
-    const answer = low ?? (played && !played.allowed ? refused(played, now) : allowed(call, now, op === "check" ? played : undefined));
+    const asks = op === "check" || op === "status";
+    const played = asks ? this.played.get(activity) : undefined;
+    const refusal = (asks && tooLow(call)) || (played && !played.allowed && refused(played, now));
+    const answer = refusal || allowed(call, now, op === "check" ? played : undefined);
     return { fields: { userId, activity, op, ...answer }, date: new Date(now).toUTCString() };
   }
 }

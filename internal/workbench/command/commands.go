@@ -77,7 +77,8 @@ Each command has --json. Questions, progress and notes go to standard error. NO_
 turns colours off. If a table is wider than the terminal, the columns that you need most
 stay, and the others go under each row; a file gets all columns. A flag that would have no
 effect is an error, such as --table without --store dynamodb, and so is an empty value.
-A wrong address is named within 3 s; DynamoDB's first answer may take 10 s. Ctrl-C or SIGTERM stops a command, which prints what was done until then.
+A wrong address is named within 3 s; DynamoDB's first answer may take 10 s. Ctrl-C or
+SIGTERM stops a command, which prints what was done until then.
 
 Exit status:
   0    done

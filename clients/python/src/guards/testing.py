@@ -196,9 +196,11 @@ class _ByTest(Way):
 def _too_low(event: dict[str, Any]) -> dict[str, Any] | None:
     """Return the refusal of a number that the app gave and that is too low for the request; None if no number is."""
     given, n = event.get("limit"), 1 if event.get("partial") else event.get("count", 1)
-    numbers = given if isinstance(given, Mapping) else {} if given is None else {"": given}
+    if given is None or event["op"] not in ("check", "status"):
+        return None
+    numbers = given if isinstance(given, Mapping) else {"": given}
     low = next((name for name, number in numbers.items() if number < n), None)
-    if low is None or event["op"] not in ("check", "status"):
+    if low is None:
         return None
     answer = {"allowed": False, "reason": "limited", "granted": 0, "message": _MESSAGE}
     return answer | {"limitedBy": low} if low else answer
