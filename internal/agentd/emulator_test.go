@@ -15,14 +15,14 @@ import (
 	"github.com/cric-talk/guards/internal/testkit/lambdatest"
 )
 
-// A function and its agent run under AWS's own runtime emulator. LAMBDA_RIE is its program: go
-// build ./cmd/aws-lambda-rie in a clone of aws/aws-lambda-runtime-interface-emulator. The test
-// needs root on Linux, because the emulator looks for extensions in /opt alone.
+// A function and its agent run under AWS's own runtime emulator. The test needs root on Linux,
+// because the emulator looks for extensions in /opt alone.
 func TestUnderTheRuntimeEmulator(t *testing.T) {
-	emulator := os.Getenv("LAMBDA_RIE")
-	if emulator == "" {
-		t.Skip("LAMBDA_RIE is not set")
+	testkit.Clients.Need(t)
+	if os.Getuid() != 0 {
+		t.Skip("only root can put an extension into /opt of a process")
 	}
+	emulator := testkit.RuntimeEmulator(t)
 	endpoint, table := dynamotest.Endpoint(t), dynamotest.Table(t)
 	opt := t.TempDir()
 	program, err := os.ReadFile(lambdatest.Build(t, "./cmd/guards-agent"))

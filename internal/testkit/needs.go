@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -32,6 +33,20 @@ func Skip(t testing.TB, reason string) {
 func Client(t testing.TB, name string) string {
 	t.Helper()
 	return installed(t, "clients", filepath.Join(root(t), ".cache", "clients"), name)
+}
+
+// RuntimeEmulator returns the path of AWS's emulator of Lambda's runtime, which make clients has installed.
+func RuntimeEmulator(t testing.TB) string {
+	t.Helper()
+	machine, ok := map[string]string{"linux/amd64": "x86_64", "linux/arm64": "arm64"}[runtime.GOOS+"/"+runtime.GOARCH]
+	if !ok {
+		t.Skip("AWS has no runtime emulator for this machine")
+	}
+	emulator, err := filepath.Glob(Client(t, "venv/lib/python3*/site-packages/samcli/local/rapid/aws-lambda-rie-"+machine))
+	if err != nil || len(emulator) != 1 {
+		t.Fatalf("make clients fetched the emulators %q, %v, want one", emulator, err)
+	}
+	return emulator[0]
 }
 
 // Package returns the path of something that make packages has installed for a

@@ -7,9 +7,7 @@ import (
 	mathrand "math/rand/v2"
 	"net"
 	"net/http"
-	"path/filepath"
 	"regexp"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -55,17 +53,9 @@ func TestRuntimeEmulatorAndServeGiveTheSameAnswers(t *testing.T) {
 // emulate runs posts-guard in AWS's runtime emulator and returns its URL.
 func emulate(t *testing.T) string {
 	t.Helper()
-	machine, ok := map[string]string{"linux/amd64": "x86_64", "linux/arm64": "arm64"}[runtime.GOOS+"/"+runtime.GOARCH]
-	if !ok {
-		t.Skip("AWS has no runtime emulator for this machine")
-	}
-	emulator, err := filepath.Glob(testkit.Client(t, "venv/lib/python3*/site-packages/samcli/local/rapid/aws-lambda-rie-"+machine))
-	if err != nil || len(emulator) != 1 {
-		t.Fatalf("make clients fetched the emulators %q, %v, want one", emulator, err)
-	}
 	// The emulator needs fixed ports. They are free on a random loopback address.
 	host := fmt.Sprintf("127.%d.%d.%d", 1+mathrand.IntN(254), mathrand.IntN(256), 1+mathrand.IntN(254))
-	cmd := command(t, emulator[0], "--log-level", "error", "--runtime-interface-emulator-address", host+":8080",
+	cmd := command(t, testkit.RuntimeEmulator(t), "--log-level", "error", "--runtime-interface-emulator-address", host+":8080",
 		"--runtime-api-address", host+":9001", lambdatest.Build(t, "./functions/posts-guard"))
 	cmd.Env = append(cmd.Env, "TABLE_NAME="+dynamotest.Table(t), "DECISION_TIMEOUT=5s")
 	var log bytes.Buffer
