@@ -133,14 +133,13 @@ func (h *Handler) handle(ctx context.Context, payload []byte) (Answer, error) {
 // *input.ValidationError or an *input.Unavailable.
 func (h *Handler) Decide(ctx context.Context, r Request) (Answer, error) {
 	h.Live.CatchUp(ctx)
-	t, err := h.terms(&r)
+	t, low, err := h.terms(&r)
 	if err != nil {
 		h.logInvalid(ctx, err)
 		return Answer{}, err
 	}
 	blocked := r.blocked(t)
-	limit, tooLow := r.tooLow(t)
-	refused := tooLow && !t.Exempt() && (r.Op == Check || r.Op == Status) && !r.placed(t, h.Limiter.Clock())
+	refused := low != nil && (r.Op == Check || r.Op == Status) && !r.placed(t, h.Limiter.Clock())
 	defer h.refresh(ctx, blocked || refused || t.Exempt())()
 	a := Answer{Allowed: true, Reason: ratelimit.Bypassed, Request: r, Granted: r.Count}
 	switch {
@@ -149,9 +148,9 @@ func (h *Handler) Decide(ctx context.Context, r Request) (Answer, error) {
 	case t.Unlimited:
 		a.Reason = ratelimit.Unlimited
 	case refused:
-		a = h.turnAway(t, r, &ratelimit.Decision{Reason: ratelimit.Limited, LimitedBy: limit}, h.Guard.Message)
+		a = h.turnAway(t, r, &ratelimit.Decision{Reason: ratelimit.Limited, LimitedBy: low.limit}, h.Guard.Message)
 	case !t.Exempt():
-		if a, err = h.ask(ctx, t, r, tooLow); err != nil {
+		if a, err = h.ask(ctx, t, r, low != nil); err != nil {
 			return Answer{}, err
 		}
 	}
@@ -165,40 +164,41 @@ func (h *Handler) Decide(ctx context.Context, r Request) (Answer, error) {
 	return a, nil
 }
 
-// terms fills in r's defaults, checks r, and returns what is in force for it.
-func (h *Handler) terms(r *Request) (live.Terms, error) {
+// terms fills in r's defaults, checks r, and returns what is in force for it. Low is the number
+// that has no room for r; nil: there is none, or no limit decides.
+func (h *Handler) terms(r *Request) (t live.Terms, low *tooLow, err error) {
 	activity, err := r.resolve(h.Guard)
 	if err != nil {
-		return live.Terms{}, err
+		return t, nil, err
 	}
 	if r.Job != nil && h.JobsElsewhere {
-		return live.Terms{}, &input.ValidationError{Field: "job", Problem: "goes only to a function: ask " + h.Guard.Name + " by Invoke"}
+		return t, nil, &input.ValidationError{Field: "job", Problem: "goes only to a function: ask " + h.Guard.Name + " by Invoke"}
 	}
-	t := h.Live.Limits().Terms(live.Query{
+	t = h.Live.Limits().Terms(live.Query{
 		Activity: activity, UserID: r.UserID, Subjects: r.Subjects, Numbers: r.Limit, Tier: r.Tier, Roles: r.Roles, At: h.Limiter.Clock(),
 		BypassRoles: h.BypassRoles, Mode: string(h.Mode),
 	})
 	if r.blocked(t) {
-		return t, nil
+		return t, nil, nil
 	}
 	if err := r.validPlace(t.Limit, h.Delay != nil); err != nil || t.Exempt() {
-		return t, err
+		return t, nil, err
 	}
 	if err := r.takesNumbers(activity); err != nil {
-		return t, err
+		return t, nil, err
 	}
 	held := false
-	_, tooLow := r.tooLow(t)
+	low = r.tooLow(t)
 	for s := range t.Parts {
-		if err := r.fits(widest(t, s), s.Name, tooLow); err != nil {
-			return t, err
+		if err := r.fits(widest(t, s), s.Name, low != nil); err != nil {
+			return t, nil, err
 		}
 		held = held || s.Limit.HasLog()
 	}
 	if r.Op == Renew && !held {
-		return t, input.Invalid("op", string(r.Op), "another one, because only a log has slots to renew")
+		return t, nil, input.Invalid("op", string(r.Op), "another one, because only a log has slots to renew")
 	}
-	return t, nil
+	return t, low, nil
 }
 
 // refresh starts to read the live limits, if a read is due, at the same time as

@@ -58,26 +58,29 @@ func (r *Request) takesNumbers(a limits.Activity) error {
 	return nil
 }
 
-// tooLow returns the limit whose number, which the caller gave, has no room for r. Its name is as
-// in an answer: empty, if it is the only one. TooLow returns false if there is none.
-func (r *Request) tooLow(t live.Terms) (limit string, ok bool) {
+// A tooLow is a limit whose number, which the caller gave, has no room for the request. Its name
+// is as in an answer: empty, if it is the only one.
+type tooLow struct{ limit string }
+
+// tooLow returns the first such limit; nil: there is none.
+func (r *Request) tooLow(t live.Terms) *tooLow {
 	if len(r.Limit) == 0 {
-		return "", false
+		return nil
 	}
 	n := r.Count
 	if r.Partial || r.Op == Release || r.Op == Renew {
 		n = 1
 	}
 	for s := range t.Parts {
-		if limit, ok = s.Limit.TooLow(n); !ok {
-			continue
-		}
-		if len(t.Subjects) > 0 {
+		limit, ok := s.Limit.TooLow(n)
+		if ok && len(t.Subjects) > 0 {
 			limit = policy.FullName(r.Activity, s.Name, limit)
 		}
-		return limit, true
+		if ok {
+			return &tooLow{limit}
+		}
 	}
-	return "", false
+	return nil
 }
 
 // placed reports whether r presents a place that is not over. A place that was given stays given,

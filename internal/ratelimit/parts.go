@@ -72,14 +72,11 @@ func (l *Limiter) DecideAll(ctx context.Context, op Op, parts []Part, readOn boo
 	if len(parts) == 1 {
 		return a.parts[0].decision, err
 	}
-	all := tally{Decision: Decision{Allowed: true}, binding: -1, at: -1}
+	all := tally{Decision: Decision{Allowed: true}, refused: -1, tightest: -1, at: -1}
 	for i, p := range parts {
 		all.add(p, a.parts[i].decision)
 	}
-	if err == nil && (readOn && op == Check || op == Status) {
-		all.binding = all.tightest()
-	}
-	return all.decision(), err
+	return all.decision(err == nil && (readOn && op == Check || op == Status)), err
 }
 
 // begin starts the time of the decision, for all its requests together. If the caller's time

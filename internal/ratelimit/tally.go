@@ -12,8 +12,9 @@ import (
 type tally struct {
 	Decision
 
-	binding int   // the limit in Each whose figures the decision has; -1: none yet
-	at      int64 // the receipt of all parts so far; -1: none has one yet; 0: they have different ones
+	refused  int   // the limit in Each that refused first; -1: none has
+	tightest int   // the limit in Each that restricts the caller most; -1: there is none yet
+	at       int64 // the receipt of all parts so far; -1: none has one yet; 0: they have different ones
 }
 
 // add adds the decision about p. The zero Decision: p was not asked.
@@ -24,16 +25,17 @@ func (t *tally) add(p Part, d Decision) {
 	}
 	first := len(t.Each)
 	for _, r := range d.Limits() {
-		if r.Name = p.limit(r.Name); t.binding < 0 || t.Allowed && r.Binds(t.Each[t.binding]) {
-			t.binding = len(t.Each)
+		if t.tightest < 0 || r.Binds(t.Each[t.tightest]) {
+			t.tightest = len(t.Each)
 		}
+		r.Name = p.limit(r.Name)
 		t.Each = append(t.Each, r)
 	}
 	switch {
 	case !t.Allowed:
 	case !d.Allowed:
 		t.Allowed, t.Reason, t.LimitedBy, t.Granted = false, d.Reason, p.limit(d.Name), d.Granted
-		t.binding = first + slices.IndexFunc(d.Limits(), func(r policy.Reading) bool { return r.Name == d.Name })
+		t.refused = first + slices.IndexFunc(d.Limits(), func(r policy.Reading) bool { return r.Name == d.Name })
 	case first == 0:
 		t.Reason, t.Granted = d.Reason, d.Granted
 	case t.Reason == Duplicate: // only if all are
@@ -50,19 +52,9 @@ func (t *tally) add(p Part, d Decision) {
 	t.Outage = cmp.Or(d.Outage, t.Outage)
 }
 
-// tightest returns the limit in Each that restricts the caller most, whichever part refused.
-func (t *tally) tightest() int {
-	tightest := min(0, t.binding)
-	for i, r := range t.Each {
-		if r.Binds(t.Each[tightest]) {
-			tightest = i
-		}
-	}
-	return tightest
-}
-
-// decision returns the decision about all parts.
-func (t *tally) decision() Decision {
+// decision returns the decision about all parts. Its figures are those of the limit that refused,
+// or with tightest, or if none refused, of the one that restricts the caller most.
+func (t *tally) decision(tightest bool) Decision {
 	if t.Outage != nil {
 		t.Reason = Unavailable
 	}
@@ -72,8 +64,12 @@ func (t *tally) decision() Decision {
 			t.Each[i].Crossed = 0
 		}
 	}
-	if t.binding >= 0 {
-		t.ByLimit(t.binding)
+	binding := t.refused
+	if tightest || binding < 0 {
+		binding = t.tightest
+	}
+	if binding >= 0 {
+		t.ByLimit(binding)
 	}
 	return t.Decision
 }
