@@ -55,6 +55,7 @@ func TestAnExtension(t *testing.T) {
 	if got := proxy.Counts(); len(got) != 0 {
 		t.Errorf("before the first check it has sent %v", got)
 	}
+	testkit.InOneWindow(t, time.Minute, 10*time.Second)
 	for n := range 11 {
 		if d := c.decide(t, check); d.Allowed != (n < 10) || d.Limit != 10 {
 			t.Errorf("%d: %+v", n, d)
@@ -134,6 +135,7 @@ func TestAFreeze(t *testing.T) {
 	e := lambdatest.StartExtension(t, lambdatest.Build(t, "./cmd/guards-agent"), nil, env...)
 	e.Wait(t)
 	c := newCaller(address, "local")
+	testkit.InOneWindow(t, time.Minute, 10*time.Second)
 	for range 10 {
 		c.decide(t, check)
 	}

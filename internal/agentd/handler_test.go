@@ -10,11 +10,13 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/cric-talk/guards/internal/agentd"
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
@@ -148,6 +150,7 @@ func TestWhatTheAgentAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, _ := cricketGuards(tt.token)
+			testkit.InOneWindow(t, time.Minute, 5*time.Second)
 			for n := range 11 {
 				w := httptest.NewRecorder()
 				h.ServeHTTP(w, request(t.Context(), tt.with...))

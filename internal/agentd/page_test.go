@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/lambdatest"
@@ -47,6 +48,7 @@ func TestAGenericAgent(t *testing.T) {
 	startBinary(t, beside(t, ""), append(slices.Clone(nowhere), "GUARDS_AGENT_ADDR="+generic.address)...)
 	own.listening(t)
 	generic.listening(t)
+	testkit.InOneWindow(t, time.Minute, 15*time.Second)
 	for _, event := range []string{
 		`{"userId":"u1","activity":"like","requestId":"r1"}`, `{"userId":"u1","activity":"publish"}`, `{"userId":"u1","activity":"like","teir":1}`, `{}`,
 	} {

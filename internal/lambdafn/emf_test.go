@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // checkMetrics checks each line of metrics in a log against CloudWatch's schema
@@ -45,7 +47,7 @@ func TestMetricLinesOfTheRealBinaries(t *testing.T) {
 	r := newRig(t)
 	posts := r.start(t, "posts-guard", "POWERTOOLS_METRICS_NAMESPACE=dev-Guards", "POWERTOOLS_SERVICE_NAME=dev-posts")
 	posts.Ready(t)
-	inOneMinute(t, 10*time.Second)
+	testkit.InOneWindow(t, time.Minute, 10*time.Second)
 	for _, payload := range []string{
 		event("create_post"),
 		`{"userId": "` + canary + `", "activity": "create_post", "count": 9}`,

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 	"github.com/cric-talk/guards/internal/testkit/lambdatest"
@@ -18,7 +19,7 @@ func TestExactlyTheLimitFromTwoProcesses(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	instances := []*lambdatest.Instance{r.start(t, "posts-guard"), r.start(t, "posts-guard")}
-	inOneMinute(t, 20*time.Second)
+	testkit.InOneWindow(t, time.Minute, 20*time.Second)
 	const callers = 50
 	var mu sync.Mutex
 	reasons := map[string]int{}
@@ -58,10 +59,10 @@ func TestEveryGuardLimits(t *testing.T) {
 					continue
 				}
 				limit := activity.Limit.Read(0, 0, nil).Limit
-				inOneMinute(t, 15*time.Second)
+				testkit.InOneWindow(t, time.Minute, 15*time.Second)
 				all, times := fmt.Sprintf(`{"userId": %q, "activity": %q, "count": %d}`, canary, activity.Name, limit), 1
 				if activity.Limit.Queues() { // one place per call
-					within(t, 10*time.Second, 8*time.Second)
+					testkit.InOneWindow(t, 10*time.Second, 8*time.Second)
 					all, times = event(activity.Name), int(limit)
 				}
 				var a answer
@@ -85,7 +86,7 @@ func TestErrorTypes(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	i := r.start(t, "posts-guard", "ON_LIMIT=error", "ON_OUTAGE=deny")
-	inOneMinute(t, 15*time.Second)
+	testkit.InOneWindow(t, time.Minute, 15*time.Second)
 	if a, _ := ask(t, i, `{"userId": "`+canary+`", "activity": "create_post", "count": 10}`); a.Reason != "ok" {
 		t.Errorf("%+v", a)
 	}
@@ -123,7 +124,7 @@ func TestModes(t *testing.T) {
 	}
 	shadow := r.start(t, "posts-guard", "MODE=shadow", "ON_OUTAGE=deny", "BYPASS_ROLES=root, staff")
 	ask(t, shadow, event("like"))
-	inOneMinute(t, 20*time.Second)
+	testkit.InOneWindow(t, time.Minute, 20*time.Second)
 	for n := range 11 {
 		want := "ok"
 		if n == 10 {

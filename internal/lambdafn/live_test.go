@@ -10,6 +10,7 @@ import (
 	"github.com/cric-talk/guards/internal/liveedit"
 	"github.com/cric-talk/guards/internal/liveedit/dynamoedit"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
@@ -29,7 +30,7 @@ func TestLiveLimitsOnTheRealBinary(t *testing.T) {
 	}
 	i := r.start(t, "posts-guard")
 	i.Ready(t)
-	inOneMinute(t, 20*time.Second)
+	testkit.InOneWindow(t, time.Minute, 20*time.Second)
 	for n, want := range []answer{{Allowed: true, Limit: 10}, {Allowed: true, Limit: 12}} {
 		got, _ := ask(t, i, event("create_post"))
 		if got.Allowed != want.Allowed || got.Limit != want.Limit {

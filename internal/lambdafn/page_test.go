@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/lambdatest"
 )
 
@@ -47,7 +48,7 @@ func TestAGenericGuardAnswersAsItsOwnFunction(t *testing.T) {
 			t.Errorf("%s: %s by its own function, %s by the generic one", event, a.Payload, b.Payload)
 		}
 	}
-	inOneMinute(t, 20*time.Second)
+	testkit.InOneWindow(t, time.Minute, 20*time.Second)
 	for _, tier := range []string{"", "premium"} {
 		for n := range 21 {
 			event := fmt.Sprintf(`{"userId": "u2%s", "activity": "create_post", "tier": %q}`, tier, tier)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 	"github.com/cric-talk/guards/internal/testkit/lambdatest"
@@ -67,20 +66,4 @@ func ask(t testing.TB, i *lambdatest.Instance, payload string) (a answer, errorT
 
 func event(activity string) string {
 	return fmt.Sprintf(`{"userId": %q, "activity": %q}`, canary, activity)
-}
-
-// inOneMinute waits for a minute with enough time left for a test that counts
-// within one minute. The functions use the real clock.
-func inOneMinute(t testing.TB, needs time.Duration) {
-	t.Helper()
-	within(t, time.Minute, needs)
-}
-
-// within waits for a window with enough time left.
-func within(t testing.TB, window, needs time.Duration) {
-	t.Helper()
-	now := time.Now()
-	if left := now.Truncate(window).Add(window).Sub(now); left < needs {
-		time.Sleep(left)
-	}
 }

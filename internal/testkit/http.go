@@ -12,12 +12,15 @@ import (
 	"testing"
 )
 
-// FreeAddress returns a HOST:PORT of this machine where nobody listens. The system
-// gives such a port to nobody: its own begin at 32768.
+// FreeAddress returns a HOST:PORT of this machine where nobody listens, and never the same one
+// twice. The system gives such a port to nobody: its own begin at 32768.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
 	for range 100 {
 		address := fmt.Sprint("127.0.0.1:", 20_000+rand.IntN(12_000))
+		if _, given := addresses.LoadOrStore(address, true); given {
+			continue
+		}
 		if l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", address); err == nil {
 			_ = l.Close()
 			return address
@@ -26,6 +29,8 @@ func FreeAddress(t testing.TB) string {
 	t.Fatal("no free port was found")
 	return ""
 }
+
+var addresses sync.Map // that FreeAddress has tried
 
 // A Response is an HTTP response whose body was read.
 type Response struct {
