@@ -118,9 +118,9 @@ prove: ## Run the proofs with long bounds (hours) and write docs/reliability.md;
 	go run ./internal/proofs/prove/run $(PART)
 
 .PHONY: planted
-planted: ## Plant each bug of internal/proofs/planted and check that a test finds it; NAME=x: one bug, BY=p: only proof p, LONG=1: long bounds
-	@PLANTED_RUN=1 PLANTED_NAME='$(NAME)' PLANTED_BY='$(BY)' PLANTED_LONG='$(LONG)' \
-		$(SERVERS) go test -count=1 -timeout=6h -v -run=TestEachPlantedBugIsCaught ./internal/proofs/planted
+planted: ## Plant each bug of internal/proofs/planted and check that a test finds it; NAME=x: one bug, BY=p: only proof p, LONG=1: long bounds; ALL=1: list each test that finds it
+	@PLANTED_RUN=1 PLANTED_NAME='$(NAME)' PLANTED_BY='$(BY)' PLANTED_LONG='$(LONG)' PLANTED_ALL='$(ALL)' \
+		$(SERVERS) go test -count=1 -timeout=20h -v -run='TestEachPlantedBugIsCaught|TestWhichTestsCatchEachBug' ./internal/proofs/planted
 
 .PHONY: mutation
 mutation: ## Mutate the policies with gremlins; each mutant that survives must be explained in a list; takes 40 minutes

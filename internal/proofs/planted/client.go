@@ -17,7 +17,7 @@ import (
 type client struct {
 	packages string         // what its tests need, which make checked installs: a folder of .cache/packages
 	tests    string         // the command that runs its tests, in the shell
-	failed   *regexp.Regexp // finds the first test that failed
+	failed   *regexp.Regexp // finds a test that failed
 }
 
 var clients = map[string]client{
@@ -26,34 +26,40 @@ var clients = map[string]client{
 }
 
 // test runs the tests of a client in a copy of its folder, which has the mistake
-// of b. It returns the name of the first test that failed, or an empty name.
-func (c client) test(ctx context.Context, r *Runner, b Bug, folder string) (failed string, err error) {
+// of b. It returns the names of those that failed.
+func (c client) test(ctx context.Context, r *Runner, b Bug, folder string) (failed []string, err error) {
 	temp, err := os.MkdirTemp("", "planted-")
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(temp)) }()
 	if err := c.plant(r.Root, folder, temp, b); err != nil {
-		return "", err
+		return nil, err
+	}
+	tests := c.tests
+	if r.All {
+		tests = strings.Replace(tests, " -x", "", 1)
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "sh", "-c", c.tests)
+	cmd := exec.CommandContext(ctx, "sh", "-c", tests)
 	cmd.Dir = temp
 	cmd.Env = append(os.Environ(), "PATH="+filepath.Join(r.Root, ".cache/packages", c.packages, "bin")+":"+os.Getenv("PATH"))
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err = cmd.Run(); err == nil {
-		return "", nil
+		return nil, nil
 	}
-	found := c.failed.FindStringSubmatch(out.String())
+	for _, found := range c.failed.FindAllStringSubmatch(out.String(), -1) {
+		failed = append(failed, strings.Join(found[1:], ""))
+	}
 	switch {
 	case ctx.Err() != nil:
-		return "(never ends)", nil
-	case found == nil:
-		return "", fmt.Errorf("%s fails, and no test did:\n%s", c.tests, &out)
+		failed = append(failed, "(never ends)")
+	case len(failed) == 0:
+		return nil, fmt.Errorf("%s fails, and no test did:\n%s", c.tests, &out)
 	}
-	return strings.Join(found[1:], ""), nil
+	return failed, nil
 }
 
 // plant copies the client to temp, with the mistake and a link to installed

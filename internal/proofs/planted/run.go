@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,15 +22,18 @@ import (
 type Runner struct {
 	Root  string            // of the project
 	Long  bool              // proofs use their long bounds
+	All   bool              // all tests of make test run, and not only until one fails
 	Known map[string]string // by the name of a bug: the test that caught it before, as in [Outcome]. It runs first
 
+	broken map[string][]string // by folder, see Broken
 	passes map[string]bool     // by [Outcome.Test]: whether the test passes without a bug
 	flags  map[string][]string // by folder, see quick
 }
 
 // An Outcome is what the tests show about a bug.
 type Outcome struct {
-	Test string // the first test that failed, with its folder; empty: all tests passed
+	Test string   // the first test that failed, with its folder; empty: all tests passed
+	All  []string // each test that failed, if the Runner runs all
 	Took time.Duration
 }
 
@@ -52,17 +56,27 @@ func (r *Runner) Run(ctx context.Context, b Bug, folders []string) (o Outcome, e
 	if err != nil {
 		return o, err
 	}
-	if folder, test, _ := strings.Cut(r.Known[b.Name], " "); slices.Contains(folders, folder) {
-		if o.Test, err = r.in(ctx, b, overlay, folder, test); o.Test != "" || err != nil {
-			return o, err
+	if folder, test, _ := strings.Cut(r.Known[b.Name], " "); slices.Contains(folders, folder) && !r.All {
+		if o.All, err = r.in(ctx, b, overlay, folder, test); len(o.All) > 0 || err != nil {
+			return o.first(), err
 		}
 	}
 	for _, folder := range folders {
-		if o.Test, err = r.in(ctx, b, overlay, folder, ""); o.Test != "" || err != nil {
-			return o, err
+		failed, err := r.in(ctx, b, overlay, folder, "")
+		o.All = append(o.All, failed...)
+		if err != nil || len(o.All) > 0 && !r.All {
+			return o.first(), err
 		}
 	}
-	return o, nil
+	return o.first(), nil
+}
+
+// first returns o with its first test.
+func (o Outcome) first() Outcome {
+	if len(o.All) > 0 {
+		o.Test = o.All[0]
+	}
+	return o
 }
 
 // Passes reports whether a test, as an [Outcome] names it, passes without a bug. A test that
@@ -82,41 +96,57 @@ func (r *Runner) Passes(ctx context.Context, test string) (bool, error) {
 	if r.passes == nil {
 		r.passes = make(map[string]bool)
 	}
-	r.passes[test] = failed == ""
-	return failed == "", nil
+	r.passes[test] = len(failed) == 0
+	return len(failed) == 0, nil
 }
 
-// in runs the tests in one folder, or only the one with this name. It returns the first test
-// that failed, as in [Outcome].
-func (r *Runner) in(ctx context.Context, b Bug, overlay, folder, only string) (failed string, err error) {
+// Broken returns the tests in a folder that fail without a bug. They catch nothing.
+func (r *Runner) Broken(ctx context.Context, folder string) ([]string, error) {
+	if tests, known := r.broken[folder]; known {
+		return tests, nil
+	}
+	tests, err := r.in(ctx, Bug{}, "", folder, "")
+	if err != nil {
+		return nil, err
+	}
+	if r.broken == nil {
+		r.broken = make(map[string][]string)
+	}
+	r.broken[folder] = tests
+	return tests, nil
+}
+
+// in runs the tests in one folder, or only the one with this name. It returns the tests that
+// failed, as in [Outcome].
+func (r *Runner) in(ctx context.Context, b Bug, overlay, folder, only string) (failed []string, err error) {
 	if c, ok := clients[folder]; ok { // they run all their tests
 		failed, err = c.test(ctx, r, b, folder)
 	} else {
 		failed, err = r.test(ctx, b, overlay, folder, only)
 	}
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("%s: %w", folder, err)
-	case failed == "":
-		return "", nil
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", folder, err)
 	}
-	return folder + " " + failed, nil
+	for i, test := range failed {
+		failed[i] = folder + " " + test
+	}
+	return failed, nil
 }
 
-// test runs the tests in one folder, or only the one with this name. It returns the name of
-// the first test that failed, or an empty name.
-func (r *Runner) test(ctx context.Context, b Bug, overlay, folder, only string) (string, error) {
+// test runs the tests in one folder, or only the one with this name. It returns the names of
+// those that failed.
+func (r *Runner) test(ctx context.Context, b Bug, overlay, folder, only string) ([]string, error) {
 	limit := timeout
 	if r.Long {
 		limit = longTimeout
 	}
-	args := []string{"test", "-vet=off", "-count=1", "-failfast", "-timeout=" + limit.String(), "./" + folder}
+	args := []string{"test", "-vet=off", "-count=1", "-failfast=" + strconv.FormatBool(!r.All), "-timeout=" + limit.String(), "./" + folder}
 	if top := topLevel.FindString(only); top != "" {
 		args = append(args, "-run=^"+top+"$")
 	}
 	quick, err := r.quick(ctx, folder)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	cmd := exec.CommandContext(ctx, "go", append(args, quick...)...)
 	cmd.Dir = r.Root
@@ -125,7 +155,7 @@ func (r *Runner) test(ctx context.Context, b Bug, overlay, folder, only string) 
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err = cmd.Run()
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
-		return "", err
+		return nil, err
 	}
 	return failed(out.String(), err == nil)
 }
@@ -133,7 +163,7 @@ func (r *Runner) test(ctx context.Context, b Bug, overlay, folder, only string) 
 // environment is this process's environment, with some differences. GOFLAGS has
 // the overlay, so that the tests' own builds have the mistake too. PLANTED names
 // the mistake, so that a proof does not save its figures. PROVE is set if a
-// proof shall use its long bounds, and TESTS selects every test.
+// proof shall use its long bounds, and TESTS selects every test, unless All is set.
 func (r *Runner) environment(b Bug, overlay string) []string {
 	var env []string
 	for _, v := range os.Environ() {
@@ -147,7 +177,10 @@ func (r *Runner) environment(b Bug, overlay string) []string {
 	if overlay != "" {
 		env = append(env, "GOFLAGS=-overlay="+overlay)
 	}
-	return append(env, "TESTS="+testkit.AllParts, "PLANTED="+cmp.Or(b.Name, "none"))
+	if !r.All {
+		env = append(env, "TESTS="+testkit.AllParts)
+	}
+	return append(env, "PLANTED="+cmp.Or(b.Name, "none"))
 }
 
 // quick returns flags for the tests in a folder. Package rapid would look for up
@@ -179,22 +212,26 @@ var (
 	stoppedAt  = regexp.MustCompile(`running tests:\n\s+(\S+)`)
 )
 
-// failed returns the first test that failed, by the output of go test.
-func failed(out string, passed bool) (string, error) {
-	switch found := failedTest.FindStringSubmatch(out); {
+// failed returns the tests that failed, by the output of go test.
+func failed(out string, passed bool) (tests []string, err error) {
+	switch {
 	case passed && strings.Contains(out, "no test files"):
-		return "", errors.New("there are no tests")
+		return nil, errors.New("there are no tests")
 	case passed:
-		return "", nil
+		return nil, nil
 	case strings.Contains(out, "[build failed]"), strings.Contains(out, "[setup failed]"):
-		return "", fmt.Errorf("the tests do not compile:\n%s", out)
-	case found != nil:
-		return found[1], nil
+		return nil, fmt.Errorf("the tests do not compile:\n%s", out)
+	}
+	for _, found := range failedTest.FindAllStringSubmatch(out, -1) {
+		tests = append(tests, found[1])
 	}
 	if found := stoppedAt.FindStringSubmatch(out); found != nil {
-		return found[1] + " (never ends)", nil
+		tests = append(tests, found[1]+" (never ends)")
 	}
-	return "", fmt.Errorf("go test fails, and no test did:\n%s", out)
+	if len(tests) == 0 {
+		return nil, fmt.Errorf("go test fails, and no test did:\n%s", out)
+	}
+	return tests, nil
 }
 
 // Folder returns the folder of a proof: internal/proofs/NAME, or the name itself if it

@@ -2,6 +2,7 @@ package planted_test
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -22,17 +23,18 @@ import (
 //	PLANTED_NAME=a,b   only these bugs
 //	PLANTED_BY=p,q     only the tests of these proofs, on every bug
 //	PLANTED_LONG=1     with the proofs' long bounds
+//	PLANTED_ALL=1      see TestWhichTestsCatchEachBug
 func TestEachPlantedBugIsCaught(t *testing.T) {
 	prove.Explain(t, "planted")
-	if !prove.Long() && os.Getenv("PLANTED_RUN") == "" {
+	if !prove.Long() && os.Getenv("PLANTED_RUN") == "" || os.Getenv("PLANTED_ALL") != "" {
 		t.Skip("make planted runs this test")
 	}
 	root, err := filepath.Abs(root)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := hunt{runner: &planted.Runner{Root: root, Long: os.Getenv("PLANTED_LONG") != "", Known: caughtBefore(t)}, proofs: list("PLANTED_BY")}
-	bugs := selected(t, list("PLANTED_NAME"))
+	h := hunt{runner: &planted.Runner{Root: root, Long: os.Getenv("PLANTED_LONG") != "", Known: caughtBefore(t)}, proofs: names("PLANTED_BY")}
+	bugs := selected(t, names("PLANTED_NAME"))
 	for i, b := range bugs {
 		h.hunt(t, b)
 		fmt.Printf("%3d/%d  %s\n", i+1, len(bugs), strings.Join(h.rows[i], "  |  "))
@@ -49,6 +51,54 @@ func TestEachPlantedBugIsCaught(t *testing.T) {
 	fmt.Printf("%d of %d planted bugs are caught\n", h.caught, len(bugs))
 }
 
+// Which tests of the folders that a bug names catch it, and not only the first one. It tells
+// what a test is good for that nothing else catches. The list is saved after each bug, so a run
+// that was stopped goes on where it was. Delete an entry, or the file, to run it again.
+func TestWhichTestsCatchEachBug(t *testing.T) {
+	if os.Getenv("PLANTED_ALL") == "" {
+		t.Skip("make planted ALL=1 runs this test")
+	}
+	const list = "catches.json"
+	catches := make(map[string][]string)
+	if saved, err := os.ReadFile(list); err == nil {
+		if err := json.Unmarshal(saved, &catches); err != nil {
+			t.Fatal(err)
+		}
+	}
+	root, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runner := &planted.Runner{Root: root, All: true}
+	bugs := slices.DeleteFunc(selected(t, names("PLANTED_NAME")), func(b planted.Bug) bool { return catches[b.Name] != nil })
+	for i, b := range bugs {
+		o, err := runner.Run(t.Context(), b, b.Tests)
+		if err != nil {
+			t.Errorf("%s: %v", b.Name, err)
+			continue
+		}
+		found := []string{} // and not nil
+		for _, folder := range b.Tests {
+			broken, err := runner.Broken(t.Context(), folder)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, test := range o.All {
+				in, name, _ := strings.Cut(test, " ")
+				if in == folder && !strings.Contains(name, "/") && !slices.Contains(broken, test) {
+					found = append(found, test)
+				}
+			}
+		}
+		catches[b.Name] = found
+		fmt.Printf("%3d/%d  %s  %d tests  %s\n", i+1, len(bugs), b.Name, len(found), o.Took.Round(100*time.Millisecond))
+		text, err := json.MarshalIndent(catches, "", "\t")
+		if err := cmp.Or(err, os.WriteFile(list, append(text, '\n'), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // caughtBefore returns, by the name of a bug, the test that caught it in the saved run.
 func caughtBefore(t *testing.T) map[string]string {
 	t.Helper()
@@ -63,8 +113,8 @@ func caughtBefore(t *testing.T) map[string]string {
 	return known
 }
 
-// list reads a variable that holds words with commas or spaces between them.
-func list(variable string) []string {
+// names reads a variable that holds words with commas or spaces between them.
+func names(variable string) []string {
 	return strings.Fields(strings.ReplaceAll(os.Getenv(variable), ",", " "))
 }
 

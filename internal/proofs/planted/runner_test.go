@@ -3,6 +3,7 @@ package planted_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -52,6 +53,16 @@ func TestTheRunnerSaysWhichTestFails(t *testing.T) {
 			if passes, err := runner.Passes(t.Context(), test); passes != want || err != nil {
 				t.Errorf("without a bug, %s passes: %v (%v), want %v", test, passes, err, want)
 			}
+		}
+	}
+	runner := planted.Runner{Root: root, All: true}
+	got, err := runner.Run(t.Context(), b, []string{"add", "broken"})
+	if want := []string{"add TestAdd", "add TestAdd/2+2", "broken TestBroken"}; !slices.Equal(got.All, want) || err != nil {
+		t.Errorf("all tests that catch it: %q (%v), want %q", got.All, err, want)
+	}
+	for folder, want := range map[string]int{"add": 0, "broken": 1} {
+		if broken, err := runner.Broken(t.Context(), folder); len(broken) != want || err != nil {
+			t.Errorf("%s without a bug: %q (%v), want %d tests", folder, broken, err, want)
 		}
 	}
 	content, err := os.ReadFile(filepath.Join(root, "add/add.go"))
