@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/cric-talk/guards/internal/proofs/prove"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // maxStates ends an exploration whose bounds are too wide for this machine.
@@ -25,7 +26,7 @@ const maxStates = 8_000_000
 const sample = 29
 
 // Every state that the systems of all plans can reach has the properties. A
-// violation is printed with its system, which wrongOnce can take, and the moves to it.
+// violation is printed with its system, which wrongOnce can take, and what leads to it.
 // The figures are saved only if each plan runs, and not with a -run that selects some.
 // A quick run explores one system of sample.
 func TestEveryInterleavingHasTheProperties(t *testing.T) {
@@ -46,7 +47,7 @@ func TestEveryInterleavingHasTheProperties(t *testing.T) {
 				case err != nil:
 					t.Error(err)
 				case f != nil && violations < 3: // more of them look alike
-					t.Error(f)
+					t.Errorf("%v\n\nRun it again: %s go test ./internal/proofs/explore -run='%s$'", f, bounds(), t.Name())
 					violations++
 				}
 			})
@@ -70,6 +71,15 @@ func TestEveryInterleavingHasTheProperties(t *testing.T) {
 	if !t.Failed() {
 		prove.Save(t, "explore", sum.result())
 	}
+}
+
+// bounds returns the variable that brings the bounds of this run again. A quick run has a sample
+// of the short ones.
+func bounds() string {
+	if prove.Long() {
+		return "PROVE=1"
+	}
+	return "TESTS=" + string(testkit.Long)
 }
 
 // explore explores the systems of a plan, on all cores. It calls done once for

@@ -33,6 +33,8 @@ type explorer struct {
 	states, transitions int
 	leased              int // hand-outs of a lease; each leads to a state
 	excuses             map[exception]int
+
+	watch *timeline // of a violation; nil: nobody watches
 }
 
 // An effect is an update of a shelf, and performed is its result. Both are kept,

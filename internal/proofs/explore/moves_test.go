@@ -1,9 +1,5 @@
 package explore
 
-import (
-	"fmt"
-)
-
 // A move is something that can happen next.
 type move struct {
 	what doing
@@ -28,26 +24,6 @@ const (
 	follows                // an instance follows the next live limit
 	crashes                // the instance dies; the request is on its way, and may arrive late or never
 )
-
-func (m move) String() string {
-	switch m.what {
-	case starts:
-		return fmt.Sprintf("start %s on %c", name(int(m.slot)), 'A'+m.by)
-	case ticks:
-		return "tick"
-	case arrives:
-		return fmt.Sprintf("arrive %d", m.slot)
-	case cleans:
-		return fmt.Sprintf("clean %d", m.slot)
-	case follows:
-		return fmt.Sprintf("follow %c", 'A'+m.by)
-	default:
-		verb := map[doing]string{
-			answers: "answer", performs: "perform", delivers: "deliver", loses: "lose", vanishes: "vanish", throttles: "throttle", proceeds: "proceed", crashes: "crash",
-		}
-		return fmt.Sprintf("%s %s", verb[m.what], name(int(m.slot)))
-	}
-}
 
 // latest is how long after the start of its decision a request can reach the
 // store, in milliseconds. A decision itself takes at most as long.

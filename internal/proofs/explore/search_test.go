@@ -2,25 +2,24 @@ package explore
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
-// A found is a violation of a property, with the moves that lead to it.
+// A found is a violation of a property, with what leads to it.
 type found struct {
-	system *system
-	moves  []move
-	err    error
+	system   *system
+	timeline []string
+	err      error
 }
 
-// Error returns the violation, its system, and the moves to it.
+// Error returns the violation, its system, and the timeline.
 func (f *found) Error() string {
 	y := f.system
 	var text strings.Builder
 	fmt.Fprintf(&text, "%v\n%s; prefill: %d, attempts: %d, faults: %d, shared: %v, slow: %v, fine: %v, cleanup: %v, crash: %v, the room fails: %v\n",
 		f.err, y, y.prefill, y.attempts, y.faults, y.shared, y.slow, y.fine, y.cleanup, y.crash, y.fails)
-	for _, m := range f.moves {
-		text.WriteString(m.String() + "; ")
-	}
+	text.WriteString(strings.Join(f.timeline, "\n"))
 	return text.String()
 }
 
@@ -47,11 +46,12 @@ func (x *explorer) explore(most int) (*found, error) {
 				x.transitions++
 				after, err := x.step(layer[i], m)
 				if err != nil {
-					f := &found{system: x.system, err: err, moves: []move{m}}
+					way := []move{m}
 					for n := numbers[i]; n != 0; n = came[n].from {
-						f.moves = append([]move{came[n].move}, f.moves...)
+						way = append(way, came[n].move)
 					}
-					return f, nil
+					slices.Reverse(way)
+					return &found{x.system, x.timeline(way), err}, nil
 				}
 				x.forget(&after)
 				if _, ok := seen[after]; ok {

@@ -102,11 +102,14 @@ func (x *explorer) settle(w world, s int) (world, error) {
 	if k.what != ended {
 		return w, nil
 	}
+	d := x.results.at(k.decision)
+	if x.watch != nil {
+		x.watch.ended(s, d)
+	}
 	l := x.ledgers.at(w.ledger).copied()
 	err := x.judge(&w, &l, s, before)
 	l.ended(s)
 	w.ledger = x.ledgers.number(l)
-	d := x.results.at(k.decision)
 	*p = proc{phase: over, by: p.by, limit: p.limit, began: p.began, call: p.call}
 	if x.referred(s) && !d.failed {
 		p.kept = x.keeps.number(kept{d.Granted, d.At, d.ReadyAt})
@@ -190,6 +193,9 @@ func (x *explorer) update(w world, s int, number uint32) (world, answer, error) 
 	before := x.item(w.store, x.number(write.Key))
 	store, a, err := x.perform(w.store, write)
 	w.store = store
+	if x.watch != nil {
+		x.watch.performed(s, write.Key, a)
+	}
 	l := x.ledgers.at(w.ledger).copied()
 	p := &w.procs[s]
 	c := x.calls.at(p.call)
@@ -244,6 +250,9 @@ func (x *explorer) update(w world, s int, number uint32) (world, answer, error) 
 
 // delete performs a reset of a slot. A reset takes effect at most once.
 func (x *explorer) delete(w world, s, item int) (world, error) {
+	if x.watch != nil {
+		x.watch.deleted(s)
+	}
 	w.store = x.remove(w.store, item)
 	l := x.ledgers.at(w.ledger).copied()
 	l.emptied(int64(item), true, w.inFlight())

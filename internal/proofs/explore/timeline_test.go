@@ -1,0 +1,116 @@
+package explore
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/cric-talk/guards/internal/ratelimit"
+)
+
+// A timeline tells what happens on the way to a violation, as the simulation's does. Each line
+// begins with the seconds from the edge, on the clock of instance A.
+type timeline struct {
+	*explorer
+
+	now   world
+	lines []string
+}
+
+// timeline makes the moves again, and returns what happens.
+func (x *explorer) timeline(moves []move) []string {
+	l := &timeline{explorer: x}
+	x.watch = l
+	defer func() { x.watch = nil }()
+	l.now, _ = x.begin()
+	for _, m := range moves {
+		l.begins(m)
+		after, err := x.step(l.now, m)
+		if l.now = after; err != nil {
+			l.say("VIOLATION: %v", err)
+		}
+		x.forget(&l.now)
+	}
+	return l.lines
+}
+
+func (l *timeline) say(format string, args ...any) {
+	l.lines = append(l.lines, fmt.Sprintf("%9.3f  ", float64(l.instants[l.now.now])/1000)+fmt.Sprintf(format, args...))
+}
+
+// begins adds what a move is, unless performed or ended tells it.
+func (l *timeline) begins(m move) {
+	s, by := name(int(m.slot)), 'A'+rune(m.by)
+	p := l.now.procs[m.slot%slots]
+	switch m.what {
+	case starts:
+		user, inRoom := l.terms(int(m.slot), l.now.limit[m.by])
+		limit := user.String()
+		if !inRoom.IsZero() {
+			limit += ", and of the room " + inRoom.String()
+		}
+		l.say("%s: %s, by instance %c (%d ms ahead), limit %s", s, l.requests[m.slot], by, int64(m.by)*l.skew.Milliseconds(), limit)
+	case answers, performs:
+		if k := l.asks[p.told]; k.what == read {
+			l.say("the store shows %s the item of %s: %s", s, l.keys[k.item].UserID, describe(l.items.at(l.item(l.now.store, k.item))))
+		}
+	case delivers:
+		l.say("the answer reaches %s", s)
+	case loses:
+		l.say("the answer to %s is lost", s)
+	case vanishes:
+		l.say("the request of %s gets no answer, and is on its way", s)
+	case throttles:
+		l.say("the request of %s is throttled", s)
+	case proceeds:
+		l.say("%s looks at the clock", s)
+	case arrives:
+		l.say("a request of %s that was on its way arrives", name(int(l.messages.at(l.now.late[m.slot]).slot)))
+	case cleans:
+		l.say("cleanup deletes the item of %s", l.keys[m.slot].UserID)
+	case follows:
+		l.say("instance %c follows the next live limit, %s", by, follow(l.policies, l.now.limit[m.by]+1))
+	case crashes:
+		l.say("instance %c dies, and the request of %s is on its way", 'A'+rune(p.by), s)
+	case ticks:
+	}
+}
+
+// performed adds what the store did with an update.
+func (l *timeline) performed(s int, k ratelimit.Key, a answer) {
+	did := "refuses"
+	if a.done {
+		did = "performs"
+	}
+	l.say("the store %s the update of %s: the item of %s has %s", did, name(s), k.UserID, describe(l.items.at(a.item)))
+}
+
+// deleted adds that a reset was performed.
+func (l *timeline) deleted(s int) { l.say("the store deletes the item for %s", name(s)) }
+
+// ended adds the answer to a caller.
+func (l *timeline) ended(s int, d result) {
+	switch {
+	case d.failed:
+		l.say("%s: an error", name(s))
+	case d.outage:
+		l.say("%s: decided from memory: allowed %v, granted %d, place %d", name(s), d.Allowed, d.Granted, d.ReadyAt)
+	default:
+		l.say("%s: %s, granted %d, receipt %d, place %d", name(s), d.Reason, d.Granted, d.At, d.ReadyAt)
+	}
+}
+
+// describe writes an item as a text, such as "tat 1700000406999, i26 (1)". The number of elements
+// of each set is behind its name.
+func describe(i ratelimit.Item) string {
+	var parts []string
+	for _, a := range i.State {
+		parts = append(parts, fmt.Sprint(a.Name, " ", a.Value))
+	}
+	for _, set := range i.IDs {
+		parts = append(parts, fmt.Sprintf("%s (%d)", set.Name, len(set.Elements)))
+	}
+	if len(parts) == 0 {
+		return "nothing"
+	}
+	return strings.Join(parts, ", ")
+}
