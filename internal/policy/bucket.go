@@ -129,6 +129,18 @@ func (p bucket) repace(now int64, s State) (u Update, expires int64, ok bool) {
 	}, p.expires(full), p.interval > p.unit(s) && s.Get(tat) > now
 }
 
+// Outlasts returns until when an item with state s matters that a write leaves until expires, both
+// in Unix seconds. That is later if a refusal has slowed a bucket of p down.
+func (p Policy) Outlasts(expires int64, s State) int64 {
+	parts := p.parts(s)
+	for i, l := range p.limits {
+		if b, ok := l.kind.(bucket); ok {
+			expires = max(expires, b.expires(parts[i].Get(tat)))
+		}
+	}
+	return expires
+}
+
 // undo moves tat back by the cost of n actions. It refuses if the bucket has
 // been full since they were counted, or if tat would be before since.
 //

@@ -22,6 +22,7 @@ type claim struct {
 	own      bool     // this decision's own write has counted it
 	fallback bool     // in memory, and not in the store
 	found    bool     // memory: another decision has counted it
+	replaced int      // memory: Known.replaced, when this decision counted it
 }
 
 // isFound reports whether another decision has counted the check, or perhaps this one.
@@ -68,7 +69,7 @@ func (l *Limiter) unclaim(ctx context.Context, check *question, d Decision) Deci
 			break
 		}
 		if q.mine = true; check.claim.fallback {
-			l.Memory.Change(q.write.Key, func(k Known) Known { return k.giveBack(&q) })
+			l.Memory.Change(q.write.Key, func(k Known) Known { return k.giveBack(&q, check.claim) })
 			break
 		}
 		back, err := l.decide(ctx, &q, l.recall(&q)) // if it fails, too few are admitted
@@ -80,12 +81,17 @@ func (l *Limiter) unclaim(ctx context.Context, check *question, d Decision) Deci
 	return d
 }
 
-// giveBack returns k without the actions of q, a release, in what was admitted alone.
-func (k Known) giveBack(q *question) Known {
-	for _, item := range []*Item{&k.Seen, &k.Fallback} {
-		if s := q.undo(*item); s.sends() {
-			*item, _ = item.Write(s.request.write)
-		}
+// giveBack returns k without the actions of q, a release, in what was admitted alone. If the
+// store has shown the item since the claim c, Seen does not have them. It can have the same id,
+// counted by another attempt or by one without an answer, and that stays.
+func (k Known) giveBack(q *question, c claim) Known {
+	s := q.undo(k.Fallback)
+	if !s.sends() { // such as after a reset
+		return k
+	}
+	k.Fallback, _ = k.Fallback.Write(s.request.write)
+	if s := q.undo(k.Seen); s.sends() && k.replaced == c.replaced {
+		k.Seen, _ = k.Seen.Write(s.request.write)
 	}
 	return k
 }

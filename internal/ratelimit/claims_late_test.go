@@ -6,6 +6,7 @@ import (
 	"time"
 
 	. "github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 )
 
 // A room refuses a check so late that nothing of the user's count is left to give back. Since then,
@@ -107,4 +108,42 @@ func TestALateRefusalLeavesTheNextWindowAlone(t *testing.T) {
 			t.Errorf("a repeat: %+v, want a duplicate", d)
 		}
 	})
+}
+
+// The table counts a user, and its answer is lost, so the memory counts the user, too. Before the
+// room refuses, another answer shows what the table counts. Only what the memory has counted is
+// given back. The table's count stays, and the same id finds it.
+func TestAGiveBackInMemoryLeavesWhatTheTableCounts(t *testing.T) {
+	c, works := newClock(), new(memstore.Store)
+	say := func(id, room string) []Part { return message("u", room, id, "5/1d", "1/1d") }
+	mustDoAll(t, &Limiter{Store: works, Now: c.now}, Check, message("v", "full", "other", "5/1d", "1/1d"), 0, "the only place in the room")
+	lost, down := errors.New("timeout"), error(nil)
+	l := &Limiter{Now: c.now, Memory: NewMemory(mib), NewBudget: noPauses(1)}
+	look := once(inRoom, func() {
+		lost = nil
+		c.add(5 * time.Second) // until a probe
+		if d := mustDo(t, l, Status, say("look", "")[0].Request); d.Reason != OK || d.Used != 1 {
+			t.Errorf("the table shows %+v, want 1 used", d)
+		}
+	})
+	l.Store = &hooked{works, func(w Write) error {
+		switch {
+		case down != nil:
+			return down
+		case inRoom(w):
+			return look(w)
+		case lost != nil:
+			_, _, _ = works.Update(t.Context(), w)
+		}
+		return lost
+	}}
+	if d := doAll(t, l, Check, say("mine", "full"), 0); d.Allowed || d.LimitedBy != "room" {
+		t.Fatalf("%+v, want a refusal by the room", d)
+	}
+	down = errors.New("down")
+	for _, id := range []string{"next", "mine"} {
+		if d := mustDoAll(t, l, Check, say(id, id), 0, "in an empty room"); d.Reason != Unavailable || d.Each[0].Used != 2 {
+			t.Errorf("%s in an outage: %+v, want 2 used", id, d)
+		}
+	}
 }

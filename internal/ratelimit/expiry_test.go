@@ -66,3 +66,19 @@ func TestAReleaseLeavesTheExpiry(t *testing.T) {
 		t.Errorf("Release = %s, %v, and it sets the expiry to %d, want it left alone", inWords(d), err, store.expires)
 	}
 }
+
+// A refusal by a low number slows a bucket down. A release with clear, which says when the item
+// expires, does not let it go before the bucket is full.
+func TestAClearLeavesTheTimeOfASlowBucket(t *testing.T) {
+	store := &expiring{Store: new(memstore.Store)}
+	l := &Limiter{Store: store, Now: newClock().now}
+	const text = "pace: bucket 100/100s max 100, try: lockout 100/10m for 5m"
+	mustCheck(t, l, request(numbered(text, 100), "a", 50))
+	slow := request(numbered(text, 1), "b", 1)
+	refused := mustCheck(t, l, slow)
+	slow.At, slow.Clear = start.UnixMilli(), true
+	mustDo(t, l, Release, slow)
+	if full := start.UnixMilli() + 5_000_000; refused.Allowed || refused.ResetAt != full || store.expires*1000 < full {
+		t.Errorf("%+v, and the item expires at %d, want a refusal by a bucket that is full at %d", refused, store.expires, full)
+	}
+}

@@ -31,6 +31,8 @@ type Known struct {
 
 	Invalidated time.Time // when this process last released or reset; zero: never
 
+	replaced int // how often the store's item has replaced a Seen that had actions admitted alone
+
 	leases []lease // of prepaid limits, at most one for each
 }
 
@@ -96,6 +98,9 @@ func (k Known) learn(item Item, asked, now time.Time) Known {
 	if asked.Before(k.Asked) && !k.Asked.After(now) {
 		return k
 	}
+	if k.Asked.IsZero() && len(k.Fallback.State) > 0 {
+		k.replaced++
+	}
 	k.Seen, k.Asked = item, asked
 	k.Seen.Unread = nil
 	return k
@@ -130,7 +135,7 @@ func (k Known) admit(q *question, sent amount) (Known, Decision) {
 	k.Seen = k.Seen.change(w, forget)
 	k.Fallback = k.Fallback.change(alone.request.write, forget)
 	k.Asked = time.Time{} // the store has never shown this Seen, so refuse must not use it
-	q.claim = claim{own: true, fallback: true}
+	q.claim = claim{own: true, fallback: true, replaced: k.replaced}
 	return k, k.both(q, func(v view) Decision { return v.decision(seen.counts, w.Note) })
 }
 

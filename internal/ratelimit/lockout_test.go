@@ -115,6 +115,16 @@ func TestAClearIsDoneOnce(t *testing.T) {
 	})
 }
 
+// A release with clear needs no check, so its receipt can come from a clock that is far ahead. That
+// drops no ids: a repeat of another request is not counted again.
+func TestAClearByAClockFarAhead(t *testing.T) {
+	timeline(t, "lockout 3/10m for 5m to 1h", []moment{
+		{at: 0, id: "a", want: "ok 1/3"},
+		{at: 9 * sec, ask: Release, id: "nobody", receipt: 30 * sec, clear: true, want: "ok 0/3"},
+		{at: 10 * sec, id: "a", want: "duplicate 0/3"},
+	})
+}
+
 // Other limits keep what they have when a lockout is cleared.
 // A release without clear is no copy of one with it, and a copy of either gives back nothing.
 func TestAClearAfterARelease(t *testing.T) {

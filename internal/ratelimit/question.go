@@ -67,7 +67,8 @@ type question struct {
 // A check that presents a place is a different request from the check that got
 // the place, so it needs another id, such as "place 1700000010000 r1".
 func (r Request) ask(op Op, now int64) question {
-	if ahead := r.At - now; r.At != 0 && 0 < ahead && ahead <= policy.ClockSlack.Milliseconds() {
+	ahead := 0 < r.At-now && r.At-now <= policy.ClockSlack.Milliseconds()
+	if ahead {
 		now = r.At
 	}
 	window, expires := r.Policy.Item(now)
@@ -80,7 +81,7 @@ func (r Request) ask(op Op, now int64) question {
 	return question{Request: r, op: op, own: r.At, write: Write{
 		Key: Key{UserID: r.UserID, Activity: cmp.Or(r.Group, r.Activity), Window: window},
 		ID:  r.id(what), KeepAll: window != 0 && r.Policy.Highest() <= maxKeepAll, Hold: r.Hold && !alone,
-		Renewed: log || r.Policy.Queues(), Now: now, Expires: expires,
+		Renewed: log || r.Policy.Queues(), Now: now, Ahead: ahead, Expires: expires,
 	}}
 }
 

@@ -83,7 +83,7 @@ type origin struct {
 // earlier release is no copy of it, and it is sent even without actions to give back. It
 // can be the first write of an item, so it says when the item expires.
 func (q *question) undo(item Item) step {
-	back := Write{Key: q.write.Key, GivesBack: q.mine, Now: q.write.Now, Renewed: q.write.Renewed}
+	back := Write{Key: q.write.Key, GivesBack: q.mine, Now: q.write.Now, Ahead: q.write.Ahead, Renewed: q.write.Renewed}
 	back.ID = q.id("release " + strconv.FormatInt(q.At, 10))
 	before, released := item.Find(back)
 	cleared := false
@@ -109,7 +109,7 @@ func (q *question) undo(item Item) step {
 	if s.sends() {
 		back = s.request.write
 	}
-	back.Update, back.Expires = q.Policy.Clear(back.Update), q.write.Expires
+	back.Update, back.Expires = q.Policy.Clear(back.Update), q.Policy.Outlasts(q.write.Expires, item.State)
 	s.request = request{updates, back}
 	return s
 }

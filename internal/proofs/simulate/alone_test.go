@@ -12,16 +12,17 @@ import (
 type alone struct {
 	*oracle.Account
 
-	ids   map[counter]*record // its own admissions
-	given map[string]bool     // what it has given back, by receipts
-	busy  int                 // decisions that give back now, perhaps some of it
-	loose bool                // it may have counted more, because it can have forgotten requests or not
+	ids     map[counter]*record // its own admissions
+	perhaps map[counter]bool    // prepaid ones that came from a lease, or are its own
+	given   map[string]bool     // what it has given back, by receipts
+	busy    int                 // decisions that give back now, perhaps some of it
+	loose   bool                // it may have counted more, because it can have forgotten requests or not
 }
 
 func (in *instance) aloneOf(of owner) *alone {
 	a, ok := in.alone[of]
 	if !ok {
-		a = &alone{Account: newAccount(in.sim.itemOf(of)), ids: map[counter]*record{}, given: map[string]bool{}}
+		a = &alone{Account: newAccount(in.sim.itemOf(of)), ids: map[counter]*record{}, perhaps: map[counter]bool{}, given: map[string]bool{}}
 		in.alone[of] = a
 	}
 	return a
@@ -151,8 +152,8 @@ func (o *op) relyAlone() {
 // request alone, or has seen that the store counted it. If the instance can have
 // forgotten that, the model can't know what it counts, and starts its bounds
 // again. So it does if others have renewed the slots since: the instance knows the id only
-// from before. A request whose place is over, where the instance knows it, is a late job, which
-// has got place instead.
+// from before, or if the instance perhaps learned it only after o was decided. A request whose
+// place is over, where the instance knows it, is a late job, which has got place instead.
 func (in *instance) repeats(o *op, u *user, place int64) bool {
 	window, _ := o.terms.Item(o.now)
 	name := counter{o.id, window}
@@ -168,11 +169,11 @@ func (in *instance) repeats(o *op, u *user, place int64) bool {
 		stored = nil
 	}
 	switch {
-	case mine != nil && mine.remembers(o.now), known != nil && stored != nil && !stored.over && !stored.again && stored.remembers(o.now) && stored.remembers(known.asked) && stored.kept <= known.order:
+	case mine != nil && mine.remembers(o.now), !o.earlier && known != nil && stored != nil && !stored.over && !stored.again && stored.remembers(o.now) && stored.remembers(known.asked) && stored.kept <= known.order:
 		return true
-	case mine != nil, stored != nil:
+	case mine != nil, stored != nil, a.perhaps[name]:
 		delete(in.alone, o.owner())
-		in.aloneOf(o.owner()).ids, in.aloneOf(o.owner()).loose = a.ids, true
+		in.aloneOf(o.owner()).ids, in.aloneOf(o.owner()).perhaps, in.aloneOf(o.owner()).loose = a.ids, a.perhaps, true
 		delete(in.seen, in.knows(o))
 		if mine == nil { // from now on it knows the request, found or admitted
 			a.ids[name] = &record{by: o, now: o.now, place: place, whole: u.whole(o, window)}

@@ -121,6 +121,7 @@ type op struct {
 	own     *alone        // of a part: what the instance admitted alone, with this part; nil: without it
 	shown   *seen         // and what it knew of the item
 	holding int64         // of a check: the most that its visit holds of a lease
+	given   int64         // of a reservoir's write under way: what a landing has of it
 	ownAt   oracle.Moment // when this part counts there
 	shownAt oracle.Moment
 }

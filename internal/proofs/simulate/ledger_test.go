@@ -163,7 +163,7 @@ func (l *ledger) update(a *landing, w ratelimit.Write, before ratelimit.Item) {
 		}
 		u.changed, u.deployed = l.sim.now, false
 		u.lapse(w.Now)
-		if w.ID != (ratelimit.ID{}) {
+		if w.ID != (ratelimit.ID{}) && !w.Ahead {
 			u.wrote = max(u.wrote, w.Now)
 		}
 		if !u.Same(a.item.State) {
@@ -171,6 +171,15 @@ func (l *ledger) update(a *landing, w ratelimit.Write, before ratelimit.Item) {
 		}
 	}
 	l.expect(u, a, w.Key, w.Now)
+}
+
+// finds reports whether a repeat of r that reaches the store now must find r there. How long is
+// "20 seconds, less the difference between clocks and the time until the repeat reaches the table"
+// (docs/events.md), and with Hold 15 minutes. A window with a limit of up to 100 always has r.
+func (l *ledger) finds(r *record) bool {
+	last := cmp.Or(r.mover, r.by) // whose write has kept the id last
+	came := r.now - (last.now - last.began)
+	return r.whole || !r.gone && l.sim.now-came <= r.by.promised()-l.sim.apart
 }
 
 // counted judges a check that the store has counted.
@@ -186,7 +195,7 @@ func (l *ledger) counted(u *user, a *landing, w ratelimit.Write, before ratelimi
 	}
 	name := counter{o.id, w.Key.Window}
 	earlier := u.records[name]
-	if r := earlier; r != nil && !r.over && r.remembers(w.Now) && !o.moves(w, r) {
+	if r := earlier; r != nil && !r.over && l.finds(r) && !o.moves(w, r) {
 		s.wrong("%s is counted twice, at %d and at %d", o.name, r.now, w.Now)
 	}
 	n, when, err := u.Counts(o.terms.numbers, w.Now, before.State, a.item.State)
@@ -243,7 +252,9 @@ func (l *ledger) repaced(u *user, a *landing, w ratelimit.Write) bool {
 	if !ok {
 		return false
 	}
-	if !early && u.Fits(a.op.terms.numbers, w.Now, a.op.request.Count, true) && u.freed < a.op.began { // a late record can arrive after a release
+	known := u.Clone()
+	known.Skip(a.op.terms.numbers, w.Now, a.given)                                                         // places that its instance gave from memory
+	if !early && known.Fits(a.op.terms.numbers, w.Now, a.op.request.Count, true) && u.freed < a.op.began { // a late record can arrive after a release
 		l.sim.wrong("%s fits, and the store records its pace instead: %v", a.op.name, u)
 	}
 	u.Account = after
@@ -259,15 +270,16 @@ func (r *record) sameSet(earlier *record) bool {
 }
 
 // freedFor returns when something last made room for requests of t. A bucket also
-// drains at the pace of the last action, which can be another tier's pace.
+// drains at the pace of the last action, which can be another tier's pace. A tier with more
+// attempts can begin a lock of t, which can end before the window.
 func (u *user) freedFor(t *terms) int64 {
 	freed := u.freed
 	for _, mine := range t.numbers.Rates {
-		if mine.Kind != "bucket" {
-			continue
-		}
 		for other, at := range u.paced {
-			if r, ok := other.numbers.Rate(mine.Name); ok && oracle.Interval(r) != oracle.Interval(mine) {
+			r, ok := other.numbers.Rate(mine.Name)
+			switch {
+			case ok && mine.Kind == "bucket" && oracle.Interval(r) != oracle.Interval(mine),
+				ok && mine.Kind == "lockout" && r.Limit > mine.Limit:
 				freed = max(freed, at)
 			}
 		}

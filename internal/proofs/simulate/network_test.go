@@ -1,6 +1,7 @@
 package simulate_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -114,7 +115,10 @@ func (in *instance) Update(ctx context.Context, w ratelimit.Write) (ratelimit.It
 	}
 	o.writing = !probe && w.ID != ratelimit.ID{} // a visit is not sent again, and the id tells whether its request is counted
 	part := o.part(w.Key, back)                  // now: a late copy does not know what is counted later
-	given := in.given(part)                      // a reset can clear the memory before it lands
+	if !probe {
+		o.given = cmp.Or(o.given, in.given(part)) // it is sent again as it was planned
+	}
+	given := o.given // a reset can clear the memory before it lands
 	a, err := in.attempt(w.Key, func(a *landing) {
 		if w.Key.UserID == spoiled && !probe {
 			in.sim.spoil(a, w)
@@ -148,6 +152,7 @@ func (in *instance) Update(ctx context.Context, w ratelimit.Write) (ratelimit.It
 // Read implements [ratelimit.Store].
 func (in *instance) Read(ctx context.Context, k ratelimit.Key) (ratelimit.Item, error) {
 	o := in.sim.op
+	back := o.kind == ratelimit.Check && o.part(k, false).last != nil // a check reads again only to give back
 	o.begins(k, o.readsToGiveBack(k), true)
 	o.writing = false
 	a, err := in.attempt(k, func(a *landing) {
@@ -160,7 +165,7 @@ func (in *instance) Read(ctx context.Context, k ratelimit.Key) (ratelimit.Item, 
 		in.sim.ledger.read(a, k)
 	})
 	if err != nil {
-		o.failed(k, false, err)
+		o.failed(k, back, err)
 		return ratelimit.Item{}, err
 	}
 	a.op.answered(a)

@@ -14,6 +14,7 @@ type seen struct {
 
 	order int   // how many writes the store had performed
 	asked int64 // by its own clock: when the attempt began that showed this
+	doubt int64 // since then, it has perhaps admitted one alone, and then an older answer may have replaced this; 0: no
 }
 
 // learn notes what an answer of a decision has shown its instance; nil: there was none.
@@ -27,7 +28,11 @@ func (in *instance) learn(o *op, a *landing) {
 	if was != nil && a.clock < was.asked && was.asked <= in.millis() {
 		return
 	}
-	in.seen[name] = &seen{Account: a.snapshot, order: a.order, asked: a.clock}
+	now := &seen{Account: a.snapshot, order: a.order, asked: a.clock}
+	if was != nil && a.clock < was.doubt {
+		now.doubt = was.doubt
+	}
+	in.seen[name] = now
 }
 
 // asks notes that o puts another question to the store: about its next part, or to mark what it
@@ -55,6 +60,17 @@ func (in *instance) knows(o *op) itemKey {
 	return itemKey{o.owner(), window}
 }
 
+// doubts notes that o begins to give back, and that parts without an answer were decided from
+// memory. Whether one of them was admitted there is known only when o ends. "An answer from the
+// table replaces Seen" (docs/adr/0003-memory.md) then, even if its attempt began earlier.
+func (o *op) doubts() {
+	for _, p := range o.parts {
+		if s := o.in.seen[o.in.knows(p)]; s != nil && p.lost && !p.decided {
+			s.doubt = o.in.millis()
+		}
+	}
+}
+
 // fitsSeen counts n actions that the instance admits alone in what it has seen. It
 // returns when they count there, and whether they fit.
 func (in *instance) fitsSeen(o *op, n, place int64) (when oracle.Moment, fits bool) {
@@ -63,5 +79,6 @@ func (in *instance) fitsSeen(o *op, n, place int64) (when oracle.Moment, fits bo
 		return when, true
 	}
 	s.asked = math.MinInt64 // whatever the store shows next is newer
-	return s.Give(o.terms.numbers, o.now, n, max(place, o.now))
+	when, fits = s.Give(o.terms.numbers, o.now, n, max(place, o.now))
+	return when, fits || s.doubt != 0
 }

@@ -81,10 +81,12 @@ func (o *op) begins(k ratelimit.Key, givesBack, reads bool) {
 	switch {
 	case givesBack:
 		o.ends(p, false)
+		o.doubts()
 		o.busy(1)
 		o.giveBackAlone(p)
 	case !o.returns(k) && reads: // it was perhaps refused
 		o.ends(p, false)
+		o.doubts()
 		o.busy(1)
 	case !o.returns(k) && !again:
 		o.ends(p, true)
@@ -96,7 +98,8 @@ func (o *op) begins(k ratelimit.Key, givesBack, reads bool) {
 }
 
 // ends notes that the parts before the next one have ended; nil: all. If they were admitted,
-// those without an answer were so from memory, unless they came from a lease.
+// those without an answer were so from memory, unless they came from a lease. If nothing was sent
+// about a prepaid one, it can be either: perhaps a circuit is open, or the caller has left.
 func (o *op) ends(next *op, admitted bool) {
 	for _, p := range o.parts {
 		switch {
@@ -104,6 +107,9 @@ func (o *op) ends(next *op, admitted bool) {
 			return
 		case !p.decided && (p.lost || !p.terms.Prepaid() && (p.last == nil || !p.last.done && p.last.rec == nil)):
 			o.in.sim.ledger.admittedAlone(p, ratelimit.Decision{Granted: p.request.Count})
+		case !p.decided && p.last == nil:
+			window, _ := p.terms.Item(p.now)
+			p.in.aloneOf(p.owner()).perhaps[counter{p.id, window}] = true
 		}
 		p.decided = true
 	}
@@ -134,7 +140,7 @@ func (o *op) failed(k ratelimit.Key, givesBack bool, err error) {
 
 // answered notes what the store has answered to o, or to a part of it.
 func (o *op) answered(a *landing) {
-	o.last, o.lost, o.marked, o.refusal = a, false, nil, nil
+	o.last, o.lost, o.marked, o.refusal, o.given = a, false, nil, nil, 0
 	if o.gives != nil {
 		o.gives.last, o.gives.lost = a, false
 	}
