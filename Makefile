@@ -8,6 +8,7 @@ BENCH ?= .
 SCAN := .cache/scan
 CLIENTS := .cache/clients
 PEERS := .cache/peers
+FORMER := .cache/former
 PACKAGES := .cache/packages
 CONSOLE := .cache/console
 CDK := .cache/cdk
@@ -140,9 +141,9 @@ explore: ## Try every order of events in small systems, with long bounds
 # One measurement of make bench, such as decision; empty: all.
 PART ?=
 
-# The part app measures the built clients, beside other projects.
+# The part app measures the built clients, beside other projects and the clients as they were before.
 .PHONY: bench
-bench: $(if $(filter app,$(PART)),packages $(PEERS)/installed) ## Measure what a decision costs, each figure beside its goal, and write docs/performance.md; PART=NAME runs one part, such as app
+bench: $(if $(filter app,$(PART)),packages $(PEERS)/installed $(FORMER)/installed) ## Measure what a decision costs, each figure beside its goal, and write docs/performance.md; PART=NAME runs one part, such as app
 	go run ./internal/proofs/bench/run $(PART)
 
 .PHONY: bench-peers
@@ -239,6 +240,19 @@ $(PEERS)/installed: $(wildcard tools/peers/*)
 	@cp tools/peers/package.json tools/peers/package-lock.json tools/peers/flexible.mjs tools/peers/zae.py $(PEERS)
 	@npm ci --prefix $(PEERS) --silent --no-audit --no-fund
 	@touch $@
+
+# The last commit at which both clients asked with AWS's SDK, for make bench. A shallow clone does not have it.
+FORMER_COMMIT := 2a9d42482941b51d44973234700d3fe315a27ef0
+$(FORMER)/installed:
+	@rm -rf $(FORMER)
+	@git cat-file -e $(FORMER_COMMIT) 2>/dev/null || \
+		{ echo "make bench: this clone lacks commit $(FORMER_COMMIT), so its clients are not measured" >&2; exit 0; }; \
+	mkdir -p $(FORMER)/node_modules/@cric-talk && ln -s ../../typescript $(FORMER)/node_modules/@cric-talk/guards && \
+	git archive $(FORMER_COMMIT):clients typescript python | tar -C $(FORMER) -xf - && \
+	npm ci --prefix $(FORMER)/typescript --silent --no-audit --no-fund && npm run --prefix $(FORMER)/typescript --silent build && \
+	python3 -m venv $(FORMER)/venv && $(FORMER)/venv/bin/pip install --quiet --disable-pip-version-check \
+		--constraint $(FORMER)/python/requirements-dev.txt $(FORMER)/python && \
+	touch $@
 
 # The runtime emulator is a file of the SAM CLI. The SAM CLI itself is not run here, so its dependencies are left out.
 $(CLIENTS)/installed: tools/clients/requirements.txt tools/clients/package-lock.json tools/requirements.txt

@@ -63,7 +63,7 @@ export class Asker {
       const { fields, date } = await repeat(call, budget, (ending) => this.#way.send(call, ending));
       caller.answered();
       const known = window === undefined || args.tier || args.limit !== undefined ? {} : { window };
-      return answeredAt({ ...(fields as unknown as Decision), guard, ...known, ...(subjects && { subjects }), ...askedOf(args) }, date);
+      return answeredAt(Object.assign(fields as unknown as Decision, { guard }, known, subjects && { subjects }, askedOf(args)), date);
     } catch (thrown) {
       const error = thrown instanceof OutageError ? (this.#way.outage?.(thrown, call) ?? thrown) : thrown;
       if ((error instanceof OutageError && !error.answered) || isMissing(error)) caller.lost(error);

@@ -7,7 +7,7 @@ import type { Ending } from "./ending.js";
 import { ConfigurationError } from "./errors.js";
 import { failure } from "./failure.js";
 import { within } from "./repeat.js";
-import { type AwsCredentials, canonicalQuery, escape, sign } from "./sign.js";
+import { canonicalQuery, escape, firstLines, sign } from "./sign.js";
 import { traceOf } from "./trace.js";
 
 /** A clock that differs from AWS's by so much is wrong, in milliseconds: AWS refuses signatures from five minutes on. */
@@ -16,10 +16,10 @@ const tooWrong = 4 * 60_000;
 /** Where the requests for a function go. */
 interface Target {
   address: Address;
+  /** The path and the query as they are sent. */
   path: string;
-  query: [name: string, value: string][];
-  /** The query as it is sent. */
-  search: string;
+  /** What the signatures of its requests begin with. */
+  first: string;
   /** The headers of each request before it is signed. */
   headers: Record<string, string>;
 }
@@ -31,7 +31,6 @@ export class Aws implements Way {
   readonly #credentials: Credentials;
   /** By the names of functions. */
   readonly #targets = new Map<string, Target>();
-  readonly #signers = new WeakMap<Call, AwsCredentials>();
   readonly #agent: string;
   readonly #trace = traceOf();
   /** The address of Lambda's API. */
@@ -55,7 +54,7 @@ export class Aws implements Way {
   async open(call: Call): Promise<() => void> {
     // The SDK can need seconds to find these, so it is no part of an attempt.
     call.region = regionOf(call.url) ?? (this.#region || (await this.#findRegion(call)));
-    this.#signers.set(call, await this.#credentials.find(call));
+    call.credentials = await this.#credentials.find(call);
     const { address } = this.#targets.get(call.name) ?? (await this.#findTarget(call));
     const leave = await this.#connections.places(address.origin).enter(call);
     call.caller.begin();
@@ -82,12 +81,12 @@ export class Aws implements Way {
   }
 
   #signed(call: Call, ending: Ending): Promise<Response> {
-    const { address, path, query, search, headers } = this.#targets.get(call.name)!;
+    const { address, path, first, headers } = this.#targets.get(call.name)!;
     const { body, region } = call;
     const now = new Date(Date.now() + this.#offset);
-    const sent = sign({ method: "POST", path, query, headers, body }, this.#signers.get(call)!, region, "lambda", now);
+    const sent = sign({ first, headers, body }, call.credentials!, region, "lambda", now);
     sent["user-agent"] = this.#agent;
-    return this.#connections.send(call, address, path + search, Object.assign(sent, this.#trace()), body, ending);
+    return this.#connections.send(call, address, path, Object.assign(sent, this.#trace()), body, ending);
   }
 
   async #findRegion(call: Call): Promise<string> {
@@ -102,7 +101,7 @@ export class Aws implements Way {
     const query = [...url.searchParams];
     const search = query.length > 0 ? `?${canonicalQuery(query)}` : "";
     const headers = { "content-type": call.url ? "application/json" : "application/octet-stream", host: url.host };
-    const target = { address: addressOf(url), path, query, search, headers };
+    const target = { address: addressOf(url), path: path + search, first: firstLines("POST", path, query), headers };
     this.#targets.set(call.name, target);
     return target;
   }

@@ -2,6 +2,7 @@ import type { Caller } from "./breaker.js";
 import type { Decision } from "./decision.js";
 import type { Ending } from "./ending.js";
 import type { GuardsError, OutageError } from "./errors.js";
+import type { AwsCredentials } from "./sign.js";
 import type { Stopwatch } from "./stopwatch.js";
 
 /** What a guard is asked, as it is sent. */
@@ -27,6 +28,8 @@ export interface Call {
   url: URL | undefined;
   /** The region of the function, once it is found. */
   region: string;
+  /** The AWS credentials that sign its requests, once they are found. */
+  credentials?: AwsCredentials;
   /** Set if the app can cancel the call. */
   signal: AbortSignal | undefined;
   /** How long the call may take, in milliseconds. */

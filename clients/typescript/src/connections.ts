@@ -109,8 +109,7 @@ export class Connections {
  */
 function exchange(request: http.ClientRequest, body: string, ending: Ending, heard: () => void): Promise<Response> {
   return new Promise((resolve, reject) => {
-    const off = ending.whenEnded(() => request.destroy());
-    request.on("close", off);
+    ending.whenEnded(() => request.destroy());
     request.on("error", reject);
     request.on("response", (response) => {
       heard();

@@ -1,6 +1,6 @@
 /** An Ending ends one attempt early. It does what an AbortController would do here, and costs a tenth. */
 export class Ending {
-  readonly #acts = new Set<() => void>();
+  readonly #acts: (() => void)[] = [];
   #reason: Error | undefined;
 
   /** Why the attempt was ended; undefined if it was not. */
@@ -15,10 +15,9 @@ export class Ending {
     for (const act of this.#acts) act();
   }
 
-  /** Calls `act` at the end. Returns a function that switches this off. */
-  whenEnded(act: () => void): () => void {
-    this.#acts.add(act);
-    return () => this.#acts.delete(act);
+  /** Calls `act` at the end. */
+  whenEnded(act: () => void): void {
+    this.#acts.push(act);
   }
 
   /** Throws the reason if the attempt was ended. */

@@ -9,12 +9,13 @@ export interface AwsCredentials {
   expiration?: Date | undefined;
 }
 
+/** The names and values of a query. */
+export type Query = readonly (readonly [name: string, value: string])[];
+
 /** A request before it is signed. */
 export interface Unsigned {
-  method: string;
-  /** Begins with a slash, and is encoded as it is sent. */
-  path: string;
-  query: readonly (readonly [name: string, value: string])[];
+  /** What `firstLines` returns. */
+  first: string;
   /** By name in small letters. All of them are signed. */
   headers: Readonly<Record<string, string>>;
   body: string;
@@ -38,14 +39,22 @@ export function sign(request: Unsigned, credentials: AwsCredentials, region: str
   let lines = "";
   for (const name of names) lines += `${name}:${headers[name]!.replace(/[ \t\r\n]+/g, " ").trim()}\n`;
   const signed = names.join(";");
-  const line = `${request.method}\n${canonicalPath(request.path)}\n${canonicalQuery(request.query)}`;
-  const canonical = `${line}\n${lines}\n${signed}\n${hash("sha256", request.body)}`;
+  const canonical = `${request.first}\n${lines}\n${signed}\n${hash("sha256", request.body)}`;
   const scope = `${day}/${region}/${service}/aws4_request`;
   const key = signingKey(credentials.secretAccessKey, day, region, service);
-  const signature = hmac(key, `AWS4-HMAC-SHA256\n${time}\n${scope}\n${hash("sha256", canonical)}`).toString("hex");
+  const text = `AWS4-HMAC-SHA256\n${time}\n${scope}\n${hash("sha256", canonical)}`;
+  const signature = createHmac("sha256", key).update(text).digest("hex");
   const id = `${credentials.accessKeyId}/${scope}`;
   headers["authorization"] = `AWS4-HMAC-SHA256 Credential=${id}, SignedHeaders=${signed}, Signature=${signature}`;
   return headers;
+}
+
+/**
+ * Returns the lines that a signature begins with. They are the same for all requests to one place. The path begins with a
+ * slash, and is encoded as it is sent.
+ */
+export function firstLines(method: string, path: string, query: Query): string {
+  return `${method}\n${canonicalPath(path)}\n${canonicalQuery(query)}`;
 }
 
 /** Encodes a text as AWS does, for a part of a path or a query. */
@@ -54,7 +63,7 @@ export function escape(text: string): string {
 }
 
 /** Returns a query as it is signed, which is also a way to send it: each part encoded, in order. */
-export function canonicalQuery(query: Unsigned["query"]): string {
+export function canonicalQuery(query: Query): string {
   return query
     .map(([name, value]) => [escape(name), escape(value)] as const)
     .sort(([a, x], [b, y]) => (a < b ? -1 : a > b ? 1 : x < y ? -1 : x > y ? 1 : 0))

@@ -23,8 +23,11 @@ const (
 	byURL        = "Function URL"
 	byPort       = "agent, by its port"
 	bySocket     = "agent, by a socket"
+	asyncInvoke  = "Invoke, AsyncGuards"
+	asyncPort    = "agent, by its port, AsyncGuards"
 	byLimiter    = "limiter"
 	byBareInvoke = "the SDK's bare Invoke"
+	byFormer     = "the former client" // which used the SDK: see FORMER_COMMIT in the Makefile
 	byFlexible   = "rate-limiter-flexible 11.4.0"
 	byZae        = "zae-limiter 0.17.0"
 )
@@ -44,7 +47,14 @@ type app struct {
 func (a *app) name() string { return a.language + ": " + a.way }
 
 // own reports whether the way is one of this project.
-func (a *app) own() bool { return a.way != byBareInvoke && a.way != byFlexible && a.way != byZae }
+func (a *app) own() bool {
+	return !slices.Contains([]string{byBareInvoke, byFormer, byFlexible, byZae}, a.way)
+}
+
+// times returns the spread of the CPU for a call, as a multiple of another way's.
+func (a *app) times(way string, apps []*app) findings.Spread {
+	return Ratio(a.calls, find(apps, a.language, way).calls, CPU)
+}
 
 const (
 	startRounds  = 15
@@ -170,7 +180,7 @@ func appGoals(apps []*app) (goals []findings.Goal) {
 		language             string
 		start, invoke, agent float64 // ms, at most
 	}{{"TypeScript", 15, 0.35, 0.3}, {"Python", 70, 0.45, 0.3}} {
-		alone, bare := find(apps, most.language, nothing), find(apps, most.language, byBareInvoke)
+		alone, former := find(apps, most.language, nothing), find(apps, most.language, byFormer)
 		for _, way := range []string{byInvoke, byPort} {
 			a := find(apps, most.language, way)
 			goals = append(goals,
@@ -182,9 +192,10 @@ func appGoals(apps []*app) (goals []findings.Goal) {
 			if way == byInvoke {
 				cpu = most.invoke
 			}
-			goals = append(goals,
-				findings.Goal{What: a.name() + ": ms of CPU for a call", Spread: Of(a.calls, cpuMs), Most: cpu},
-				findings.Goal{What: a.name() + ": CPU for a call, times the SDK's bare Invoke", Spread: Ratio(a.calls, bare.calls, CPU), Most: 0.33})
+			goals = append(goals, findings.Goal{What: a.name() + ": ms of CPU for a call", Spread: Of(a.calls, cpuMs), Most: cpu})
+			if former != nil {
+				goals = append(goals, findings.Goal{What: a.name() + ": CPU for a call, times the former client's", Spread: a.times(byFormer, apps), Most: 0.33})
+			}
 		}
 	}
 	return goals
@@ -212,7 +223,7 @@ func callTable(apps []*app) findings.Table {
 	table := findings.Table{
 		Title: "Calls, one after the other",
 		Head: []string{
-			"way", "ms of CPU", "times the SDK's bare Invoke", "ms of CPU, first calls of the process",
+			"way", "ms of CPU", "times the SDK's bare Invoke", "times the former client", "ms of CPU, first calls of the process",
 			"ms from the app's line to the answer, with a table that answers in 4 ms", "ms of CPU then",
 		},
 	}
@@ -220,8 +231,12 @@ func callTable(apps []*app) findings.Table {
 		if a.calls == nil || a.way == nothing {
 			continue
 		}
+		before := ""
+		if find(apps, a.language, byFormer) != nil {
+			before = a.times(byFormer, apps).String()
+		}
 		table.Rows = append(table.Rows, []string{
-			a.name(), Of(a.calls, cpuMs).String(), Ratio(a.calls, find(apps, a.language, byBareInvoke).calls, CPU).String(), fmt.Sprintf("%.3g", cpuMs(a.cold)),
+			a.name(), Of(a.calls, cpuMs).String(), a.times(byBareInvoke, apps).String(), before, fmt.Sprintf("%.3g", cpuMs(a.cold)),
 			Of(a.waits, wallMs).String(), Of(a.waits, cpuMs).String(),
 		})
 	}
@@ -230,7 +245,7 @@ func callTable(apps []*app) findings.Table {
 
 func memoryTable(apps []*app) findings.Table {
 	table := findings.Table{Title: "Resident memory of the app's process after these calls, in MB", Head: append([]string{"way"}, languages...)}
-	for _, way := range []string{nothing, byInvoke, byURL, byPort, bySocket, byBareInvoke, byLimiter, byFlexible, byZae} {
+	for _, way := range []string{nothing, byInvoke, byURL, byPort, bySocket, asyncInvoke, asyncPort, byBareInvoke, byFormer, byLimiter, byFlexible, byZae} {
 		row := []string{way}
 		for _, language := range languages {
 			cell := ""

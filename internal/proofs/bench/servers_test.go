@@ -74,13 +74,18 @@ func (at *servers) apps(t *testing.T) (all []*app) {
 	alone := func(language string, users int, command ...string) {
 		all = append(all, &app{language: language, way: nothing, command: command, users: users})
 	}
-	folder, peers := appFolder(t), peersFolder(t)
+	folder, peers := appFolder(t, testkit.Package(t, "typescript", "node_modules")), peersFolder(t)
 	goApp, script := lambdatest.Build(t, "./internal/proofs/bench/app"), filepath.Join(folder, "app.mjs")
 	alone("Go", 0, lambdatest.Build(t, "./internal/proofs/bench/testdata/nothing"))
 	add("Go", goApp)
 	all = append(all, &app{language: "Go", way: byLimiter, command: []string{goApp, "limiter", at.table, "rateLimit"}, users: 100})
 	alone("TypeScript", 1, "node", script, "none", "")
 	add("TypeScript", "node", script)
+	former := formerFolder(t)
+	if former != "" {
+		old := filepath.Join(appFolder(t, filepath.Join(former, "node_modules")), "app.mjs")
+		all = append(all, &app{language: "TypeScript", way: byFormer, command: []string{"node", old, "invoke", at.serve}, users: 100})
+	}
 	all = append(all, &app{
 		language: "TypeScript", way: byFlexible, users: 50,
 		command: []string{"node", filepath.Join(peers, "flexible.mjs"), at.dynamo.URL(), at.name + "-flexible"},
@@ -88,6 +93,13 @@ func (at *servers) apps(t *testing.T) (all []*app) {
 	python, script := testkit.Package(t, "python", "venv/bin/python"), filepath.Join(folder, "app.py")
 	alone("Python", 1, python, script, "none", "")
 	add("Python", python, script)
+	all = append(all,
+		&app{language: "Python", way: asyncInvoke, command: []string{python, script, "async-invoke", at.serve}, users: 100},
+		&app{language: "Python", way: asyncPort, command: []string{python, script, "async-agent", at.agent}, users: 100})
+	if former != "" {
+		old := filepath.Join(former, "venv/bin/python")
+		all = append(all, &app{language: "Python", way: byFormer, command: []string{old, script, "invoke", at.serve}, users: 100})
+	}
 	all = append(all, &app{
 		language: "Python", way: byZae, users: 10,
 		command: []string{filepath.Join(peers, "venv/bin/python"), filepath.Join(peers, "zae.py"), at.dynamo.URL(), at.name + "-zae"},
@@ -95,8 +107,9 @@ func (at *servers) apps(t *testing.T) (all []*app) {
 	return all
 }
 
-// appFolder returns a folder with the app in JavaScript and in Python, and what it loads.
-func appFolder(t *testing.T) string {
+// appFolder returns a folder with the app in JavaScript and in Python, and what it loads. The client
+// for JavaScript is in modules.
+func appFolder(t *testing.T, modules string) string {
 	t.Helper()
 	folder := t.TempDir()
 	for _, name := range []string{"internal/proofs/bench/app/app.mjs", "internal/proofs/bench/app/app.py", "activities/activities.json", "activities/activities.py"} {
@@ -108,8 +121,19 @@ func appFolder(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Symlink(testkit.Package(t, "typescript", "node_modules"), filepath.Join(folder, "node_modules")); err != nil {
+	if err := os.Symlink(modules, filepath.Join(folder, "node_modules")); err != nil {
 		t.Fatal(err)
+	}
+	return folder
+}
+
+// formerFolder returns the folder with the former clients; empty if they are not there.
+func formerFolder(t *testing.T) string {
+	t.Helper()
+	folder := filepath.Join(root(t), ".cache", "former")
+	if _, err := os.Stat(filepath.Join(folder, "installed")); err != nil {
+		t.Log("the former clients are not measured: make bench PART=app builds them, but not in a shallow clone")
+		return ""
 	}
 	return folder
 }

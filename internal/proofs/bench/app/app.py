@@ -30,11 +30,31 @@ def agent(address):
     return asking(agent=address)
 
 
+def async_invoke(address):
+    from activities import ACTIVITIES
+
+    os.environ["AWS_ENDPOINT_URL_LAMBDA"] = address
+    return async_asking(activities=ACTIVITIES)
+
+
+def async_agent(address):
+    return async_asking(agent=address)
+
+
 def asking(**options):
     from guards import Guards
 
     guards = Guards(**options)
     return lambda user_id: guards.check("create_post", user_id=user_id).reason == "ok"  # an outage has another one
+
+
+def async_asking(**options):
+    import asyncio
+
+    from guards import AsyncGuards
+
+    guards, loop = AsyncGuards(**options), asyncio.new_event_loop()
+    return lambda user_id: loop.run_until_complete(guards.check("create_post", user_id=user_id)).reason == "ok"
 
 
 def sdk(address):
@@ -53,7 +73,15 @@ def sdk(address):
     return ask
 
 
-WAYS = {"none": none, "invoke": invoke, "url": url, "agent": agent, "sdk": sdk}
+WAYS = {
+    "none": none,
+    "invoke": invoke,
+    "url": url,
+    "agent": agent,
+    "async-invoke": async_invoke,
+    "async-agent": async_agent,
+    "sdk": sdk,
+}
 
 
 def main():
