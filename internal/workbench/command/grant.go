@@ -57,12 +57,11 @@ func (c *grantCommand) Run(ctx context.Context, env session) error {
 		}
 	}
 	c.Why = cmp.Or(c.Why, c.Reason)
-	store, err := c.open(ctx)
-	if err != nil {
+	if err := c.open(ctx); err != nil {
 		return err
 	}
 	change := liveedit.Change{Op: "grant", Activity: subjectOf(key), Role: c.Role, Tier: c.Tier, Until: until} // the history must not name the user
-	r, err := c.edit(ctx, env, store, change, func(s liveedit.Draft) (liveedit.Draft, error) {
+	r, err := c.edit(ctx, env, change, func(s liveedit.Draft) (liveedit.Draft, error) {
 		return s.Grant(g, env.now()), c.knownTier(env.guards, s.Settings, subjectOf(key))
 	})
 	if err != nil {
@@ -160,11 +159,10 @@ func (c *revokeCommand) Run(ctx context.Context, env session) error {
 	if err != nil {
 		return err
 	}
-	store, err := c.open(ctx)
-	if err != nil {
+	if err := c.open(ctx); err != nil {
 		return err
 	}
-	r, err := c.edit(ctx, env, store, liveedit.Change{Op: "revoke", Activity: subjectOf(key)}, func(s liveedit.Draft) (liveedit.Draft, error) {
+	r, err := c.edit(ctx, env, liveedit.Change{Op: "revoke", Activity: subjectOf(key)}, func(s liveedit.Draft) (liveedit.Draft, error) {
 		s, n := s.Revoke(key)
 		if n == 0 {
 			return s, errors.New("nothing is granted to " + shown(key) + " in " + c.where())

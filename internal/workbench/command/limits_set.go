@@ -69,8 +69,7 @@ func (c *setCommand) Run(ctx context.Context, env session) error {
 	if err != nil {
 		return err
 	}
-	store, err := c.open(ctx)
-	if err != nil {
+	if err := c.open(ctx); err != nil {
 		return err
 	}
 	if c.Mode == "off" {
@@ -81,7 +80,7 @@ func (c *setCommand) Run(ctx context.Context, env session) error {
 	}
 	name := targetOf(c.Group, c.Subject, c.Activity).String()
 	change := liveedit.Change{Op: "set", Activity: name, Tier: c.Tier, Limit: c.Limit, Mode: c.Mode, Until: until}
-	r, err := c.edit(ctx, env, store, change, func(s liveedit.Draft) (liveedit.Draft, error) {
+	r, err := c.edit(ctx, env, change, func(s liveedit.Draft) (liveedit.Draft, error) {
 		return c.set(s, name, until), c.knownTier(all, s.Activities[name])
 	})
 	if err != nil {
@@ -137,8 +136,7 @@ func (c *setCommand) setMany(ctx context.Context, env session) error {
 	if err != nil {
 		return err
 	}
-	store, err := c.open(ctx)
-	if err != nil {
+	if err := c.open(ctx); err != nil {
 		return err
 	}
 	if c.Mode != "enforce" && c.Mode != liveedit.AsDeployed {
@@ -147,7 +145,7 @@ func (c *setCommand) setMany(ctx context.Context, env session) error {
 			return err
 		}
 	}
-	r, err := c.edit(ctx, env, store, liveedit.Change{Op: "set", Guard: of, Mode: c.Mode, Until: until}, func(d liveedit.Draft) (liveedit.Draft, error) {
+	r, err := c.edit(ctx, env, liveedit.Change{Op: "set", Guard: of, Mode: c.Mode, Until: until}, func(d liveedit.Draft) (liveedit.Draft, error) {
 		for _, name := range names {
 			d = c.set(d, name, until)
 		}
@@ -316,13 +314,12 @@ func targetOf(group, subject, argument string) live.Target {
 
 // Run undoes what was changed, even if the code no longer has the activity or the group.
 func (c *unsetCommand) Run(ctx context.Context, env session) error {
-	store, err := c.open(ctx)
-	if err != nil {
+	if err := c.open(ctx); err != nil {
 		return err
 	}
 	name := targetOf(c.Group, c.Subject, c.Activity).String()
 	change := liveedit.Change{Op: "unset", Activity: name, Tier: c.Tier}
-	r, err := c.edit(ctx, env, store, change, func(s liveedit.Draft) (liveedit.Draft, error) {
+	r, err := c.edit(ctx, env, change, func(s liveedit.Draft) (liveedit.Draft, error) {
 		if _, set := s.Activities[name]; c.Group != "" && !set {
 			if _, err := env.findInGroup(c.Group, c.Subject, c.Activity); err != nil {
 				return s, err

@@ -54,12 +54,11 @@ func (c *releaseCommand) Run(ctx context.Context, env session) error {
 	if err != nil {
 		return err
 	}
-	store, err := c.open(ctx)
-	if err != nil {
+	if err := c.open(ctx); err != nil {
 		return err
 	}
 	key := keyOf(c.whose, a, env.now().UnixMilli())
-	item, err := c.read(ctx, store, key)
+	item, err := c.read(ctx, key)
 	if err != nil {
 		return err
 	}
@@ -81,7 +80,7 @@ func (c *releaseCommand) Run(ctx context.Context, env session) error {
 	if err := c.confirm(ctx, env, question, ""); err != nil {
 		return err
 	}
-	state, err := c.free(ctx, env, store, key, a.Limit, s, item.State)
+	state, err := c.free(ctx, env, key, a.Limit, s, item.State)
 	if err != nil {
 		return err
 	}
@@ -154,10 +153,10 @@ func (c *releaseCommand) rest(env session, a limits.Activity) string {
 	return ""
 }
 
-func (c *releaseCommand) read(ctx context.Context, s store, key ratelimit.Key) (ratelimit.Item, error) {
+func (c *releaseCommand) read(ctx context.Context, key ratelimit.Key) (ratelimit.Item, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	item, err := s.Read(ctx, key)
+	item, err := c.store.Read(ctx, key)
 	return item, reached(err)
 }
 
@@ -171,7 +170,7 @@ var errNotOpen = errors.New("the slot is renewed, released or expired, or anothe
 // If other slots have changed in the meantime, free plans again. It leaves the id of the
 // check in the item: the id is a hash, so free can't find it. Without its slot, a
 // renewal by that id is told that it has expired.
-func (c *releaseCommand) free(ctx context.Context, env session, s store, key ratelimit.Key, p policy.Policy, one slot, state policy.State) (policy.State, error) {
+func (c *releaseCommand) free(ctx context.Context, env session, key ratelimit.Key, p policy.Policy, one slot, state policy.State) (policy.State, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
@@ -180,7 +179,7 @@ func (c *releaseCommand) free(ctx context.Context, env session, s store, key rat
 		if !ok {
 			return nil, errNotOpen
 		}
-		item, done, err := s.Update(ctx, ratelimit.Write{Key: key, Update: u, Now: now})
+		item, done, err := c.store.Update(ctx, ratelimit.Write{Key: key, Update: u, Now: now})
 		if err != nil {
 			env.note(fmt.Sprintf("the slot may be freed or not; see guards status %s", option(c.whose)))
 			return nil, reached(err)
@@ -202,10 +201,7 @@ func (c *releaseCommand) print(env session, a limits.Activity, s slot, state pol
 		}
 	}
 	f := guard.FiguresOf(r)
-	if c.JSON {
-		return env.printLine(released{c.opened, ownerOf(c.whose), c.Activity, s.At, s.HeldUntil, f})
-	}
-	_, err := fmt.Fprintf(env.out, "%s of %s: %d/%d used, %d left, in %s; the slot of %s is free\n",
-		limitOf(c.Activity, f.Name), shown(c.whose), f.ActivityCount, f.Limit, f.Remaining, c.where(), instant(s.At))
-	return err
+	return env.print(c.JSON, released{c.opened, ownerOf(c.whose), c.Activity, s.At, s.HeldUntil, f},
+		fmt.Sprintf("%s of %s: %d/%d used, %d left, in %s; the slot of %s is free",
+			limitOf(c.Activity, f.Name), shown(c.whose), f.ActivityCount, f.Limit, f.Remaining, c.where(), instant(s.At)))
 }

@@ -45,6 +45,15 @@ func (c session) printJSON(v any) error {
 
 func (c session) printLine(v any) error { return json.NewEncoder(c.out).Encode(v) }
 
+// print prints v as one line of JSON if asJSON is set, and otherwise lines for people.
+func (c session) print(asJSON bool, v any, lines ...string) error {
+	if asJSON {
+		return c.printLine(v)
+	}
+	_, err := fmt.Fprintln(c.out, strings.Join(lines, "\n"))
+	return err
+}
+
 // The colours, as terminals number them.
 const (
 	red    = "31"

@@ -60,17 +60,16 @@ func (c *statusCommand) Run(ctx context.Context, env session) error {
 	if err != nil {
 		return err
 	}
-	store, err := c.open(ctx)
-	if err != nil {
+	if err := c.open(ctx); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	items, err := store.dynamo.User(ctx, key)
+	items, err := c.store.dynamo.User(ctx, key)
 	if err != nil {
 		return input.NewUnavailable(err)
 	}
-	changed, err := env.follow(ctx, store.live)
+	changed, err := env.follow(ctx, c.store.live)
 	if err != nil {
 		return err
 	}

@@ -29,8 +29,7 @@ type sweepFlags struct {
 // it deletes what has expired. If ctx ends or cleanup fails, clean prints what was done until
 // then.
 func (f *sweepFlags) clean(ctx context.Context, env session, what, key string, keepBlocks bool) error {
-	store, err := f.open(ctx)
-	if err != nil {
+	if err := f.open(ctx); err != nil {
 		return err
 	}
 	if !f.DryRun {
@@ -39,7 +38,7 @@ func (f *sweepFlags) clean(ctx context.Context, env session, what, key string, k
 			return err
 		}
 	}
-	grants, blocks, err := ownedBy(ctx, env, store, key)
+	grants, blocks, err := ownedBy(ctx, env, f.store, key)
 	if err != nil {
 		return err
 	}
@@ -48,7 +47,7 @@ func (f *sweepFlags) clean(ctx context.Context, env session, what, key string, k
 	}
 	parts := 0
 	run := &cleanup.Cleanup{
-		Table: store.table, Live: store.live, Now: env.now,
+		Table: f.store.table, Live: f.store.live, Now: env.now,
 		Progress: func(s table.Swept) {
 			parts++
 			env.bar(parts, table.Parts, fmt.Sprintf("%s items, %s to delete, %s deleted", grouped(s.Scanned), grouped(s.Stale), grouped(s.Deleted)))

@@ -54,15 +54,14 @@ func (c *topCommand) Run(ctx context.Context, env session) error {
 	if err := c.validate(env); err != nil {
 		return err
 	}
-	store, err := c.open(ctx)
-	if err != nil {
+	if err := c.open(ctx); err != nil {
 		return err
 	}
-	if err := c.agree(ctx, env, store); err != nil {
+	if err := c.agree(ctx, env); err != nil {
 		return err
 	}
 	if !c.Watch {
-		found, err := c.read(ctx, env, store)
+		found, err := c.read(ctx, env)
 		if err == nil {
 			return found.print(env, c)
 		}
@@ -71,7 +70,7 @@ func (c *topCommand) Run(ctx context.Context, env session) error {
 		}
 		return err
 	}
-	return c.watch(ctx, env, store)
+	return c.watch(ctx, env)
 }
 
 func (c *topCommand) validate(env session) error {
@@ -99,10 +98,10 @@ func (c *topCommand) every() time.Duration {
 }
 
 // agree states what the scan costs, and asks unless --yes is given.
-func (c *topCommand) agree(ctx context.Context, env session, s store) error {
+func (c *topCommand) agree(ctx context.Context, env session) error {
 	within, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	cost, err := s.dynamo.Estimate(within)
+	cost, err := c.store.dynamo.Estimate(within)
 	size := fmt.Sprintf("about %s for %s", plural(cost.Items, "item"), units(cost.Units))
 	if e, ok := errors.AsType[smithy.APIError](err); ok && e.ErrorCode() == "AccessDeniedException" {
 		size, err = "a number of items that is unknown without dynamodb:DescribeTable", nil
@@ -121,11 +120,11 @@ func (c *topCommand) agree(ctx context.Context, env session, s store) error {
 }
 
 // watch reads and prints until ctx ends.
-func (c *topCommand) watch(ctx context.Context, env session, s store) error {
+func (c *topCommand) watch(ctx context.Context, env session) error {
 	var total table.Cost
 	times := int64(0)
 	for {
-		found, err := c.read(ctx, env, s)
+		found, err := c.read(ctx, env)
 		total.Units += found.Units
 		if err == nil {
 			times++
@@ -146,8 +145,8 @@ func (c *topCommand) watch(ctx context.Context, env session, s store) error {
 	}
 }
 
-func (c *topCommand) read(ctx context.Context, env session, s store) (ranking, error) {
-	changed, err := env.follow(ctx, s.live)
+func (c *topCommand) read(ctx context.Context, env session) (ranking, error) {
+	changed, err := env.follow(ctx, c.store.live)
 	if err != nil {
 		return ranking{}, err
 	}
@@ -155,7 +154,7 @@ func (c *topCommand) read(ctx context.Context, env session, s store) (ranking, e
 		tableName: c.opened, At: env.now().UTC(), Near: c.Near, Users: []ranked{},
 		guards: env.guards, counted: rankedActivities(env.guards, c.Activity), rows: c.Rows, changed: changed.Limits(),
 	}
-	cost, err := s.dynamo.Items(ctx, func(k ratelimit.Key, item ratelimit.Item) {
+	cost, err := c.store.dynamo.Items(ctx, func(k ratelimit.Key, item ratelimit.Item) {
 		r.add(k, item)
 		if r.seen++; r.seen%1000 == 0 {
 			env.tell(plural(r.seen, "item"))

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cric-talk/guards/internal/cleanup"
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
@@ -23,8 +22,7 @@ type verifyCommand struct {
 	JSON           bool   `name:"json" help:"Print one JSON document."`
 	storeFlags
 
-	table cleanup.Table // with the items; asker sets it, unless a function has them
-	live  *live.Limits  // what operators changed; asker sets it, unless a function follows it
+	live *live.Limits // what operators changed; asker sets it, unless a function follows it
 }
 
 func (verifyCommand) Help() string {
