@@ -111,11 +111,9 @@ func sends(env session, activity, subject string) error {
 		return err
 	}
 	var with []string
-	for _, g := range env.guards {
-		for _, other := range g.Activities {
-			if other.Has(subject) {
-				with = append(with, other.Name)
-			}
+	for _, other := range each(env.guards) {
+		if other.Has(subject) {
+			with = append(with, other.Name)
 		}
 	}
 	return input.Invalid("--activity", input.Show(activity), "one that names a "+subject+": "+strings.Join(with, ", "))

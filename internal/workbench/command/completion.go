@@ -163,13 +163,13 @@ func (p *place) values(v *kong.Value, prefix string) (all [][2]string) {
 		}
 		return all
 	}
-	for _, g := range p.guards {
-		for _, a := range g.Activities {
-			if v.Name == "activity" {
-				add(a.Name, g.Name)
-			}
+	switch v.Name {
+	case "activity":
+		for g, a := range each(p.guards) {
+			add(a.Name, g.Name)
 		}
-		if v.Name == "function" || v.Name == "guard" {
+	case "function", "guard":
+		for _, g := range p.guards {
 			add(g.Name, "")
 		}
 	}
@@ -212,22 +212,20 @@ func (p *place) names(v *kong.Value) (names []string, ok bool) {
 // tiers returns the tiers of the activity in the command line, or of all activities if it has
 // none.
 func (p *place) tiers() []string {
-	of, all := map[string]bool{}, map[string]bool{}
-	for _, g := range p.guards {
-		for _, a := range g.Activities {
-			for _, part := range a.Parts() {
-				for tier := range part.Tiers {
-					all[tier] = true
-					of[tier] = of[tier] || slices.Contains(p.args, a.Name)
-				}
+	var of, all []string
+	for _, a := range each(p.guards) {
+		for _, part := range a.Parts() {
+			all = slices.AppendSeq(all, maps.Keys(part.Tiers))
+			if slices.Contains(p.args, a.Name) {
+				of = slices.AppendSeq(of, maps.Keys(part.Tiers))
 			}
 		}
 	}
-	maps.DeleteFunc(of, func(_ string, ok bool) bool { return !ok })
 	if len(of) == 0 {
 		of = all
 	}
-	return slices.Sorted(maps.Keys(of))
+	slices.Sort(of)
+	return slices.Compact(of)
 }
 
 // givenGroup reports whether the argument of limits set or unset is the name of a limit,

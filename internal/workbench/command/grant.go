@@ -95,12 +95,10 @@ func (c *grantCommand) knownTier(guards limits.Guards, s live.Settings, subject 
 		return nil
 	}
 	var tiers []string
-	for _, g := range guards {
-		for _, a := range g.Activities {
-			if a.Has(subject) {
-				tiers = slices.AppendSeq(tiers, maps.Keys(a.Part(subject).Tiers))
-				tiers = slices.AppendSeq(tiers, maps.Keys(s.Activities[live.Target{Activity: a.Name, Subject: subject}.String()].Tiers))
-			}
+	for _, a := range each(guards) {
+		if a.Has(subject) {
+			tiers = slices.AppendSeq(tiers, maps.Keys(a.Part(subject).Tiers))
+			tiers = slices.AppendSeq(tiers, maps.Keys(s.Activities[live.Target{Activity: a.Name, Subject: subject}.String()].Tiers))
 		}
 	}
 	return known("--tier", c.Tier, tiers, strings.TrimSpace("tier "+subject))

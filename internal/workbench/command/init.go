@@ -1,10 +1,10 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"runtime/debug"
@@ -62,10 +62,7 @@ func (c *initCommand) Run(ctx context.Context, env session) (err error) {
 	if err != nil {
 		return err
 	}
-	name := c.Module
-	if name == "" {
-		name = filepath.Base(dir)
-	}
+	name := cmp.Or(c.Module, filepath.Base(dir))
 	if c.Page == "json" && c.Module != "" {
 		return errors.New("--module goes with a page in Go")
 	}
@@ -91,14 +88,15 @@ func (c *initCommand) Run(ctx context.Context, env session) (err error) {
 		env.note("nothing was written, because of --dry-run")
 		return nil
 	}
-	if c.Page == "json" {
-		env.note(fmt.Sprintf("next: cd %s && guards check %s --user u1%s --times %d", word(c.Dir), c.Activity, scaffold.Options(a), scaffold.Refused(a)))
-		return nil
+	program := "guards"
+	if c.Page == "go" {
+		program = "go run ./cmd/guards"
+		if from.Replace != "" {
+			env.note("the project builds only beside " + from.Replace + ", because go.mod takes Guards from there")
+		}
 	}
-	if from.Replace != "" {
-		env.note("the project builds only beside " + from.Replace + ", because go.mod takes Guards from there")
-	}
-	env.note(fmt.Sprintf("next: cd %s && go run ./cmd/guards check %s --user u1%s --times %d", word(c.Dir), c.Activity, scaffold.Options(a), scaffold.Refused(a)))
+	env.note(fmt.Sprintf("next: cd %s && %s check %s --user u1%s --times %d",
+		word(c.Dir), program, c.Activity, scaffold.Options(a), scaffold.Refused(a)))
 	return nil
 }
 
@@ -200,18 +198,8 @@ func published(info *debug.BuildInfo) string {
 
 // checkout returns the checkout of Guards that contains a folder, or nothing.
 func checkout(folder string) string {
-	at, err := filepath.Abs(folder)
-	for err == nil {
-		if mod, err := os.ReadFile(filepath.Join(at, "go.mod")); err == nil {
-			if strings.HasPrefix(string(mod), "module "+scaffold.Module+"\n") {
-				return at
-			}
-			return ""
-		}
-		if at == filepath.Dir(at) {
-			break
-		}
-		at = filepath.Dir(at)
+	if root := moduleOf(folder); isModule(root, scaffold.Module) {
+		return root
 	}
 	return ""
 }

@@ -184,11 +184,9 @@ func (c *setCommand) many(guards limits.Guards) (of, what string, activities []s
 		}
 		of, what, guards = g.Name, "each activity of "+g.Name, limits.Guards{g}
 	}
-	for _, g := range guards {
-		for _, a := range g.Activities {
-			if !a.Unlimited {
-				activities = append(activities, a.Name)
-			}
+	for _, a := range each(guards) {
+		if !a.Unlimited {
+			activities = append(activities, a.Name)
 		}
 	}
 	return of, what, activities, nil

@@ -43,8 +43,7 @@ func (n *numbers) Decode(ctx *kong.DecodeContext) error {
 // check returns an error for a number that no limit of users, or of the subject, takes.
 func (n numbers) check(guards limits.Guards, subject string) error {
 	var names []string
-	for _, name := range guards.Activities() {
-		_, a, _ := guards.Activity(name)
+	for _, a := range each(guards) {
 		names = append(names, a.WithMax(subject)...)
 	}
 	for name := range n {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/cric-talk/guards/internal/pagefile"
 	"github.com/cric-talk/guards/internal/workbench/scaffold"
 )
 
@@ -36,19 +37,18 @@ func (c session) noteOtherPage(command *kong.Context) {
 
 // moduleOf returns the root of the Go module that contains a folder, or nothing.
 func moduleOf(folder string) string {
-	at, err := filepath.Abs(folder)
-	if err != nil {
-		return ""
-	}
-	for {
+	for at := range pagefile.Upwards(folder) {
 		if _, err := os.Stat(filepath.Join(at, "go.mod")); err == nil {
 			return at
 		}
-		if at == filepath.Dir(at) {
-			return ""
-		}
-		at = filepath.Dir(at)
 	}
+	return ""
+}
+
+// isModule reports whether the module with this root has this path.
+func isModule(root, path string) bool {
+	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	return err == nil && strings.HasPrefix(string(mod), "module "+path+"\n")
 }
 
 // onlyMain is the program of a project as guards init writes it.
@@ -57,12 +57,8 @@ var onlyMain = regexp.MustCompile(`\nfunc main\(\) \{\s*command\.Main\(limits\.A
 // startsWithPage reports whether a program goes by all of limits.go and nothing else, if it
 // is one of the module in root. A program that a person changed can take other guards.
 func startsWithPage(root string, built *debug.BuildInfo) bool {
-	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))
-	if err != nil {
-		return false
-	}
 	folder := "cmd/guards"
-	if strings.HasPrefix(string(mod), "module "+built.Main.Path+"\n") {
+	if isModule(root, built.Main.Path) {
 		folder = strings.TrimPrefix(built.Path, built.Main.Path+"/")
 	}
 	main, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(path.Join(folder, "main.go"))))

@@ -165,11 +165,9 @@ func (c *eraseCommand) Run(ctx context.Context, env session) error {
 
 // reservoirs returns the activities that give places to users. No subject has places.
 func reservoirs(guards limits.Guards, subject string) (names []string) {
-	for _, g := range guards {
-		for _, a := range g.Activities {
-			if subject == "" && a.Limit.Queues() {
-				names = append(names, a.Name)
-			}
+	for _, a := range each(guards) {
+		if subject == "" && a.Limit.Queues() {
+			names = append(names, a.Name)
 		}
 	}
 	return names

@@ -155,27 +155,25 @@ func (t *textTable) slots(activity string, slots []slot) {
 func standings(guards limits.Guards, key, tier string, given numbers, items map[ratelimit.Key]ratelimit.Item, changed *live.Limits, at time.Time) []standing {
 	list := []standing{}
 	now := at.UnixMilli()
-	for _, g := range guards {
-		for _, a := range g.Activities {
-			t := termsOf(changed, a, key, tier, at)
-			if t.Limit.IsZero() || !a.Has(subjectOf(key)) {
-				continue
-			}
-			item := items[keyOf(key, a, now)]
-			p := given.termsOf(changed, a, key, tier, at).Limit
-			f := p.Read(now, 1, item.State)
-			if _, low := p.TooLow(1); low { // nothing is allowed
-				f = policy.Reading{Used: f.Used}
-			}
-			s := standing{Function: g.Name, Activity: a.Name, Group: a.Group, figures: guard.FiguresOf(f), Live: rulingOf(t), Unreadable: unusable(a, key, t.Limit, item, now)}
-			s.Prepaid = leases(guards, changed, a, key, tier, at)
-			s.Max = t.Tier == "" && len(given) == 0 && a.WithMax(subjectOf(key)) != nil
-			s.Slots = slotsOf(t.Limit, now, item.State)
-			for _, one := range f.Each {
-				s.Limits = append(s.Limits, guard.FiguresOf(one))
-			}
-			list = append(list, s)
+	for g, a := range each(guards) {
+		t := termsOf(changed, a, key, tier, at)
+		if t.Limit.IsZero() || !a.Has(subjectOf(key)) {
+			continue
 		}
+		item := items[keyOf(key, a, now)]
+		p := given.termsOf(changed, a, key, tier, at).Limit
+		f := p.Read(now, 1, item.State)
+		if _, low := p.TooLow(1); low { // nothing is allowed
+			f = policy.Reading{Used: f.Used}
+		}
+		s := standing{Function: g.Name, Activity: a.Name, Group: a.Group, figures: guard.FiguresOf(f), Live: rulingOf(t), Unreadable: unusable(a, key, t.Limit, item, now)}
+		s.Prepaid = leases(guards, changed, a, key, tier, at)
+		s.Max = t.Tier == "" && len(given) == 0 && a.WithMax(subjectOf(key)) != nil
+		s.Slots = slotsOf(t.Limit, now, item.State)
+		for _, one := range f.Each {
+			s.Limits = append(s.Limits, guard.FiguresOf(one))
+		}
+		list = append(list, s)
 	}
 	return list
 }

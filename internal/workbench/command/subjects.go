@@ -103,11 +103,9 @@ func (f ownerFlags) keyInOne(guards limits.Guards) (string, error) {
 
 // subjectNames returns the names of all subjects of the guards, sorted.
 func subjectNames(guards limits.Guards) (names []string) {
-	for _, g := range guards {
-		for _, a := range g.Activities {
-			for _, s := range a.Subjects {
-				names = append(names, s.Name)
-			}
+	for _, a := range each(guards) {
+		for _, s := range a.Subjects {
+			names = append(names, s.Name)
 		}
 	}
 	return slices.Compact(slices.Sorted(slices.Values(names)))

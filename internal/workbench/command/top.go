@@ -209,11 +209,9 @@ type ranking struct {
 // the one to show; empty: show all.
 func rankedActivities(guards limits.Guards, only string) map[string][]limits.Activity {
 	counted := make(map[string][]limits.Activity)
-	for _, g := range guards {
-		for _, a := range g.Activities {
-			if only == "" || only == a.Name {
-				counted[itemOf(a)] = append(counted[itemOf(a)], a)
-			}
+	for _, a := range each(guards) {
+		if only == "" || only == a.Name {
+			counted[itemOf(a)] = append(counted[itemOf(a)], a)
 		}
 	}
 	return counted
