@@ -58,9 +58,11 @@ func (c *releaseCommand) Run(ctx context.Context, env session) error {
 		return err
 	}
 	key := keyOf(c.whose, a, env.now().UnixMilli())
-	item, err := c.read(ctx, key)
+	within, cancel := context.WithTimeout(ctx, patience)
+	item, err := c.store.Read(within, key)
+	cancel()
 	if err != nil {
-		return err
+		return reached(err)
 	}
 	if attrs := unusable(a, c.whose, a.Limit, item, env.now().UnixMilli()); len(attrs) > 0 {
 		return hint{
@@ -151,13 +153,6 @@ func (c *releaseCommand) rest(env session, a limits.Activity) string {
 		return "the other limits of " + c.Activity + " keep their counts"
 	}
 	return ""
-}
-
-func (c *releaseCommand) read(ctx context.Context, key ratelimit.Key) (ratelimit.Item, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	item, err := c.store.Read(ctx, key)
-	return item, reached(err)
 }
 
 // errNotOpen means that the slot has changed since the command looked. It also means

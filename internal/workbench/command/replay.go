@@ -83,22 +83,13 @@ func (c *replayCommand) Run(ctx context.Context, env session) error {
 		return c.suggest(ctx, env, r, in.reader(o))
 	}
 	reports, err := r.Compare(ctx, in.reader(o), limits[1:]...)
-	env.clearLine()
-	if err != nil && (ctx.Err() == nil || reports[0].Requests == 0) {
-		return err
-	}
 	var result any = reports[0]
 	words := func(b *strings.Builder) { writeReport(b, reports[0], env.width) }
 	if len(reports) > 1 {
 		result = map[string]any{"limits": reports}
 		words = func(b *strings.Builder) { writeComparison(b, reports, env.width) }
 	}
-	err = errors.Join(err, c.print(env, result, words))
-	if ctx.Err() != nil {
-		env.note("stopped before the end: the figures are those of the requests until " + moment(reports[0].To))
-		return ctx.Err()
-	}
-	if err != nil || c.Plot == "" {
+	if err = c.report(ctx, env, reports, err, result, words); err != nil || c.Plot == "" {
 		return err
 	}
 	return c.plot(ctx, env, r, in.reader(o), reports, limits[1:])
@@ -149,8 +140,10 @@ func (c *replayCommand) options(all []policy.Policy, activities ...string) (o tr
 		return o, input.Invalid("--hops", strconv.Itoa(c.Hops), "1 for the last address, or a higher number")
 	}
 	o.Hops = c.Hops
-	if o.Zone, err = c.zone(); err != nil {
-		return o, err
+	if c.Zone != "" {
+		if o.Zone, err = time.LoadLocation(c.Zone); err != nil {
+			return o, fmt.Errorf("--zone: %w", &policy.ZoneError{Zone: c.Zone})
+		}
 	}
 	if c.Columns != "" {
 		o.Columns, err = traffic.ParseColumns(c.Columns, o.Subjects...)
@@ -206,6 +199,26 @@ func (c *replayCommand) check() error {
 		return checkTarget(c.Plot)
 	}
 	return nil
+}
+
+// report prints the result of a replay, which has these reports and may have ended with an error.
+func (c *replayCommand) report(
+	ctx context.Context, env session, reports []*replay.Report, err error, result any, words func(*strings.Builder),
+) error {
+	env.clearLine()
+	requests, last := int64(0), int64(0)
+	for _, r := range reports {
+		requests, last = requests+r.Requests, max(last, r.To)
+	}
+	if err != nil && (ctx.Err() == nil || requests == 0) {
+		return err
+	}
+	err = errors.Join(err, c.print(env, result, words))
+	if ctx.Err() != nil {
+		env.note("stopped before the end: the figures are those of the requests until " + moment(last))
+		return ctx.Err()
+	}
+	return err
 }
 
 func (c *replayCommand) print(env session, result any, words func(*strings.Builder)) error {

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/workbench/replay/traffic"
 )
 
@@ -16,7 +15,11 @@ func writeSources(b *strings.Builder, all []traffic.Source) {
 		if s.Format != "" {
 			fmt.Fprintf(b, "\nread as %s", s.Format)
 			if s.User != "" {
-				fmt.Fprintf(b, "; the user is %s; --columns user=NAME names another field", usersInWords(s))
+				users := strings.ReplaceAll(s.User, ", ", ", or else ")
+				if s.Address {
+					users += ", an address"
+				}
+				fmt.Fprintf(b, "; the user is %s; --columns user=NAME names another field", users)
 			}
 			b.WriteByte('\n')
 		}
@@ -33,31 +36,10 @@ func writeSources(b *strings.Builder, all []traffic.Source) {
 	}
 }
 
-// usersInWords returns the fields that named users.
-func usersInWords(s traffic.Source) string {
-	words := strings.ReplaceAll(s.User, ", ", ", or else ")
-	if s.Address {
-		words += ", an address"
-	}
-	return words
-}
-
 // explain tells how to go on after a line that is no request.
 func (c *replayCommand) explain(err error) error {
 	if _, ok := errors.AsType[*traffic.BadLine](err); ok {
 		return hint{err, "--skip-bad goes on without such lines and counts them"}
 	}
 	return err
-}
-
-// zone returns the time zone of --zone, or nil without it.
-func (c *replayCommand) zone() (*time.Location, error) {
-	if c.Zone == "" {
-		return nil, nil
-	}
-	zone, err := time.LoadLocation(c.Zone)
-	if err != nil {
-		err = fmt.Errorf("--zone: %w", &policy.ZoneError{Zone: c.Zone})
-	}
-	return zone, err
 }

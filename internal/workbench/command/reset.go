@@ -157,18 +157,14 @@ func (c *eraseCommand) Run(ctx context.Context, env session) error {
 	if c.KeepBlocks {
 		what = "the items and the grants of " + shown(key)
 	}
-	if places := reservoirs(env.guards, subjectOf(key)); len(places) > 0 {
+	var places []string // of users: no subject has any
+	for _, a := range each(env.guards) {
+		if subjectOf(key) == "" && a.Limit.Queues() {
+			places = append(places, a.Name)
+		}
+	}
+	if len(places) > 0 {
 		what += ", with the places that " + strings.Join(places, " and ") + " gave, which are then given again,"
 	}
 	return c.clean(ctx, env, what, key, c.KeepBlocks)
-}
-
-// reservoirs returns the activities that give places to users. No subject has places.
-func reservoirs(guards limits.Guards, subject string) (names []string) {
-	for _, a := range each(guards) {
-		if subject == "" && a.Limit.Queues() {
-			names = append(names, a.Name)
-		}
-	}
-	return names
 }

@@ -248,21 +248,14 @@ func (r *ranking) rank(k ratelimit.Key, a limits.Activity, item ratelimit.Item) 
 	if t.Exempt() || !a.Has(subjectOf(k.UserID)) || keyOf(k.UserID, a, now) != k {
 		return ranked{}, false
 	}
-	f := maxUsed(t.Limit.Read(now, 1, item.State))
-	most := t.Tier == "" && a.WithMax(subjectOf(k.UserID)) != nil
-	return ranked{ownerOf(k.UserID), a.Name, a.Group, false, most, f.Name, f.Limit, f.Used, share(f), f.Wait.Milliseconds(), f.ResetAt, !t.Block.Until.IsZero()}, true
-}
-
-// maxUsed returns the figures of the limit with the largest used share, if
-// there are several. That need not be the limit with the fewest actions left:
-// 26 of 30 is more than 2 of 5.
-func maxUsed(f policy.Reading) policy.Reading {
-	for _, one := range f.Each {
+	f := t.Limit.Read(now, 1, item.State)
+	for _, one := range f.Each { // the one with the fewest actions left can be another: 26 of 30 is more than 2 of 5
 		if share(one) > share(f) {
 			f = one
 		}
 	}
-	return f
+	most := t.Tier == "" && a.WithMax(subjectOf(k.UserID)) != nil
+	return ranked{ownerOf(k.UserID), a.Name, a.Group, false, most, f.Name, f.Limit, f.Used, share(f), f.Wait.Milliseconds(), f.ResetAt, !t.Block.Until.IsZero()}, true
 }
 
 // share returns how much of a limit is used, in percent.
