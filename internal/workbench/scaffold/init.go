@@ -46,7 +46,18 @@ func Init(name string, r Request, from Origin) (a limits.Activity, changes []Cha
 	g := all[0]
 	a = g.Activities[0]
 	g.DelayedQueue = a.Limit.Queues()
-	changes, err = newProject(name, g, from)
+	files, err := from.fill(name, g).files(projectText)
+	if err != nil {
+		return a, nil, err
+	}
+	for i, f := range files {
+		if path.Ext(f.Name) == ".go" {
+			if files[i].Data, err = format.Source(f.Data); err != nil {
+				return a, nil, fmt.Errorf("%s: %w", f.Name, err)
+			}
+		}
+	}
+	changes, err = generated(files, limits.Guards{g}, true)
 	return a, changes, err
 }
 
@@ -165,22 +176,6 @@ func (f filling) files(text *template.Template) ([]txtar.File, error) {
 	var b strings.Builder
 	err := text.Execute(&b, f)
 	return txtar.Parse([]byte(b.String())).Files, err
-}
-
-// newProject returns the files of a new project.
-func newProject(name string, g limits.Guard, from Origin) (changes []Change, err error) {
-	files, err := from.fill(name, g).files(projectText)
-	if err != nil {
-		return nil, err
-	}
-	for i, f := range files {
-		if path.Ext(f.Name) == ".go" {
-			if files[i].Data, err = format.Source(f.Data); err != nil {
-				return nil, fmt.Errorf("%s: %w", f.Name, err)
-			}
-		}
-	}
-	return generated(files, limits.Guards{g}, true)
 }
 
 // generated returns the files of a new project, together with what follows from its guards.

@@ -86,11 +86,6 @@ func (p *Project) addToFile(r Request) (a limits.Activity, changes []Change, err
 	if r.New {
 		c.What = fmt.Sprintf("the guard %s with %s: %s", g.Name, a.Name, limitsOf(a))
 	}
-	e := edits{changes: []Change{c}}
-	e.add(p.changelog(g, a))
-	if e.err != nil {
-		return a, nil, e.err
-	}
-	stale, err := stale(p.root.FS(), all, false)
-	return a, append(e.changes, stale...), err
+	changes, err = p.following(c, g, a, all)
+	return a, changes, err
 }
