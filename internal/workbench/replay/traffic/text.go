@@ -31,7 +31,7 @@ func cutWord(line []byte, separator byte) (w word, rest []byte, ok bool) {
 	if separator != ' ' {
 		if len(line) > 0 && line[0] == quoted && separator == ',' {
 			if end := closing(line); end > 0 {
-				return word{text: line[1:end], kind: quoted}, afterSeparator(line[end+1:], separator), true
+				return word{text: line[1:end], kind: quoted}, bytes.TrimPrefix(line[end+1:], []byte{separator}), true
 			}
 		}
 		text, rest, more := bytes.Cut(line, []byte{separator})
@@ -63,13 +63,6 @@ func cutWord(line []byte, separator byte) (w word, rest []byte, ok bool) {
 		end = len(line)
 	}
 	return word{line[:end], plain, glued}, line[end:], true
-}
-
-func afterSeparator(rest []byte, separator byte) []byte {
-	if len(rest) > 0 && rest[0] == separator {
-		return rest[1:]
-	}
-	return rest
 }
 
 // closing returns the index of the quote that closes the one at the start of
