@@ -79,14 +79,6 @@ func (c *call) gaveBack() bool {
 	return len(own) > 0 && usedIn(own) < c.before
 }
 
-// whose returns the user and the subjects of a request as the page shows them.
-func whose(r guards.Request) (names []string) {
-	for _, p := range partsOf(r) {
-		names = append(names, p.shown())
-	}
-	return names
-}
-
 // shown returns the user or the subject of a key as the page shows it: u1, or room=r42.
 func (k key) shown() string {
 	if name, id, ok := limits.SubjectOf(k.user); ok {

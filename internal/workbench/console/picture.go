@@ -1,13 +1,10 @@
 package console
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/csv"
 	"net/http"
 	"slices"
-	"strconv"
 
 	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/policy"
@@ -115,14 +112,8 @@ func (c *Console) servePicture(w http.ResponseWriter, r *http.Request) {
 }
 
 func timelines(ctx context.Context, k key, limit policy.Policy, requests []decided) ([]*replay.Timeline, error) {
-	record, err := asCSV(requests)
-	if err != nil {
-		return nil, err
-	}
-	read := func() *traffic.Reader {
-		return traffic.NewReader(traffic.Options{Unit: traffic.Millis},
-			traffic.File{Name: "the last requests", Text: bytes.NewReader(record)})
-	}
+	lines := linesOf(requests)
+	read := func() *traffic.Reader { return traffic.NewKnown("the last requests", lines) }
 	r := replay.Replay{Activity: k.activity, Policy: limit}
 	for _, d := range requests { // the clock can have been moved by hours
 		r.Times = append(r.Times, d.at)
@@ -134,21 +125,18 @@ func timelines(ctx context.Context, k key, limit policy.Policy, requests []decid
 	return r.Timelines(ctx, read(), reports, k.shown())
 }
 
-// asCSV returns requests as replay reads them, in the order of time. The
+// linesOf returns requests as replay reads them, in the order of time. The
 // clock may have been moved back. A request for several actions is one line for
 // each action, and at most maxRequests lines remain.
-func asCSV(requests []decided) ([]byte, error) {
+func linesOf(requests []decided) (lines []traffic.Line) {
 	slices.SortStableFunc(requests, func(a, b decided) int { return cmp.Compare(a.at, b.at) })
-	var lines [][]string
 	for _, d := range requests {
 		for range min(d.count, maxRequests) {
-			lines = append(lines, []string{strconv.FormatInt(d.at, 10), d.shown(), d.activity})
+			lines = append(lines, traffic.Line{Time: d.at, User: d.shown(), Activity: d.activity})
 		}
 		lines = last(lines, maxRequests)
 	}
-	var b bytes.Buffer
-	err := csv.NewWriter(&b).WriteAll(append([][]string{{"time", "user", "activity"}}, lines...))
-	return b.Bytes(), err
+	return lines
 }
 
 // group returns the group of an activity; empty: it counts alone.

@@ -100,7 +100,9 @@ func (w *windows) addPart(c call, p part, group string, now int64) {
 	switch {
 	case op == guards.Check && !c.answer.Allowed:
 		known.passesAt, known.place = now+c.answer.WaitTime, c.answer.ReadyAt
-		known.again, known.by = again(c), c.by()
+		again := c.request // a new one; a delayed request presents its place
+		again.RequestID, again.At, again.Op, again.ReadyAt = "", 0, "", c.answer.ReadyAt
+		known.again, known.by = &again, c.by()
 	case op != guards.Status && op != guards.Renew:
 		known.passed()
 	}
@@ -165,14 +167,6 @@ func (w *window) set(c call, now int64) bool {
 		w.unknown = "The table does not answer. These figures are from the guard's memory."
 	}
 	return true
-}
-
-// again returns the request that asks once more for what c was refused. It has no
-// requestId, because it is a new one. A delayed request presents its place.
-func again(c call) *guards.Request {
-	r := c.request
-	r.RequestID, r.At, r.Op, r.ReadyAt = "", 0, "", c.answer.ReadyAt
-	return &r
 }
 
 // find returns the window of a user and an activity, or nil.
