@@ -48,8 +48,12 @@ func (c *call) sign(ctx context.Context) (*http.Request, error) {
 	if c.keys == nil {
 		return request, nil
 	}
+	region := c.region
+	if match := ofURL.FindStringSubmatch(request.URL.Host); match != nil { // the URL may be in another one than the app
+		region = match[1]
+	}
 	sum := sha256.Sum256(c.payload)
-	err = v4.NewSigner().SignHTTP(ctx, *c.keys, request, hex.EncodeToString(sum[:]), "lambda", c.regionOfURL(request.URL.Host), time.Now())
+	err = v4.NewSigner().SignHTTP(ctx, *c.keys, request, hex.EncodeToString(sum[:]), "lambda", region, time.Now())
 	if err != nil {
 		return nil, c.notInvoked(err, err.Error())
 	}
@@ -58,15 +62,6 @@ func (c *call) sign(ctx context.Context) (*http.Request, error) {
 
 // ofURL finds the region in the host of a Function URL.
 var ofURL = regexp.MustCompile(`\.lambda-url\.([a-z0-9-]+)\.on\.aws$`)
-
-// regionOfURL returns the region for the signature. A URL may be in another
-// region than the app.
-func (c *call) regionOfURL(host string) string {
-	if match := ofURL.FindStringSubmatch(host); match != nil {
-		return match[1]
-	}
-	return c.region
-}
 
 // readResponse reads a Function URL's response.
 func (c *call) readResponse(response *http.Response, body []byte) (Decision, error) {

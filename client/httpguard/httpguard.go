@@ -109,7 +109,8 @@ func (m Middleware) Handler(next http.Handler) http.Handler {
 			return
 		}
 		if d.Outage != nil {
-			unavailable(w)
+			w.Header().Set("Retry-After", "1")
+			problem(w, http.StatusServiceUnavailable, []byte(outageBody))
 			return
 		}
 		refuse(w, d)

@@ -1,6 +1,7 @@
 package agentd
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -171,10 +172,6 @@ func isLocal(host string) bool {
 // stranger returns why a request has not the token, or an empty text. Its time tells nothing
 // about the token.
 func (h *Handler) stranger(r *http.Request) string {
-	want := h.Token
-	if want == "" {
-		want = NoToken
-	}
 	sent := r.Header[TokenHeader]
 	if len(sent) != 1 {
 		return "the request has no header Guards-Token: each POST needs it once"
@@ -182,7 +179,7 @@ func (h *Handler) stranger(r *http.Request) string {
 	if h.AnyToken && h.Mistake != nil {
 		return ""
 	}
-	a, b := sha256.Sum256([]byte(sent[0])), sha256.Sum256([]byte(want))
+	a, b := sha256.Sum256([]byte(sent[0])), sha256.Sum256([]byte(cmp.Or(h.Token, NoToken)))
 	if subtle.ConstantTimeCompare(a[:], b[:]) == 1 {
 		return ""
 	}

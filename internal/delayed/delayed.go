@@ -81,7 +81,7 @@ func (w *Worker) work(ctx context.Context, messages []events.SQSMessage) []error
 		slots := make(chan struct{}, parallel)
 		var wg sync.WaitGroup
 		for i, m := range messages {
-			if round > 0 && !unavailable(failed[i]) {
+			if _, ok := errors.AsType[*input.Unavailable](failed[i]); round > 0 && !ok {
 				continue
 			}
 			slots <- struct{}{}
@@ -100,12 +100,6 @@ func (w *Worker) work(ctx context.Context, messages []events.SQSMessage) []error
 		}
 	}
 	return failed
-}
-
-// unavailable reports whether a guard had no answer from its table.
-func unavailable(err error) bool {
-	_, ok := errors.AsType[*input.Unavailable](err)
-	return ok
 }
 
 // pass asks the guard about a job, with the job's place, and puts the job on the queue

@@ -59,7 +59,9 @@ func (q *Queue) deliver(ctx context.Context, message *sqs.SendMessageInput) erro
 			s.failed = err
 			if notTaken(err) {
 				s.copies--
-				s.repeat()
+				if s.mayFollow() {
+					s.next.Reset(s.rest)
+				}
 			}
 			if s.running == 0 && !s.mayFollow() {
 				return err
@@ -87,13 +89,6 @@ func (q *Queue) start(ctx context.Context, s *sends, message *sqs.SendMessageInp
 	}()
 	if end, _ := ctx.Deadline(); s.mayFollow() {
 		s.next.Reset(min(copyAfter, time.Until(end)/2))
-	}
-}
-
-// repeat sets when a send follows one that the queue has not taken.
-func (s *sends) repeat() {
-	if s.mayFollow() {
-		s.next.Reset(s.rest)
 	}
 }
 
