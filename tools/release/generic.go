@@ -34,7 +34,7 @@ func (r *Release) generic() error {
 	}
 	var programs []*debug.BuildInfo
 	for _, g := range generic {
-		content, info, err := r.built(g.goarch, "generic", filepath.FromSlash(g.file))
+		content, info, err := r.built(g.goarch, "generic", g.file)
 		if err != nil {
 			return fmt.Errorf("the program %s: %w", path.Dir(g.file), err)
 		}

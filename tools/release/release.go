@@ -74,7 +74,11 @@ func (r *Release) Build(ctx context.Context) error {
 			return err
 		}
 	}
-	return r.checksums()
+	var sums strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(r.sums)) {
+		fmt.Fprintf(&sums, "%x  %s\n", r.sums[name], name)
+	}
+	return r.write("checksums.txt", []byte(sums.String()))
 }
 
 // documents are in each archive.
@@ -175,15 +179,6 @@ func (r *Release) write(name string, content []byte) error {
 	return os.WriteFile(filepath.Join(r.Out, name), content, 0o644)
 }
 
-// checksums writes the SHA-256 of each file.
-func (r *Release) checksums() error {
-	var lines strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(r.sums)) {
-		fmt.Fprintf(&lines, "%x  %s\n", r.sums[name], name)
-	}
-	return r.write("checksums.txt", []byte(lines.String()))
-}
-
 // modules returns the modules of programs, each once, sorted by path.
 func modules(programs []*debug.BuildInfo) []*debug.Module {
 	found := map[string]*debug.Module{}
@@ -213,7 +208,7 @@ func (r *Release) aws() error {
 	files[0].content = []byte(template)
 	var programs []*debug.BuildInfo
 	for _, name := range functions {
-		archive, info, err := r.function(name)
+		archive, info, err := r.packed("arm64", name, "bootstrap")
 		if err != nil {
 			return fmt.Errorf("the function %s: %w", name, err)
 		}
@@ -221,7 +216,7 @@ func (r *Release) aws() error {
 		programs = append(programs, info)
 	}
 	for _, l := range layers {
-		archive, info, err := r.layer(l)
+		archive, info, err := r.packed(l.goarch, "agent-"+l.goarch, "extensions/guards-agent")
 		if err != nil {
 			return fmt.Errorf("the layer %s: %w", l.resource, err)
 		}
@@ -233,16 +228,6 @@ func (r *Release) aws() error {
 		return err
 	}
 	return r.add(fmt.Sprintf("guards_%s_aws_arm64.zip", r.version), content, programs...)
-}
-
-// function packs the program of one function as Lambda wants it.
-func (r *Release) function(name string) ([]byte, *debug.BuildInfo, error) {
-	content, info, err := r.built("arm64", name, "bootstrap")
-	if err != nil {
-		return nil, nil, err
-	}
-	archive, err := zipped([]file{{name: "bootstrap", mode: 0o755, content: content}}, epoch)
-	return archive, info, err
 }
 
 // packaged returns the template without what builds the functions and layers, and
@@ -262,9 +247,10 @@ func packaged(template, version string) (text string, functions []string, err er
 		case line == "    CodeUri: .", line == "      BuildMethod: makefile", strings.HasPrefix(line, "    Metadata: {BuildMethod: makefile, BuildArchitecture: "):
 			continue
 		case line == "      ContentUri: .":
-			l, _ := layerOf(resource) // packed counts those that are known
-			line = "      ContentUri: " + l.archive
-			packed += min(1, len(l.archive))
+			if i := slices.IndexFunc(layers, func(l layer) bool { return l.resource == resource }); i >= 0 {
+				line = "      ContentUri: " + layers[i].archive
+				packed++
+			}
 		case line == "    Properties:" && len(functions) > 0 && functions[len(functions)-1] == folder(resource):
 			line += "\n      CodeUri: functions/" + folder(resource) + ".zip"
 		}
