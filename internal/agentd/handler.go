@@ -108,13 +108,13 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request) guard.Response 
 			return guard.Problem(http.StatusInternalServerError, h.Mistake.Error())
 		}
 	}
-	g, known := h.named(r.URL.Path)
+	g, known := h.guards[strings.TrimSuffix(strings.TrimPrefix(r.URL.Path, "/"), "/")]
 	switch {
 	case r.URL.Path == "/health" && (r.Method == http.MethodGet || r.Method == http.MethodHead):
 		return h.health()
 	case r.URL.Path == "/health":
 		return notAllowed(r.Method, http.MethodGet)
-	case !known:
+	case !known && r.URL.Path != "/": // there, the activity tells
 		return guard.Problem(http.StatusNotFound, "the path is "+input.Show(r.URL.Path)+", want /, /health or the name of a guard such as /posts-guard")
 	case r.Method != http.MethodPost:
 		return notAllowed(r.Method, http.MethodPost)
@@ -187,15 +187,6 @@ func (h *Handler) stranger(r *http.Request) string {
 		return "the Guards-Token is wrong: no token is configured here, so it is the word local"
 	}
 	return "the Guards-Token is wrong: want the GUARDS_AGENT_TOKEN of the agent"
-}
-
-// named returns the guard of a path. Without a guard, the path is / and the activity tells.
-func (h *Handler) named(path string) (g Guard, known bool) {
-	if path == "/" {
-		return nil, true
-	}
-	g, known = h.guards[strings.TrimSuffix(strings.TrimPrefix(path, "/"), "/")]
-	return g, known
 }
 
 func (h *Handler) health() guard.Response {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/cric-talk/guards/internal/workbench/scaffold"
@@ -138,21 +139,16 @@ func (c *initCommand) origin(dir string) (scaffold.Origin, error) {
 	if !ok {
 		info = &debug.BuildInfo{}
 	}
-	version := published(info)
-	folder := c.Replace
-	if folder == "" && version == "" {
-		folder = checkout(".")
-	}
-	if folder == "" {
-		if version == "" {
-			return scaffold.Origin{}, hint{errors.New("this program is no published version, so a project can't require it"), "name a checkout of Guards with --replace"}
-		}
+	version, folder := published(info), checkout(cmp.Or(c.Replace, "."))
+	switch {
+	case c.Replace == "" && version != "":
 		return scaffold.Origin{Version: version}, nil
+	case c.Replace == "" && folder == "":
+		return scaffold.Origin{}, hint{errors.New("this program is no published version, so a project can't require it"), "name a checkout of Guards with --replace"}
+	case folder == "":
+		return scaffold.Origin{}, fmt.Errorf("--replace: %s is in no checkout of %s", c.Replace, scaffold.Module)
 	}
-	if checkout(folder) == "" {
-		return scaffold.Origin{}, fmt.Errorf("--replace: %s is in no checkout of %s", folder, scaffold.Module)
-	}
-	to, err := filepath.EvalSymlinks(checkout(folder))
+	to, err := filepath.EvalSymlinks(folder)
 	if err != nil {
 		return scaffold.Origin{}, err
 	}
@@ -185,10 +181,7 @@ func published(info *debug.BuildInfo) string {
 		if m.Path != scaffold.Module || m.Replace != nil || !strings.HasPrefix(m.Version, "v") || strings.Contains(m.Version, "+") {
 			continue
 		}
-		local := false
-		for _, s := range info.Settings {
-			local = local || s.Key == "vcs.revision" && m == &info.Main
-		}
+		local := m == &info.Main && slices.ContainsFunc(info.Settings, func(s debug.BuildSetting) bool { return s.Key == "vcs.revision" })
 		if !local || !untagged.MatchString(m.Version) {
 			return m.Version
 		}

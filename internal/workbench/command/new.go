@@ -138,12 +138,7 @@ func (c *newCommand) next(env session, r scaffold.Request, a limits.Activity) {
 
 // counted tells which activities a new activity of a group counts with.
 func counted(guards limits.Guards, group string) string {
-	var names []string
-	for _, a := range guards.Grouped() {
-		if a.Group == group {
-			names = append(names, a.Name)
-		}
-	}
+	names := namesOf(countedIn(guards, group))
 	if len(names) == 0 {
 		return "the group " + group + " is new: no other activity is in it yet"
 	}

@@ -104,25 +104,18 @@ func ownedBy(ctx context.Context, env session, s store, key string) (grants, blo
 				blocks++
 			}
 		}
-		if n := naming(key, slices.Concat(settings.Damaged.Grants, all.Damaged)); n > 0 {
-			env.note(entries(n) + " that can't be read has the id, and an erasure leaves it: see guards limits repair")
+		quoted, _ := strictjson.AppendQuote(nil, key) // the key is ASCII
+		left := slices.DeleteFunc(slices.Concat(settings.Damaged.Grants, all.Damaged), func(entry strictjson.Value) bool {
+			return !bytes.Contains(entry, quoted)
+		})
+		if len(left) > 0 {
+			env.note(entries(len(left)) + " that can't be read has the id, and an erasure leaves it: see guards limits repair")
 		}
 	}
 	if isDamaged(err) {
 		err = nil
 	}
 	return grants, blocks, reached(err)
-}
-
-// naming returns how many entries have the id of a user or the key of a subject.
-func naming(key string, all []strictjson.Value) (n int) {
-	quoted, _ := strictjson.AppendQuote(nil, key) // the key is ASCII
-	for _, entry := range all {
-		if bytes.Contains(entry, quoted) {
-			n++
-		}
-	}
-	return n
 }
 
 // isDamaged reports whether a document of the live settings can't be read.

@@ -61,24 +61,17 @@ func (t textTable) write(out io.Writer, width int) error {
 	lines := t.lines()
 	if width > 0 && t.widest(lines) > width {
 		lines = nil
-		for _, part := range t.parts() {
-			lines = append(lines, part.fit(width)...)
+		for from := 0; from < len(t); { // a part, which ends before the next head
+			to := from + 1
+			for to < len(t) && !t[to].head {
+				to++
+			}
+			lines = append(lines, t[from:to].fit(width)...)
+			from = to
 		}
 	}
 	_, err := io.WriteString(out, strings.Join(lines, "\n")+"\n")
 	return err
-}
-
-// parts cuts the table before each head.
-func (t textTable) parts() (all []textTable) {
-	for from := 0; from < len(t); {
-		to := from + 1
-		for to < len(t) && !t[to].head {
-			to++
-		}
-		all, from = append(all, t[from:to]), to
-	}
-	return all
 }
 
 // fit returns the lines of a part. None but a sentence has more than width characters,

@@ -152,7 +152,12 @@ func (c *topCommand) read(ctx context.Context, env session) (ranking, error) {
 	}
 	r := ranking{
 		tableName: c.opened, At: env.now().UTC(), Near: c.Near, Users: []ranked{},
-		guards: env.guards, counted: rankedActivities(env.guards, c.Activity), rows: c.Rows, changed: changed.Limits(),
+		guards: env.guards, counted: map[string][]limits.Activity{}, rows: c.Rows, changed: changed.Limits(),
+	}
+	for _, a := range each(env.guards) {
+		if c.Activity == "" || c.Activity == a.Name {
+			r.counted[itemOf(a)] = append(r.counted[itemOf(a)], a)
+		}
 	}
 	cost, err := c.store.dynamo.Items(ctx, func(k ratelimit.Key, item ratelimit.Item) {
 		r.add(k, item)
@@ -203,18 +208,6 @@ type ranking struct {
 	counted map[string][]limits.Activity // the activities to show, by the name of their items
 	changed *live.Limits                 // what operators changed
 	seen    int64                        // items of users so far
-}
-
-// rankedActivities returns the activities to show by the name of their items. Only is
-// the one to show; empty: show all.
-func rankedActivities(guards limits.Guards, only string) map[string][]limits.Activity {
-	counted := make(map[string][]limits.Activity)
-	for _, a := range each(guards) {
-		if only == "" || only == a.Name {
-			counted[itemOf(a)] = append(counted[itemOf(a)], a)
-		}
-	}
-	return counted
 }
 
 // add adds an item, if its window is current and its user is near the limit. The item

@@ -78,7 +78,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.mux.HandleFunc("POST /2015-03-31/functions/{name}/invocations", s.serveInvoke)
 		s.mux.HandleFunc("/{name}", s.serveForm)
 		s.mux.HandleFunc("/{name}/{$}", s.serveForm) // clients that a tool makes of openapi.json end each address with a slash
-		s.mux.HandleFunc("/", s.serveUnknown)
+		s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+			s.fail(w, r.URL.Path, http.StatusNotFound, "ResourceNotFoundException",
+				"no such path, want POST /2015-03-31/functions/NAME/invocations or POST /NAME; "+s.names(false))
+		})
 	})
 	s.mux.ServeHTTP(w, r)
 }
@@ -208,12 +211,6 @@ func (s *Server) fail(w http.ResponseWriter, asked string, status int, kind, mes
 	if s.Observe != nil {
 		s.Observe(Invocation{Function: asked, Err: errors.New(message), Status: status})
 	}
-}
-
-// serveUnknown answers a request whose path names no function.
-func (s *Server) serveUnknown(w http.ResponseWriter, r *http.Request) {
-	s.fail(w, r.URL.Path, http.StatusNotFound, "ResourceNotFoundException",
-		"no such path, want POST /2015-03-31/functions/NAME/invocations or POST /NAME; "+s.names(false))
 }
 
 // names lists the functions, or only those that answer HTTP events.

@@ -156,11 +156,12 @@ func value(message string, g limits.Guard) string {
 
 // withActivity returns limits.go with one more activity of a guard.
 func (s *source) withActivity(guard string, a limits.Activity) (Change, error) {
-	list := s.activities(guard)
-	if list == nil {
-		return Change{}, fmt.Errorf("%s has no guard with the Name %q and a list of Activities", s.name, guard)
+	for _, lit := range all[*ast.CompositeLit](s) {
+		if list, ok := field(lit, "Activities").(*ast.CompositeLit); ok && literal(field(lit, "Name")) == guard {
+			return s.change(fmt.Sprintf("%s of %s: %s", a.Name, guard, limitsOf(a)), s.element(list, line(a)))
+		}
 	}
-	return s.change(fmt.Sprintf("%s of %s: %s", a.Name, guard, limitsOf(a)), s.element(list, line(a)))
+	return Change{}, fmt.Errorf("%s has no guard with the Name %q and a list of Activities", s.name, guard)
 }
 
 // line returns an activity as limits.go writes it.

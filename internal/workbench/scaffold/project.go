@@ -9,6 +9,7 @@ package scaffold
 import (
 	"errors"
 	"fmt"
+	"go/ast"
 	"io/fs"
 	"os"
 	"path"
@@ -112,8 +113,8 @@ func (p *Project) checkNames() error {
 			}
 		}
 	}
-	for _, name := range page.names() {
-		if !slices.Contains(known, name) {
+	for _, lit := range all[*ast.CompositeLit](page) {
+		if name := literal(field(lit, "Name")); name != "" && !slices.Contains(known, name) {
 			return fmt.Errorf("%s names %s, and %w", limitsFile, name, ErrOtherLimits)
 		}
 	}

@@ -159,18 +159,13 @@ func (s *textSplitter) split(record []byte, found [][]byte) error {
 		if record = rest; index < 0 {
 			continue
 		}
-		if position < len(s.kinds) && !sameKind(s.kinds[position], w) {
+		if position < len(s.kinds) && s.kinds[position] != plain && s.kinds[position] != w.kind &&
+			(s.kinds[position] != quoted || string(w.text) != "-") { // a dash stands for any quoted field
 			return s.wrong()
 		}
 		found[index] = w.text
 	}
 	return nil
-}
-
-// sameKind reports whether w can be a field of this kind. A dash stands for
-// any field.
-func sameKind(kind byte, w word) bool {
-	return kind == plain || kind == w.kind || kind == quoted && string(w.text) == "-"
 }
 
 func (s *textSplitter) wrong() error {
