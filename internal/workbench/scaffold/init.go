@@ -229,3 +229,41 @@ func Refused(a limits.Activity) int64 {
 	}
 	return least + 1
 }
+
+//go:embed page.txtar
+var pageFiles string
+
+var pageText = template.Must(template.New("").Delims("[[", "]]").Parse(pageFiles))
+
+// InitPage is [Init] for a project whose page is a file of JSON. It has no module.
+func InitPage(name string, r Request, from Origin) (a limits.Activity, changes []Change, err error) {
+	g := guards.Guard{Name: r.Guard, Message: tooMany, Activities: []guards.Activity{r.Activity}}
+	all, err := limits.Link([]guards.Guard{g})
+	if err := errors.Join(validName(r.Guard), err); err != nil {
+		return a, nil, err
+	}
+	a = all[0].Activities[0]
+	g.DelayedQueue = a.Limit.Queues()
+	all[0].DelayedQueue = g.DelayedQueue
+	filling := from.fill(name, all[0])
+	filling.Page, filling.Generate, filling.Step = pagefile.Name, "guards generate", "package"
+	files := []txtar.File{{Name: pagefile.Name, Data: []byte(pagefile.Text(g))}}
+	for _, text := range []*template.Template{projectText, pageText} {
+		more, err := filling.files(text)
+		if err != nil {
+			return a, nil, err
+		}
+		for _, f := range more {
+			if text == pageText || slices.Contains([]string{templateFile, ignoreFile}, f.Name) {
+				files = append(files, f)
+			}
+		}
+	}
+	changes, err = generated(files, all, false)
+	for i := range changes {
+		if changes[i].File == "Makefile" {
+			changes[i].What = "checks the page, puts it and the programs together, and deploys"
+		}
+	}
+	return a, changes, err
+}
