@@ -9,6 +9,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"regexp"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -149,25 +150,14 @@ func (h *Handler) foreign(r *http.Request) string {
 		return "the request has an Origin, so a browser sent it"
 	case len(r.Header["Sec-Fetch-Site"]) > 0:
 		return "the request has a Sec-Fetch-Site, so a browser sent it"
-	case !h.Private && h.Token == "" && !isLocal(r.Host):
+	case !h.Private && h.Token == "" && !local.MatchString(strings.ToLower(r.Host)):
 		return "the Host is " + input.Show(r.Host) + ", want localhost, 127.0.0.1 or [::1]; for another one, set GUARDS_AGENT_TOKEN"
 	}
 	return ""
 }
 
-// isLocal reports whether a Host is one of this machine's own names.
-func isLocal(host string) bool {
-	for _, name := range []string{"localhost", "127.0.0.1", "[::1]"} {
-		if len(host) < len(name) || !strings.EqualFold(host[:len(name)], name) {
-			continue
-		}
-		port, ok := strings.CutPrefix(host[len(name):], ":")
-		if host[len(name):] == "" || ok && strings.Trim(port, "0123456789") == "" {
-			return true
-		}
-	}
-	return false
-}
+// local matches a Host that is one of this machine's own names, in lower case.
+var local = regexp.MustCompile(`^(localhost|127\.0\.0\.1|\[::1\])(:\d*)?$`)
 
 // stranger returns why a request has not the token, or an empty text. Its time tells nothing
 // about the token.
