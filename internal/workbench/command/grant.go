@@ -108,8 +108,11 @@ func (c *grantCommand) knownTier(guards limits.Guards, s live.Settings, subject 
 var forever = time.Date(9999, time.December, 31, 23, 59, 59, 0, time.UTC)
 
 // parseUntil returns when a grant, a block or a change ends, after now and at the latest
-// forever.
+// forever. Without a text, it is zero: never.
 func parseUntil(text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
 	until, err := parseEnd(text, now)
 	switch {
 	case err != nil:

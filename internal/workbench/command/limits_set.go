@@ -52,7 +52,7 @@ func (c *setCommand) Run(ctx context.Context, env session) error {
 	if c.Activity == "" {
 		return errors.New("an activity is missing: see guards limits, or give --guard or --all to set the mode of many")
 	}
-	until, err := c.end(env)
+	until, err := parseUntil(c.Until, env.now())
 	if err != nil {
 		return err
 	}
@@ -94,15 +94,7 @@ func (c *setCommand) Run(ctx context.Context, env session) error {
 	}
 	c.noteKept(env, r, all)
 	c.noteGone(env, r, until, name)
-	return c.printChanges(env, r, name, name+": nothing differs from before")
-}
-
-// end returns when the change ends; zero: never.
-func (c *setCommand) end(env session) (until time.Time, err error) {
-	if c.Until == "" {
-		return until, nil
-	}
-	return parseUntil(c.Until, env.now())
+	return c.printChanges(env, r, name+": nothing differs from before", name)
 }
 
 // untilWhen returns the words for an end; empty for none.
@@ -128,7 +120,7 @@ func (c *setCommand) setMany(ctx context.Context, env session) error {
 	if c.Mode == "" || c.Activity != "" || c.Group != "" || c.Subject != "" || c.Tier != "" || c.Force {
 		return errors.New("--guard and --all set a mode: give --mode, and no activity, tier, subject or group")
 	}
-	until, err := c.end(env)
+	until, err := parseUntil(c.Until, env.now())
 	if err != nil {
 		return err
 	}
@@ -154,19 +146,8 @@ func (c *setCommand) setMany(ctx context.Context, env session) error {
 	if err != nil {
 		return err
 	}
-	before, after := env.viewOf(r.before), env.viewOf(r.after)
-	var lines []string
-	for _, name := range names {
-		for _, change := range changesOf(before, after, name) {
-			r.Changes = append(r.Changes, change)
-			lines = append(lines, change.String())
-		}
-	}
-	if len(lines) == 0 {
-		lines = []string{what + ": nothing differs from before"}
-	}
 	c.noteGone(env, r, until, names...)
-	return c.print(env, r, lines...)
+	return c.printChanges(env, r, what+": nothing differs from before", names...)
 }
 
 // many returns the activities with a limit of --guard or --all, and how the history and a
@@ -271,18 +252,14 @@ func (c *setCommand) knownTier(all []limits.Activity, o live.Override) error {
 	for _, a := range all {
 		tiers = slices.AppendSeq(tiers, maps.Keys(a.Part(c.Subject).Tiers))
 	}
+	kind := "tier of " + strings.Join(namesOf(all), ", ")
+	if c.Subject != "" {
+		kind += " for " + c.Subject
+	}
 	if c.Group != "" {
-		return unknown("--tier", c.Tier, tiers, "tier of "+strings.Join(namesOf(all), ", ")+c.ofSubject())
+		return unknown("--tier", c.Tier, tiers, kind)
 	}
-	return known("--tier", c.Tier, tiers, "tier of "+c.Activity+c.ofSubject())
-}
-
-// ofSubject returns the words that follow an activity whose subject is meant.
-func (c *setCommand) ofSubject() string {
-	if c.Subject == "" {
-		return ""
-	}
-	return " for " + c.Subject
+	return known("--tier", c.Tier, tiers, kind)
 }
 
 type unsetCommand struct {
@@ -328,5 +305,5 @@ func (c *unsetCommand) Run(ctx context.Context, env session) error {
 	if err != nil {
 		return err
 	}
-	return c.printChanges(env, r, name, nameOf(name, c.Tier)+": the live limit is removed; it was the same as the code's")
+	return c.printChanges(env, r, nameOf(name, c.Tier)+": the live limit is removed; it was the same as the code's", name)
 }

@@ -368,9 +368,12 @@ func (f *changeFlags) print(env session, r report, lines ...string) error {
 	return env.print(f.JSON, r, append(lines, "in "+f.where()+"; instances follow within 30 s of use")...)
 }
 
-// printChanges writes what changed of the limit with this name, or otherwise the text of none.
-func (f *changeFlags) printChanges(env session, r report, name, none string) error {
-	r.Changes = changesOf(env.viewOf(r.before), env.viewOf(r.after), name)
+// printChanges writes what changed of the limits with these names, or otherwise the text of none.
+func (f *changeFlags) printChanges(env session, r report, none string, names ...string) error {
+	before, after := env.viewOf(r.before), env.viewOf(r.after)
+	for _, name := range names {
+		r.Changes = append(r.Changes, changesOf(before, after, name)...)
+	}
 	var lines []string
 	for _, c := range r.Changes {
 		lines = append(lines, c.String())
