@@ -364,7 +364,7 @@ func (c session) words(s served) string {
 func besideApp(api *invokeapi.Server, env session, token string, rest http.Handler) http.Handler {
 	agent := &agentd.Handler{Token: token}
 	for _, g := range env.guards {
-		agent.Add(g, api.Beside(g.Name))
+		agent.Add(g, invokeapi.Beside{Server: api, Name: g.Name})
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Values(agentd.TokenHeader) == nil {

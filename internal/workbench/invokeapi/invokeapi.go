@@ -309,20 +309,17 @@ func LoopbackHost(host string) bool {
 	return err == nil && a.Unmap().IsLoopback()
 }
 
-// Beside returns a guard as an agent has it. It answers as the guard's Function URL does, and
+// Beside is a guard of a [Server] as an agent has it. It answers as the guard's Function URL does, and
 // Observe sees it.
-func (s *Server) Beside(name string) Beside { return Beside{s, name} }
-
-// Beside is a guard of a [Server].
 type Beside struct {
-	server *Server
-	name   string
+	Server *Server
+	Name   string
 }
 
 // Respond answers the body of a POST.
 func (b Beside) Respond(ctx context.Context, body []byte) guard.Response {
 	r := (&http.Request{Method: http.MethodPost, Header: http.Header{"Content-Type": {"application/json"}}}).WithContext(ctx)
-	reply, err := b.server.form(r, b.name, b.server.Functions[b.name], newRequestID(), body)
+	reply, err := b.Server.form(r, b.Name, b.Server.Functions[b.Name], newRequestID(), body)
 	if err != nil {
 		return guard.Problem(http.StatusInternalServerError, "the function failed: "+ErrorType(err))
 	}
