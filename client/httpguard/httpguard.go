@@ -13,6 +13,7 @@
 package httpguard
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -154,9 +155,7 @@ func (m Middleware) request(r *http.Request) (request client.Request, err error)
 	if m.Limit != nil {
 		request.Limit = m.Limit(r)
 	}
-	if m.OnOutage != "" {
-		request.OnOutage = m.OnOutage
-	}
+	request.OnOutage = cmp.Or(m.OnOutage, request.OnOutage)
 	return request, nil
 }
 

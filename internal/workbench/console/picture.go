@@ -148,10 +148,7 @@ func (c *Console) group(activity string) string {
 // limit returns the limit of a window, as the code has it. It returns the zero
 // Policy if the code has none.
 func (c *Console) limit(w *window) policy.Policy {
-	for _, g := range c.Guards {
-		if a, ok := g.Activity(w.activity); ok && g.Name == w.function {
-			return a.Part(w.subject).For(w.asked.Tier)
-		}
-	}
-	return policy.Policy{}
+	g, _ := c.Guards.Named(w.function)
+	a, _ := g.Activity(w.activity)
+	return a.Part(w.subject).For(w.asked.Tier)
 }
