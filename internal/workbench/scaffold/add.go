@@ -88,7 +88,7 @@ func (p *Project) following(c Change, g limits.Guard, a limits.Activity, all lim
 	if log.File != "" {
 		changes = append(changes, log)
 	}
-	stale, err := stale(p.root.FS(), all, p.file == "")
+	stale, err := Stale(p.root.FS(), all, p.file == "")
 	return append(changes, stale...), err
 }
 

@@ -69,12 +69,8 @@ type Change struct {
 // Stale returns a change for each file of a folder that does not match the guards: documents,
 // missing functions, and functions whose guard is gone. It returns an error for a guard whose
 // name the template can't have, and for a function that does not fit the guards. It writes
-// nothing.
-func Stale(folder fs.FS, guards limits.Guards) ([]Change, error) { return stale(folder, guards, true) }
-
-// stale is Stale for a project in Go, or for one whose page is a file of JSON. The latter has no
-// programs of its own.
-func stale(folder fs.FS, guards limits.Guards, inGo bool) (changes []Change, err error) {
+// nothing. A project that is not in Go, whose page is a file of JSON, has no programs of its own.
+func Stale(folder fs.FS, guards limits.Guards, inGo bool) (changes []Change, err error) {
 	for _, g := range guards {
 		if err := validName(g.Name); err != nil {
 			return nil, err

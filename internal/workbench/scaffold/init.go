@@ -184,7 +184,7 @@ func generated(files []txtar.File, all limits.Guards, inGo bool) (changes []Chan
 	if err != nil {
 		return nil, err
 	}
-	generated, err := stale(folder, all, inGo)
+	generated, err := Stale(folder, all, inGo)
 	if err != nil {
 		return nil, err
 	}

@@ -134,7 +134,7 @@ func (p *Project) checkNames() error {
 func (p *Project) Close() error { return p.root.Close() }
 
 // Stale returns what [Stale] returns for the project's folder and guards.
-func (p *Project) Stale() ([]Change, error) { return stale(p.root.FS(), p.guards, p.file == "") }
+func (p *Project) Stale() ([]Change, error) { return Stale(p.root.FS(), p.guards, p.file == "") }
 
 // Extra returns what the project's template.extra.yaml changes in the generated parts of
 // template.yaml, such as: adds Globals.Function.Tracing. Without this file, it returns nothing.
