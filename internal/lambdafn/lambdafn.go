@@ -31,11 +31,8 @@ import (
 )
 
 // Guard runs the guard with this name as a Lambda function. It never returns: if it
-// can't start, the process ends with status 1.
-func Guard(page []guards.Guard, name string) { runGuard(page, name, nil) }
-
-// runGuard is Guard. Mistake is as in Start.
-func runGuard(page []guards.Guard, name string, mistake error) {
+// can't start, the process ends with status 1. Mistake is as in [Start].
+func Guard(page []guards.Guard, name string, mistake error) {
 	Start(name, mistake, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, func(), error) {
 		h, err := NewGuard(cfg, page, name, logger)
 		if err != nil {
@@ -46,9 +43,7 @@ func runGuard(page []guards.Guard, name string, mistake error) {
 }
 
 // Cleanup runs cleanup as a Lambda function. Like Guard, it never returns.
-func Cleanup(page []guards.Guard) { runCleanup(page, nil) }
-
-func runCleanup(page []guards.Guard, mistake error) {
+func Cleanup(page []guards.Guard, mistake error) {
 	Start("cleanup", mistake, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, func(), error) {
 		all, err := limits.Link(page)
 		if err != nil {
@@ -142,11 +137,8 @@ func GuardOfPage() {
 	if err == nil && g.DelayedQueue {
 		err = fmt.Errorf("%s has a DelayedQueue: its function needs the program jobs-guard", g.Name)
 	}
-	runGuard(page, g.Name, err)
+	Guard(page, g.Name, err)
 }
-
-// CleanupOfPage runs cleanup as GuardOfPage runs a guard. It ignores GUARD_NAME.
-func CleanupOfPage() { runCleanup(pagefile.OfProgram()) }
 
 // OfPage returns the page of the program, and the guard that GUARD_NAME names. The error has all
 // mistakes. Then the guard has only a name, for the log.
