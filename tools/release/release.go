@@ -180,17 +180,6 @@ func (r *Release) write(name string, content []byte) error {
 	return os.WriteFile(filepath.Join(r.Out, name), content, 0o644)
 }
 
-// modules returns the modules of programs, each once, sorted by path.
-func modules(programs []*debug.BuildInfo) []*debug.Module {
-	found := map[string]*debug.Module{}
-	for _, p := range programs {
-		for _, m := range p.Deps {
-			found[m.Path] = m
-		}
-	}
-	return slices.SortedFunc(maps.Values(found), func(a, b *debug.Module) int { return strings.Compare(a.Path, b.Path) })
-}
-
 // epoch is the time of a function's files. It is not the commit's time, so that
 // a commit that does not change a function does not change its archive, and a
 // deployment leaves the function alone.

@@ -76,8 +76,11 @@ func (c *releaseCommand) Run(ctx context.Context, env session) error {
 	}
 	question := fmt.Sprintf("Free the slot of %s that %s has taken or renewed at %s, and that is held until %s, in %s?",
 		c.Activity, shown(c.whose), instant(s.At), instant(s.HeldUntil), c.where())
-	if rest := c.rest(env, a); rest != "" {
-		question = "Only a slot of the log is freed: " + rest + ". " + question
+	switch {
+	case a.Group != "":
+		question = "Only a slot of the log is freed: " + groupOf(countedIn(env.guards, a.Group)) + " keeps its other counts. " + question
+	case len(a.Limit.Rates()) > 1 || len(a.Subjects) > 0:
+		question = "Only a slot of the log is freed: the other limits of " + c.Activity + " keep their counts. " + question
 	}
 	if err := c.confirm(ctx, env, question, ""); err != nil {
 		return err
@@ -142,17 +145,6 @@ func (c *releaseCommand) choose(slots []slot, wanted int64) (slot, error) {
 		times = append(times, fmt.Sprintf("one of %d more", more))
 	}
 	return slot{}, hint{fmt.Errorf("%s %s", what, strings.Join(times, ", or ")), "guards status " + option(c.whose) + " shows until when each is held"}
-}
-
-// rest tells which limits keep their counts; empty: there are none.
-func (c *releaseCommand) rest(env session, a limits.Activity) string {
-	switch {
-	case a.Group != "":
-		return groupOf(countedIn(env.guards, a.Group)) + " keeps its other counts"
-	case len(a.Limit.Rates()) > 1 || len(a.Subjects) > 0:
-		return "the other limits of " + c.Activity + " keep their counts"
-	}
-	return ""
 }
 
 // errNotOpen means that the slot has changed since the command looked. It also means

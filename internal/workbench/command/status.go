@@ -129,7 +129,13 @@ func statusTable(list []standing) (t textTable) {
 		t.head("SLOTS OF", "COUNT", "AT", "HELD UNTIL")
 	}
 	for _, s := range list {
-		t.slots(s.Activity, s.Slots)
+		for i, one := range s.Slots {
+			if i == maxSlots {
+				t.row(fmt.Sprintf("and %d more of %s: see --json", len(s.Slots)-i, s.Activity))
+				break
+			}
+			t.row(s.Activity, fmt.Sprint(one.Count), instant(one.At), instant(one.HeldUntil))
+		}
 	}
 	t.explain(slices.ContainsFunc(list, func(s standing) bool { return s.Prepaid }), countsLeases)
 	t.explain(slices.ContainsFunc(list, func(s standing) bool { return s.Max }), byText)
@@ -138,17 +144,6 @@ func statusTable(list []standing) (t textTable) {
 
 // maxSlots is how many slots of a log a table shows.
 const maxSlots = 10
-
-// slots adds the slots of an activity's log.
-func (t *textTable) slots(activity string, slots []slot) {
-	for i, s := range slots {
-		if i == maxSlots {
-			t.row(fmt.Sprintf("and %d more of %s: see --json", len(slots)-i, activity))
-			return
-		}
-		t.row(activity, fmt.Sprint(s.Count), instant(s.At), instant(s.HeldUntil))
-	}
-}
 
 // standings returns where the user or the subject with this key stands by the limits as
 // operators have changed them.

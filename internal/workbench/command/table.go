@@ -175,13 +175,15 @@ const (
 // under returns the lines with the cells of a row that have no room beside the others, each
 // behind the name of its column. Cells that fit into one line share it.
 func (t textTable) under(row tableRow, room []int, width int) (lines []string) {
-	line := ""
-	for _, i := range t[0].order() {
+	line, head := "", t[0]
+	of := slices.Index(head.cells, head.same[1])
+	for _, i := range head.order() {
 		cell := row.cell(i)
-		if cell == "" || row.head || characters(cell) <= room[i] || t.repeated(row, i) {
+		repeated := head.cells[i] == head.same[0] && cell == row.cell(of) // see repeats
+		if cell == "" || row.head || characters(cell) <= room[i] || repeated {
 			continue
 		}
-		text := strings.TrimSpace(t[0].cells[i] + " " + cell)
+		text := strings.TrimSpace(head.cells[i] + " " + cell)
 		if line != "" && characters(indent+line+"  "+text) <= width {
 			line += "  " + text
 			continue
@@ -190,14 +192,6 @@ func (t textTable) under(row tableRow, room []int, width int) (lines []string) {
 		line = text
 	}
 	return append(lines, wrapped(line, width)...)
-}
-
-// repeated reports whether a row has the same text in another column, as [textTable.repeats]
-// tells.
-func (t textTable) repeated(row tableRow, column int) bool {
-	head := t[0]
-	of := slices.Index(head.cells, head.same[1])
-	return head.cells[column] == head.same[0] && row.cell(column) == row.cell(of)
 }
 
 // wrapped returns a line of under, cut behind semicolons if that suffices, and between words

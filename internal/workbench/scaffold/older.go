@@ -1,7 +1,6 @@
 package scaffold
 
 import (
-	"errors"
 	"fmt"
 	"go/ast"
 	"go/format"
@@ -127,14 +126,10 @@ func withAgent(folder fs.FS) (c Change, err error) {
 	if exists(folder, agentFile) {
 		return c, nil
 	}
-	mod, err := fs.ReadFile(folder, "go.mod")
+	module, err := moduleOf(folder)
 	if err != nil {
 		return c, err
 	}
-	module := moduleLine.FindSubmatch(mod)
-	if module == nil {
-		return c, errors.New("go.mod names no module")
-	}
-	text, err := format.Source(fmt.Appendf(nil, agentText, Module, module[1]))
+	text, err := format.Source(fmt.Appendf(nil, agentText, Module, module))
 	return Change{File: agentFile, What: "the agent, which answers beside an app", New: true, After: string(text)}, err
 }
