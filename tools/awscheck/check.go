@@ -74,36 +74,29 @@ func runChecks(ctx context.Context, checks []Check, s *Stack, long bool, progres
 }
 
 func runCheck(ctx context.Context, c Check, s *Stack, long bool) Result {
-	r := Result{Name: c.Name, Status: Skipped}
+	r := Result{Name: c.Name, Status: Passed}
+	var err error
 	switch {
 	case ctx.Err() != nil:
-		r.Reason = interrupted
-		return r
 	case c.Long && !long:
-		r.Reason = "it takes half an hour: run it with LONG=1"
-		return r
+		err = skipped("it takes half an hour: run it with LONG=1")
 	case c.AWSOnly != "" && s.Endpoint != "":
-		r.Reason = c.AWSOnly
-		return r
-	}
-	began := time.Now()
-	figures, err := c.Run(ctx, s)
-	r.Figures, r.Seconds = figures, round(time.Since(began).Seconds())
-	why, skip := errors.AsType[skipped](err)
-	switch {
-	case ctx.Err() != nil:
-		r.Reason = interrupted
-	case skip:
-		r.Reason = string(why)
-	case err != nil:
-		r.Status, r.Reason = Failed, err.Error()
+		err = skipped(c.AWSOnly)
 	default:
-		r.Status = Passed
+		began := time.Now()
+		r.Figures, err = c.Run(ctx, s)
+		r.Seconds = round(time.Since(began).Seconds())
+	}
+	if ctx.Err() != nil {
+		err = skipped("the run was interrupted")
+	}
+	if why, skip := errors.AsType[skipped](err); skip {
+		r.Status, r.Reason = Skipped, string(why)
+	} else if err != nil {
+		r.Status, r.Reason = Failed, err.Error()
 	}
 	return r
 }
-
-const interrupted = "the run was interrupted"
 
 // A Report is the result of a run. It names no account.
 type Report struct {

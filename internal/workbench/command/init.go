@@ -123,11 +123,8 @@ func (c *initCommand) write(ctx context.Context, env session, dir string, change
 	if c.DryRun {
 		return changes, nil
 	}
-	if err := scaffold.Create(dir, changes); err != nil {
-		return nil, err
-	}
-	if c.Page == "json" {
-		return changes, nil
+	if err := scaffold.Create(dir, changes); err != nil || c.Page == "json" {
+		return changes, err
 	}
 	return changes, env.tidy(ctx, dir)
 }

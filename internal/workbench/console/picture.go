@@ -36,22 +36,11 @@ type decided struct {
 // A key names what is counted.
 type key struct{ user, activity string }
 
-// add adds a call. A reset forgets the requests that it cleared, in the whole group. A
-// release forgets the actions that it gave back. Package replay knows neither resets nor
-// releases. A release that is too late, or repeated, gives nothing back. A renewal moves
-// its actions, so the picture shows them from then on.
-func (h *history) add(c call, group string) {
-	h.n++
-	h.calls = last(append(h.calls, c), maxShown)
-	for _, p := range partsOf(c.request) {
-		if p.subject == "" || c.request.Op != guards.Reset { // a reset clears the user alone
-			h.addPart(c, p, group)
-		}
-	}
-}
-
-// addPart adds one part of a call. What another part has refused is no request of this one.
-func (h *history) addPart(c call, p part, group string) {
+// add adds one part of a call. What another part has refused is no request of this one. A reset
+// forgets the requests that it cleared, in the whole group. A release forgets the actions that it
+// gave back. Package replay knows neither resets nor releases. A release that is too late, or
+// repeated, gives nothing back. A renewal moves its actions, so the picture shows them from then on.
+func (h *history) add(c call, p part, group string) {
 	k, r, d := p.key, c.request, c.answer
 	switch {
 	case r.Op == guards.Check && c.counts() && d.Reason != guards.Duplicate && (d.Allowed || subjectOf(r, d.LimitedBy) == p.subject): // a request as replay knows it

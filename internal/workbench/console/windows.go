@@ -53,19 +53,9 @@ type held struct {
 	until, count int64
 }
 
-// add brings the figures of an answer, of the user and of each subject. A reset clears the
-// user alone.
-func (w *windows) add(c call, group string, now int64) {
-	for _, p := range slices.Backward(partsOf(c.request)) { // the user's window comes first on the page
-		if p.subject == "" || c.request.Op != guards.Reset {
-			w.addPart(c, p, group, now)
-		}
-	}
-}
-
-// addPart brings the figures of one part of an answer. The figures of the other
+// add brings the figures of one part of an answer. The figures of the other
 // activities of the group are old then.
-func (w *windows) addPart(c call, p part, group string, now int64) {
+func (w *windows) add(c call, p part, group string, now int64) {
 	k, op := p.key, c.request.Op
 	for _, other := range w.all {
 		if group != "" && other.group == group && other.user == p.user && other.key != k && op != guards.Status {
