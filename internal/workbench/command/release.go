@@ -181,11 +181,8 @@ func (c *releaseCommand) free(ctx context.Context, env session, key ratelimit.Ke
 // print writes the figures of the log.
 func (c *releaseCommand) print(env session, a limits.Activity, s slot, state policy.State) error {
 	r := a.Limit.Read(env.now().UnixMilli(), 0, state)
-	for i, one := range a.Limit.Each() {
-		if len(r.Each) > 0 && one.HasLog() {
-			r = r.Each[i]
-			break
-		}
+	if i := slices.IndexFunc(a.Limit.Each(), policy.Policy.HasLog); i >= 0 && len(r.Each) > 0 {
+		r = r.Each[i]
 	}
 	f := guard.FiguresOf(r)
 	return env.print(c.JSON, released{c.opened, ownerOf(c.whose), c.Activity, s.At, s.HeldUntil, f},
