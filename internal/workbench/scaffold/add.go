@@ -2,7 +2,6 @@ package scaffold
 
 import (
 	"cmp"
-	_ "embed"
 	"errors"
 	"fmt"
 	"go/ast"
