@@ -64,7 +64,9 @@ func (s *Stack) deploy(ctx context.Context, long bool) error {
 	if err := s.sam(ctx, s.name(), s.template, parameters); err != nil {
 		return err
 	}
-	guard, err := s.lambda.GetFunctionConfiguration(ctx, &lambda.GetFunctionConfigurationInput{FunctionName: aws.String(s.ids["PostsGuardFunction"])})
+	guard, err := s.lambda.GetFunctionConfiguration(ctx, &lambda.GetFunctionConfigurationInput{
+		FunctionName: aws.String(s.ids["PostsGuardFunction"]),
+	})
 	if err != nil {
 		return err
 	}

@@ -178,7 +178,8 @@ func published(info *debug.BuildInfo) string {
 		if m.Path != scaffold.Module || m.Replace != nil || !strings.HasPrefix(m.Version, "v") || strings.Contains(m.Version, "+") {
 			continue
 		}
-		local := m == &info.Main && slices.ContainsFunc(info.Settings, func(s debug.BuildSetting) bool { return s.Key == "vcs.revision" })
+		local := m == &info.Main &&
+			slices.ContainsFunc(info.Settings, func(s debug.BuildSetting) bool { return s.Key == "vcs.revision" })
 		if !local || !untagged.MatchString(m.Version) {
 			return m.Version
 		}
