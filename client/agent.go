@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"net"
@@ -99,15 +98,11 @@ func (g *Guards) askAgent(ctx context.Context, c *call) (Decision, error) {
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Guards-Token", a.token)
 	request.GetBody = nil // no redirect gets it
-	response, err := a.client.Do(request)
+	response, err := a.send(ctx, c, request)
 	if err != nil {
-		return Decision{}, a.silent(ctx, c, err)
+		return Decision{}, err
 	}
 	defer func() { _ = response.Body.Close() }()
-	if response.Header.Get("Guards-Agent") == "" {
-		return Decision{}, a.another(c)
-	}
-	a.reached.Store(true)
 	body, err := io.ReadAll(http.MaxBytesReader(nil, response.Body, maxBytes))
 	if err != nil {
 		return Decision{}, c.unreadable(ctx, err)
@@ -132,17 +127,28 @@ func (a *agent) read(c *call, response *http.Response, body []byte) (Decision, e
 	return c.readResponse(response, body)
 }
 
-// another returns the error about an answer that no agent gave. It lets nobody through, even
+// send sends a request. An answer that no agent gave is an error. It lets nobody through, even
 // after an agent has answered: a program that took its port must not decide.
-func (a *agent) another(c *call) *Error {
-	return c.configuration(nil, "Another program than guards-agent answers at %s. Correct GUARDS_AGENT, or give the agent a port of its own.", a.address)
+func (a *agent) send(ctx context.Context, c *call, request *http.Request) (*http.Response, error) {
+	response, err := a.client.Do(request)
+	if err != nil {
+		return nil, a.silent(ctx, c, err)
+	}
+	if response.Header.Get("Guards-Agent") == "" {
+		_ = response.Body.Close()
+		return nil, c.configuration(nil, "Another program than guards-agent answers at %s. "+
+			"Correct GUARDS_AGENT, or give the agent a port of its own.", a.address)
+	}
+	a.reached.Store(true)
+	return response, nil
 }
 
 // silent returns what it means that no answer came. Before the agent has ever answered this
 // process, it is missing, or the address is wrong. That lets no user through. After that, it is
 // an outage.
 func (a *agent) silent(ctx context.Context, c *call, err error) *Error {
-	refused := isRefused(err)
+	refused := errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist) ||
+		errors.Is(err, syscall.Errno(10061)) // of Windows
 	if inner, ok := errors.AsType[*url.Error](err); ok {
 		err = inner.Err // leaves out the address
 	}
@@ -157,11 +163,6 @@ func (a *agent) silent(ctx context.Context, c *call, err error) *Error {
 	e := c.configuration(err, "No agent answers at %s: %s. Start guards-agent beside the app, or correct GUARDS_AGENT.", a.address, why)
 	e.repeatable, e.missing, e.refused = true, true, refused
 	return e
-}
-
-// isRefused reports whether nobody listens. The number is of Windows.
-func isRefused(err error) bool {
-	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.Errno(10061)) || errors.Is(err, fs.ErrNotExist)
 }
 
 // isMissing reports whether an agent that has never answered did not answer.
@@ -188,15 +189,11 @@ func (a *agent) health(ctx context.Context, c *call) error {
 	if err != nil {
 		return c.notInvoked(err, err.Error())
 	}
-	response, err := a.client.Do(request)
+	response, err := a.send(ctx, c, request)
 	if err != nil {
-		return a.silent(ctx, c, err)
+		return err
 	}
 	defer func() { _ = response.Body.Close() }()
-	if response.Header.Get("Guards-Agent") == "" {
-		return a.another(c)
-	}
-	a.reached.Store(true)
 	if response.StatusCode == http.StatusOK {
 		return nil
 	}
@@ -204,5 +201,5 @@ func (a *agent) health(ctx context.Context, c *call) error {
 		Detail string `json:"detail"`
 	}
 	_ = json.NewDecoder(io.LimitReader(response.Body, maxBytes)).Decode(&problem) // without a detail, the status is all there is
-	return c.configuration(nil, "The agent at %s can't decide: %s", a.address, cmp.Or(problem.Detail, fmt.Sprint("HTTP ", response.StatusCode)))
+	return c.configuration(nil, "The agent at %s can't decide: %s", a.address, cmp.Or(problem.Detail, statusCode(response.StatusCode)))
 }

@@ -60,7 +60,8 @@ func (g *Guards) do(ctx context.Context, c *call) (Decision, error) {
 	if g.options.Local != nil {
 		return g.decide(ctx, c)
 	}
-	c.breaker = g.breakers.breaker(c.function)
+	one, _ := g.breakers.LoadOrStore(c.function, new(breaker))
+	c.breaker, _ = one.(*breaker)
 	var ok bool
 	if c.ticket, ok = c.breaker.admit(time.Now()); !ok {
 		return Decision{}, c.paused()

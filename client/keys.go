@@ -134,21 +134,18 @@ func AccountKey(text string, o AccountOptions) (string, error) {
 		return "", wrongKey("the account's name is empty")
 	}
 	if !o.NoFold {
-		text = strings.Map(lower, trimmed)
+		text = strings.Map(func(r rune) rune {
+			if 'A' <= r && r <= 'Z' {
+				r += 'a' - 'A'
+			}
+			return r
+		}, trimmed)
 	}
 	if o.NoKey {
 		sum := sha256.Sum256([]byte(text))
 		return short(sum[:]), nil
 	}
 	return keyed(o.Key, text), nil
-}
-
-// lower returns the small letter of A to Z, and any other character as it is.
-func lower(r rune) rune {
-	if 'A' <= r && r <= 'Z' {
-		r += 'a' - 'A'
-	}
-	return r
 }
 
 // minKey is how many bytes a secret has at least.

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -101,18 +102,8 @@ func (o *Options) complete() error {
 	} else if err := o.useAgent(); err != nil {
 		return err
 	}
-	if o.OnOutage == "" {
-		o.OnOutage = Allow
-	}
-	if o.Timeout == 0 {
-		o.Timeout = 3 * time.Second
-	}
-	if o.MaxTries == 0 {
-		o.MaxTries = 3
-	}
-	if o.DecisionTimeout == 0 {
-		o.DecisionTimeout = time.Second
-	}
+	o.OnOutage, o.MaxTries = cmp.Or(o.OnOutage, Allow), cmp.Or(o.MaxTries, 3)
+	o.Timeout, o.DecisionTimeout = cmp.Or(o.Timeout, 3*time.Second), cmp.Or(o.DecisionTimeout, time.Second)
 	if o.Warn == nil {
 		o.Warn = func(err error) { slog.Warn("guards", slog.Any("error", err)) }
 	}

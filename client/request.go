@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
+	"slices"
+	"strings"
 
 	smithyrand "github.com/aws/smithy-go/rand"
 
@@ -122,4 +125,77 @@ func (g *Guards) ask(op guards.Op, activity string, r Request) (*call, error) {
 	}
 	c.payload, _ = json.Marshal(c.event) //nolint:errchkjson // the job is JSON, and the rest can't fail
 	return c, nil
+}
+
+// Numbers are the numbers of a request's limits. The name is for apps whose variable guards, the
+// client, hides the package guards.
+type Numbers = guards.Numbers
+
+// Number returns the number of the user's only limit. 0 allows nothing.
+func Number(n int64) Numbers { return guards.Number(n) }
+
+// limitName matches the names in an answer's limits, such as call_api, tenant and room.minute.
+var limitName = regexp.MustCompile(`^[a-z]([a-z_]{0,34}[a-z])?(\.[a-z]{1,8})?$`)
+
+// wrongLimit returns what is wrong with the numbers of a request; "" if they are right. Only the
+// guard knows which names the activity has. The message shows no name of another form, because
+// that could be an id.
+func (r *Request) wrongLimit(op guards.Op) string {
+	if len(r.Limit) > 0 && op == guards.Reset {
+		return "limit does not go with a reset"
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Limit)) {
+		only := name == "" && len(r.Limit) == 1
+		if !only && !limitName.MatchString(name) {
+			return "limit has a name of another form, want those in the answer's limits, such as tenant or room.minute"
+		}
+		if n := r.Limit[name]; n < 0 || n > 1_000_000 {
+			return fmt.Sprintf("%s is %d, want 0 to 1,000,000", strings.TrimSuffix("limit."+name, "."), n)
+		}
+	}
+	return ""
+}
+
+// wrongSubjects returns what is wrong with the subjects of a request; "" if they are
+// right. A reset may leave them out, because it clears the user alone. The message
+// never shows what the app sent, because that could be an id.
+func (a *Activity) wrongSubjects(op guards.Op, given map[string]string) string {
+	known := 0
+	for _, s := range a.Subjects {
+		name, optional := strings.CutSuffix(s, "?")
+		_, ok := given[name]
+		switch {
+		case ok:
+			known++
+		case !optional && op != guards.Reset:
+			return fmt.Sprintf("subjects has no %s: the activity %q needs %s", name, a.Name, a.subjectNames())
+		}
+	}
+	switch {
+	case len(given) == known:
+		return ""
+	case len(a.Subjects) == 0:
+		return fmt.Sprintf("subjects does not go with the activity %q: the list has none for it. Write the list again with guards generate if it is old.", a.Name)
+	}
+	return fmt.Sprintf("subjects has an unknown name: the activity %q has %s", a.Name, a.subjectNames())
+}
+
+// subjectNames returns the names for messages, such as "room, tenant (optional)".
+func (a *Activity) subjectNames() string {
+	return strings.ReplaceAll(strings.Join(a.Subjects, ", "), "?", " (optional)")
+}
+
+// anySubjects returns the subjects that a request must have, all with one id; nil if
+// there are none.
+func (a *Activity) anySubjects(id string) (subjects map[string]string) {
+	for _, s := range a.Subjects {
+		if strings.HasSuffix(s, "?") {
+			continue
+		}
+		if subjects == nil {
+			subjects = map[string]string{}
+		}
+		subjects[s] = id
+	}
+	return subjects
 }

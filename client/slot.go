@@ -149,7 +149,10 @@ func (s *Slot) keep(next time.Time) {
 			s.lose()
 			return
 		case d.At == 0 || d.HeldUntil == 0: // nothing is limited now, but that can end before the slot does
-			next, sent, pause = time.Now().Add(s.again()), time.Time{}, 0
+			s.mu.Lock()
+			left := time.Until(s.lostAt)
+			s.mu.Unlock()
+			next, sent, pause = time.Now().Add(max(closedFor, left/3)), time.Time{}, 0
 		default:
 			next, sent, pause = sent.Add(s.hold(sent, d)), time.Time{}, 0
 		}
@@ -172,14 +175,6 @@ func (s *Slot) hold(sent time.Time, d Decision) (third time.Duration) {
 		}
 	}
 	return lasts / 3
-}
-
-// again returns the pause after a renewal without a receipt: a third of what is left
-// until the slot is lost, at least a second.
-func (s *Slot) again() time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return max(closedFor, time.Until(s.lostAt)/3)
 }
 
 // lose tells the work to stop.

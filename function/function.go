@@ -12,8 +12,8 @@ import (
 // Start runs the guard with this name as a Lambda function. It never returns: if the
 // function can't start, the process ends with status 1 and says why. Use Start of
 // package function/jobs for a guard with a DelayedQueue.
-func Start(all []guards.Guard, name string) { lambdafn.Guard(all, name) }
+func Start(all []guards.Guard, name string) { lambdafn.Guard(all, name, nil) }
 
 // StartCleanup runs the function that deletes expired items. Like Start, it never
 // returns.
-func StartCleanup(all []guards.Guard) { lambdafn.Cleanup(all) }
+func StartCleanup(all []guards.Guard) { lambdafn.Cleanup(all, nil) }

@@ -100,15 +100,12 @@ func New(ctx context.Context, page []guards.Guard, o Options) (*Limiter, error) 
 	if cfg.Region == "" {
 		return nil, errors.New("no AWS region is set: set AWS_REGION, or pass a Config that has one")
 	}
-	log, output := o.Log, metrics.Writer{W: o.Output, Namespace: o.MetricsNamespace}
+	log, output := o.Log, metrics.Writer{W: o.Output, Namespace: cmp.Or(o.MetricsNamespace, environment.Namespace())}
 	if log == nil {
 		log = slog.Default()
 	}
 	if output.W == nil {
 		output.W = os.Stdout
-	}
-	if output.Namespace == "" {
-		output.Namespace = environment.Namespace()
 	}
 	return newLimiter(page, all, wiring.On(wiring.Open(cfg, table), all, settings, output, log), log), nil
 }
@@ -145,17 +142,10 @@ func (o *Options) settings() (wiring.Settings, error) {
 	if err != nil {
 		return s, err
 	}
-	if o.DecisionTimeout != 0 {
-		s.DecisionTimeout = o.DecisionTimeout
-	}
+	s.DecisionTimeout = cmp.Or(o.DecisionTimeout, s.DecisionTimeout)
+	s.Mode, s.Metrics = cmp.Or(guard.Mode(o.Mode), s.Mode), cmp.Or(wiring.Metrics(o.Metrics), s.Metrics)
 	if o.BypassRoles != nil {
 		s.BypassRoles = o.BypassRoles
-	}
-	if o.Mode != "" {
-		s.Mode = guard.Mode(o.Mode)
-	}
-	if o.Metrics != "" {
-		s.Metrics = wiring.Metrics(o.Metrics)
 	}
 	if o.OnOutage != "" {
 		s.DenyOutage = o.OnOutage == "deny"

@@ -64,12 +64,6 @@ const (
 		`"title":"Unavailable","status":503,"detail":"Please try again later."}`
 )
 
-// unavailable answers 503, because the guard did not answer.
-func unavailable(w http.ResponseWriter) {
-	w.Header().Set("Retry-After", "1")
-	problem(w, http.StatusServiceUnavailable, []byte(outageBody))
-}
-
 // refuse answers 429 with the guard's answer as a problem.
 func refuse(w http.ResponseWriter, d client.Decision) {
 	if !tooLow(d) {

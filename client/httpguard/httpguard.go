@@ -13,6 +13,7 @@
 package httpguard
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -109,7 +110,8 @@ func (m Middleware) Handler(next http.Handler) http.Handler {
 			return
 		}
 		if d.Outage != nil {
-			unavailable(w)
+			w.Header().Set("Retry-After", "1")
+			problem(w, http.StatusServiceUnavailable, []byte(outageBody))
 			return
 		}
 		refuse(w, d)
@@ -153,9 +155,7 @@ func (m Middleware) request(r *http.Request) (request client.Request, err error)
 	if m.Limit != nil {
 		request.Limit = m.Limit(r)
 	}
-	if m.OnOutage != "" {
-		request.OnOutage = m.OnOutage
-	}
+	request.OnOutage = cmp.Or(m.OnOutage, request.OnOutage)
 	return request, nil
 }
 

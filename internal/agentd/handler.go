@@ -1,6 +1,7 @@
 package agentd
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -8,6 +9,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"regexp"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -107,13 +109,13 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request) guard.Response 
 			return guard.Problem(http.StatusInternalServerError, h.Mistake.Error())
 		}
 	}
-	g, known := h.named(r.URL.Path)
+	g, known := h.guards[strings.TrimSuffix(strings.TrimPrefix(r.URL.Path, "/"), "/")]
 	switch {
 	case r.URL.Path == "/health" && (r.Method == http.MethodGet || r.Method == http.MethodHead):
 		return h.health()
 	case r.URL.Path == "/health":
 		return notAllowed(r.Method, http.MethodGet)
-	case !known:
+	case !known && r.URL.Path != "/": // there, the activity tells
 		return guard.Problem(http.StatusNotFound, "the path is "+input.Show(r.URL.Path)+", want /, /health or the name of a guard such as /posts-guard")
 	case r.Method != http.MethodPost:
 		return notAllowed(r.Method, http.MethodPost)
@@ -148,33 +150,18 @@ func (h *Handler) foreign(r *http.Request) string {
 		return "the request has an Origin, so a browser sent it"
 	case len(r.Header["Sec-Fetch-Site"]) > 0:
 		return "the request has a Sec-Fetch-Site, so a browser sent it"
-	case !h.Private && h.Token == "" && !isLocal(r.Host):
+	case !h.Private && h.Token == "" && !local.MatchString(strings.ToLower(r.Host)):
 		return "the Host is " + input.Show(r.Host) + ", want localhost, 127.0.0.1 or [::1]; for another one, set GUARDS_AGENT_TOKEN"
 	}
 	return ""
 }
 
-// isLocal reports whether a Host is one of this machine's own names.
-func isLocal(host string) bool {
-	for _, name := range []string{"localhost", "127.0.0.1", "[::1]"} {
-		if len(host) < len(name) || !strings.EqualFold(host[:len(name)], name) {
-			continue
-		}
-		port, ok := strings.CutPrefix(host[len(name):], ":")
-		if host[len(name):] == "" || ok && strings.Trim(port, "0123456789") == "" {
-			return true
-		}
-	}
-	return false
-}
+// local matches a Host that is one of this machine's own names, in lower case.
+var local = regexp.MustCompile(`^(localhost|127\.0\.0\.1|\[::1\])(:\d*)?$`)
 
 // stranger returns why a request has not the token, or an empty text. Its time tells nothing
 // about the token.
 func (h *Handler) stranger(r *http.Request) string {
-	want := h.Token
-	if want == "" {
-		want = NoToken
-	}
 	sent := r.Header[TokenHeader]
 	if len(sent) != 1 {
 		return "the request has no header Guards-Token: each POST needs it once"
@@ -182,7 +169,7 @@ func (h *Handler) stranger(r *http.Request) string {
 	if h.AnyToken && h.Mistake != nil {
 		return ""
 	}
-	a, b := sha256.Sum256([]byte(sent[0])), sha256.Sum256([]byte(want))
+	a, b := sha256.Sum256([]byte(sent[0])), sha256.Sum256([]byte(cmp.Or(h.Token, NoToken)))
 	if subtle.ConstantTimeCompare(a[:], b[:]) == 1 {
 		return ""
 	}
@@ -190,15 +177,6 @@ func (h *Handler) stranger(r *http.Request) string {
 		return "the Guards-Token is wrong: no token is configured here, so it is the word local"
 	}
 	return "the Guards-Token is wrong: want the GUARDS_AGENT_TOKEN of the agent"
-}
-
-// named returns the guard of a path. Without a guard, the path is / and the activity tells.
-func (h *Handler) named(path string) (g Guard, known bool) {
-	if path == "/" {
-		return nil, true
-	}
-	g, known = h.guards[strings.TrimSuffix(strings.TrimPrefix(path, "/"), "/")]
-	return g, known
 }
 
 func (h *Handler) health() guard.Response {

@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -26,6 +27,7 @@ import (
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/retry"
+	"github.com/cric-talk/guards/internal/strictjson"
 )
 
 // A Worker passes jobs on. It is safe for concurrent use.
@@ -81,7 +83,7 @@ func (w *Worker) work(ctx context.Context, messages []events.SQSMessage) []error
 		slots := make(chan struct{}, parallel)
 		var wg sync.WaitGroup
 		for i, m := range messages {
-			if round > 0 && !unavailable(failed[i]) {
+			if _, ok := errors.AsType[*input.Unavailable](failed[i]); round > 0 && !ok {
 				continue
 			}
 			slots <- struct{}{}
@@ -100,12 +102,6 @@ func (w *Worker) work(ctx context.Context, messages []events.SQSMessage) []error
 		}
 	}
 	return failed
-}
-
-// unavailable reports whether a guard had no answer from its table.
-func unavailable(err error) bool {
-	_, ok := errors.AsType[*input.Unavailable](err)
-	return ok
 }
 
 // pass asks the guard about a job, with the job's place, and puts the job on the queue
@@ -143,4 +139,37 @@ func (w *Worker) record(ctx context.Context, messageID string, err error) {
 		err = fmt.Errorf("%w: %w", e, e.Cause)
 	}
 	w.Log.LogAttrs(ctx, slog.LevelWarn, "job not passed on", slog.String("messageId", messageID), slog.Any("error", err))
+}
+
+// noncharacters escapes two characters that JSON may contain and SQS refuses. The
+// encoder escapes all others that SQS refuses.
+var noncharacters = strings.NewReplacer("\ufffe", `\ufffe`, "\uffff", `\uffff`)
+
+// Body returns a job as the text of a message: the JSON form of [guard.Job].
+// The text is the same on both queues.
+func Body(job guard.Job) (string, error) {
+	body, err := strictjson.Marshal(job)
+	if err != nil {
+		return "", fmt.Errorf("make a message of a job: %w", err)
+	}
+	return noncharacters.Replace(string(body)), nil
+}
+
+// parse reads a message as strictly as guards read their events. Its errors
+// have the type *input.ValidationError and never show a part of the message.
+func parse(body string) (job guard.Job, err error) {
+	if err := strictjson.Unmarshal([]byte(body), &job, strictjson.KnownMembers); err != nil {
+		return job, &input.ValidationError{Field: "body", Problem: "is not a job"}
+	}
+	switch {
+	case job.ReadyAt < 1:
+		err = &input.ValidationError{Field: "readyAt", Problem: "is not a place"}
+	case job.Enqueued < 0: // 0: an early job, which keeps its place
+		err = &input.ValidationError{Field: "enqueued", Problem: "is not a place"}
+	case input.CheckRequestID(job.RequestID) != nil:
+		err = &input.ValidationError{Field: "requestId", Problem: "is not the id of a request"}
+	case job.Job == nil:
+		err = &input.ValidationError{Field: "job", Problem: "is missing"}
+	}
+	return job, err
 }

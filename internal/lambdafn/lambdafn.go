@@ -6,10 +6,13 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log"
 	"log/slog"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-lambda-go/lambdacontext"
@@ -21,17 +24,15 @@ import (
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/liveedit/dynamoedit"
 	"github.com/cric-talk/guards/internal/metrics"
+	"github.com/cric-talk/guards/internal/pagefile"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 	"github.com/cric-talk/guards/internal/table"
 	"github.com/cric-talk/guards/internal/wiring"
 )
 
 // Guard runs the guard with this name as a Lambda function. It never returns: if it
-// can't start, the process ends with status 1.
-func Guard(page []guards.Guard, name string) { runGuard(page, name, nil) }
-
-// runGuard is Guard. Mistake is as in Start.
-func runGuard(page []guards.Guard, name string, mistake error) {
+// can't start, the process ends with status 1. Mistake is as in [Start].
+func Guard(page []guards.Guard, name string, mistake error) {
 	Start(name, mistake, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, func(), error) {
 		h, err := NewGuard(cfg, page, name, logger)
 		if err != nil {
@@ -42,9 +43,7 @@ func runGuard(page []guards.Guard, name string, mistake error) {
 }
 
 // Cleanup runs cleanup as a Lambda function. Like Guard, it never returns.
-func Cleanup(page []guards.Guard) { runCleanup(page, nil) }
-
-func runCleanup(page []guards.Guard, mistake error) {
+func Cleanup(page []guards.Guard, mistake error) {
 	Start("cleanup", mistake, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, func(), error) {
 		all, err := limits.Link(page)
 		if err != nil {
@@ -129,4 +128,36 @@ func Start(name string, mistake error, wire func(aws.Config, *slog.Logger) (hand
 		}))
 	}
 	lambda.StartWithOptions(quiet, options...)
+}
+
+// GuardOfPage runs the guard that GUARD_NAME names, for a program that is the same for every
+// project and reads a page of limits. Like Guard, it never returns.
+func GuardOfPage() {
+	page, g, err := OfPage()
+	if err == nil && g.DelayedQueue {
+		err = fmt.Errorf("%s has a DelayedQueue: its function needs the program jobs-guard", g.Name)
+	}
+	Guard(page, g.Name, err)
+}
+
+// OfPage returns the page of the program, and the guard that GUARD_NAME names. The error has all
+// mistakes. Then the guard has only a name, for the log.
+func OfPage() ([]guards.Guard, guards.Guard, error) {
+	page, err := pagefile.OfProgram()
+	name := os.Getenv("GUARD_NAME")
+	if name == "" {
+		return nil, guards.Guard{Name: "guard"}, errors.Join(err, errors.New("GUARD_NAME is not set, want the name of a guard, such as photos-guard"))
+	}
+	if err != nil {
+		return nil, guards.Guard{Name: name}, err
+	}
+	var names []string
+	for _, g := range page {
+		names = append(names, g.Name)
+	}
+	i := slices.Index(names, name)
+	if i < 0 {
+		return nil, guards.Guard{Name: name}, fmt.Errorf("GUARD_NAME is %q, want one of %s", name, strings.Join(names, ", "))
+	}
+	return page, page[i], nil
 }

@@ -3,6 +3,7 @@ package pagefile
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -11,12 +12,12 @@ import (
 
 // object fills the fields of a struct.
 func (r *reader) object(n node, v reflect.Value, where string) {
-	seen := map[string]bool{}
+	seen, names := map[string]bool{}, FieldNames(v.Type())
 	for _, m := range n.members {
-		i := indexField(v.Type(), m.name)
+		i := slices.Index(names, m.name)
 		switch {
 		case i < 0:
-			r.wrong(m.line, where, "unknown field %q, want one of %s", m.name, strings.Join(FieldNames(v.Type()), ", "))
+			r.wrong(m.line, where, "unknown field %q, want one of %s", m.name, strings.Join(names, ", "))
 		case seen[m.name]:
 			r.wrong(m.line, where, "%q is repeated", m.name)
 		default:
@@ -40,15 +41,6 @@ func fieldName(f reflect.StructField) string {
 		return tag
 	}
 	return strings.ToLower(f.Name[:1]) + f.Name[1:]
-}
-
-func indexField(t reflect.Type, name string) int {
-	for i := range t.NumField() {
-		if fieldName(t.Field(i)) == name {
-			return i
-		}
-	}
-	return -1
 }
 
 // value sets a field, an element of a list, or a tier. What is its name, for mistakes.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,18 +28,23 @@ func Load(file string) ([]guards.Guard, error) {
 // Above returns the page of a folder: the limits.json in it, or else in the nearest folder
 // above. It is empty if there is none.
 func Above(folder string) string {
-	at, err := filepath.Abs(folder)
-	for err == nil {
+	for at := range Upwards(folder) {
 		file := filepath.Join(at, Name)
 		if found, err := os.Stat(file); err == nil && found.Mode().IsRegular() {
 			return file
 		}
-		if at == filepath.Dir(at) {
-			break
-		}
-		at = filepath.Dir(at)
 	}
 	return ""
+}
+
+// Upwards yields a folder and then each one above it, as absolute paths.
+func Upwards(folder string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		at, err := filepath.Abs(folder)
+		for err == nil && yield(at) && at != filepath.Dir(at) {
+			at = filepath.Dir(at)
+		}
+	}
 }
 
 // OfVariable returns the page that GUARDS_PAGE names, and its file; empty: it names none.

@@ -63,8 +63,8 @@ func everywhere(t *testing.T, text string) {
 	t.Run(text+" in replay", func(t *testing.T) {
 		p := Must(text)
 		recorded := traffic.NewReader(traffic.Options{}, traffic.File{Name: "traffic.csv", Text: strings.NewReader("time,user,activity\n" + strings.Repeat("1700000000,u1,act\n", 3))})
-		report, err := (&replay.Replay{Activity: "act", Policy: p}).Run(t.Context(), recorded)
-		if err != nil || report.Allowed != 1 || report.Refused != 2 || report.Policy != text {
+		reports, err := (&replay.Replay{Activity: "act", Policy: p}).Compare(t.Context(), recorded)
+		if report := reports[0]; err != nil || report.Allowed != 1 || report.Refused != 2 || report.Policy != text {
 			t.Errorf("%+v, %v, want 1 allowed and 2 refused", report, err)
 		}
 	})

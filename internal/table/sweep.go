@@ -3,6 +3,7 @@ package table
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -221,29 +222,29 @@ type Memory struct{ Store *memstore.Store }
 
 // Sweep deletes each item that has expired.
 func (m Memory) Sweep(_ context.Context, o Sweep) (Swept, error) {
-	return m.sweep(o, func(_ ratelimit.Key, expires int64) (read, stale bool) { return true, expires < o.Now }), nil
+	return m.sweep(o, func(string) bool { return true }), nil
 }
 
 // Erase deletes every item of a user or a subject, expired or not. It ignores o.Now.
 func (m Memory) Erase(_ context.Context, user string, o Sweep) (Swept, error) {
-	return m.sweep(o, func(k ratelimit.Key, _ int64) (read, stale bool) { return k.UserID == user, true }), nil
+	o.Now = math.MaxInt64
+	return m.sweep(o, func(owner string) bool { return owner == user }), nil
 }
 
-// sweep calls look for each item. It counts an item if look returns read, and
-// deletes it if look also returns stale.
-func (m Memory) sweep(o Sweep, look func(k ratelimit.Key, expires int64) (read, stale bool)) Swept {
+// sweep deletes the items of some owners that expire before o.Now.
+func (m Memory) sweep(o Sweep, of func(owner string) bool) Swept {
 	owners := make(map[string]bool)
 	swept := Swept{Finished: true}
 	m.Store.DeleteFunc(func(k ratelimit.Key, expires int64) bool {
-		read, stale := look(k, expires)
-		if read {
-			swept.Scanned++
-			if !owners[k.UserID] {
-				swept.Subjects.count(k.UserID, &swept.Users)
-			}
-			owners[k.UserID] = true
+		if !of(k.UserID) {
+			return false
 		}
-		if !read || !stale {
+		swept.Scanned++
+		if !owners[k.UserID] {
+			owners[k.UserID] = true
+			swept.Subjects.count(k.UserID, &swept.Users)
+		}
+		if expires >= o.Now {
 			return false
 		}
 		swept.Stale++

@@ -5,9 +5,14 @@ package wiring
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
+	"runtime/debug"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -21,6 +26,7 @@ import (
 	"github.com/cric-talk/guards/internal/metrics"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+	"github.com/cric-talk/guards/internal/retry"
 )
 
 // responseTimeout is how long AWS may take to answer one request of cleanup, for
@@ -81,3 +87,65 @@ func (p *Process) Handler(g limits.Guard, log *slog.Logger) *guard.Handler {
 
 // Flush writes the metrics that wait.
 func (p *Process) Flush() { p.metrics.Flush() }
+
+// Version returns the release of Guards in this program, such as v0.1.0. It is empty in a program that was built without one:
+// make build, make agent and SAM leave it out of what they build from a checkout, so that the same code stays the same.
+var Version = sync.OnceValue(func() string {
+	info, _ := debug.ReadBuildInfo()
+	return versionOf(info)
+})
+
+func versionOf(info *debug.BuildInfo) string {
+	const module = "github.com/cric-talk/guards"
+	if info == nil {
+		return ""
+	}
+	for _, m := range append(info.Deps, &info.Main) { // a project has Guards as a dependency
+		if m.Path != module {
+			continue
+		}
+		if m.Replace != nil { // a checkout
+			m = m.Replace
+		}
+		return strings.TrimSuffix(m.Version, "(devel)")
+	}
+	return ""
+}
+
+// connectWait is how long a guard tries to make one connection, without the time in a
+// freeze.
+const connectWait = 10 * time.Second
+
+// throughFreezes returns a copy of client for a guard's requests to its table. Lambda
+// freezes a guard's instance after each answer, and the timeouts of a transport go on
+// meanwhile: they would end a request whose answer waits in its socket. So the copy has
+// none. Each request of a guard ends by its context, which closes a dead connection, too.
+// A connection that can't be made ends by the time that the process runs.
+//
+// The SDK keeps ten idle connections to a host. A guard's function needs one, but an app that
+// decides in its own process can have many decisions under way. So the copy keeps all.
+//
+// It is not for requests whose context never ends, such as the SDK's for credentials.
+func throughFreezes(client aws.HTTPClient) aws.HTTPClient {
+	own, ok := client.(*awshttp.BuildableClient)
+	if !ok {
+		return client
+	}
+	dialer := own.GetDialer()
+	dialer.Timeout = 0
+	type dial = func(ctx context.Context, network, address string) (net.Conn, error)
+	awake := func(dial dial) dial {
+		return func(ctx context.Context, network, address string) (net.Conn, error) {
+			ctx, stop := retry.Awake(ctx, connectWait)
+			defer stop()
+			return dial(ctx, network, address)
+		}
+	}
+	t := own.WithReadTimeout(0).GetTransport()
+	t.ResponseHeaderTimeout = 0
+	t.MaxIdleConnsPerHost = t.MaxIdleConns
+	t.DialContext = awake(dialer.DialContext)
+	t.DialTLSContext = awake((&tls.Dialer{NetDialer: dialer, Config: t.TLSClientConfig}).DialContext)
+	// The SDK adds no timeouts to a client of another type, and the store can copy this one.
+	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}

@@ -11,15 +11,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
 )
 
-// asks is an event for a probe that asks its agent about new users, one after the other.
-func asks(users string, n int) map[string]any {
-	all := make([]map[string]string, n)
-	for i := range all {
-		all[i] = map[string]string{"userId": fmt.Sprint(users, i), "activity": "create_post"}
-	}
-	return map[string]any{"asks": all}
-}
-
 // agent starts a function with the agent's layer and the same function without it, and compares what Lambda reports of both.
 func agent(ctx context.Context, s *Stack) (Figures, error) {
 	const starts, calls = 5, 200
@@ -32,8 +23,12 @@ func agent(ctx context.Context, s *Stack) (Figures, error) {
 		}
 		without, memoryWithout = append(without, r.Init), append(memoryWithout, r.Memory)
 
+		asks := make([]map[string]string, calls) // about new users, one after the other
+		for i := range asks {
+			asks[i] = map[string]string{"userId": fmt.Sprintf("agent-%d-%d", n, i), "activity": "create_post"}
+		}
 		var p probed
-		if r, _, err = s.start(ctx, "AppProbe", n, asks(fmt.Sprintf("agent-%d-", n), calls), &p); err != nil {
+		if r, _, err = s.start(ctx, "AppProbe", n, map[string]any{"asks": asks}, &p); err != nil {
 			return nil, err
 		}
 		if err := p.answered(calls); err != nil {

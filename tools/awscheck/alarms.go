@@ -20,7 +20,9 @@ var ringing = []string{"DegradedAlarm", "PostsGuardErrorsAlarm", "TableWriteThro
 // alarms causes failures until each alarm has rung. The table takes one write a second, events have no user, runs of cleanup
 // fail, and a message is no job.
 func alarms(ctx context.Context, s *Stack) (Figures, error) {
-	if err := s.capWrites(ctx, 1); err != nil {
+	if _, err := s.dynamo.UpdateTable(ctx, &dynamodb.UpdateTableInput{
+		TableName: aws.String(s.table()), OnDemandThroughput: &dynamotypes.OnDemandThroughput{MaxWriteRequestUnits: aws.Int64(1)},
+	}); err != nil {
 		return nil, err
 	}
 	if _, err := s.sqs.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: aws.String(s.ids["DelayedQueue"]), MessageBody: aws.String("no job")}); err != nil {
@@ -60,11 +62,4 @@ func alarms(ctx context.Context, s *Stack) (Figures, error) {
 		return len(figures) == len(ringing), err
 	})
 	return figures, err
-}
-
-// capWrites lets the table take so many write units a second.
-func (s *Stack) capWrites(ctx context.Context, units int64) error {
-	_, err := s.dynamo.UpdateTable(ctx, &dynamodb.UpdateTableInput{TableName: aws.String(s.table()),
-		OnDemandThroughput: &dynamotypes.OnDemandThroughput{MaxWriteRequestUnits: &units}})
-	return err
 }

@@ -71,7 +71,8 @@ func TestAnInterruptedRunRemovesWhatItCreated(t *testing.T) {
 	for _, c := range report.Checks {
 		got = append(got, c.Name+" "+string(c.Status)+" "+c.Reason)
 	}
-	want := []string{"before passed ", "during skipped " + interrupted, "after skipped " + interrupted}
+	const interrupted = "skipped the run was interrupted"
+	want := []string{"before passed ", "during " + interrupted, "after " + interrupted}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("checks (-want +got):\n%s", diff)
 	}

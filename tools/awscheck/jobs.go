@@ -1,6 +1,7 @@
 package awscheck
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -89,10 +90,8 @@ func circles(ctx context.Context, s *Stack) (Figures, error) {
 	stopped, err2 := s.rounds(ctx, "stopped")
 	allowed, err3 := s.rounds(ctx, "allowed")
 	figures := Figures{"stoppedAfter": stopped, "allowed": allowed}
-	for _, e := range []error{err, err2, err3} {
-		if e != nil {
-			return figures, e
-		}
+	if err := cmp.Or(err, err2, err3); err != nil {
+		return figures, err
 	}
 	if stopped < 14 || stopped > 20 {
 		return figures, fmt.Errorf("a loop was stopped after %v rounds, and the documents name about 16", stopped)

@@ -64,12 +64,14 @@ func (s *Stack) deploy(ctx context.Context, long bool) error {
 	if err := s.sam(ctx, s.name(), s.template, parameters); err != nil {
 		return err
 	}
-	role, err := s.role(ctx, "PostsGuardFunction")
+	guard, err := s.lambda.GetFunctionConfiguration(ctx, &lambda.GetFunctionConfigurationInput{
+		FunctionName: aws.String(s.ids["PostsGuardFunction"]),
+	})
 	if err != nil {
 		return err
 	}
 	return s.sam(ctx, s.probe(), probeTemplate, []string{
-		"Prefix=check-" + s.ID, "TableName=" + s.table(), "GuardRole=" + role,
+		"Prefix=check-" + s.ID, "TableName=" + s.table(), "GuardRole=" + *guard.Role,
 		"LimiterPolicy=" + s.ids["LimiterPolicy"], "InvokePolicy=" + s.ids["InvokePolicy"], "AgentLayer=" + s.ids["AgentLayerX86"],
 	})
 }
@@ -175,15 +177,6 @@ func (s *Stack) removeLayer(ctx context.Context, name string) error {
 		}
 	}
 	return nil
-}
-
-// role returns the ARN of a function's role.
-func (s *Stack) role(ctx context.Context, function string) (string, error) {
-	out, err := s.lambda.GetFunctionConfiguration(ctx, &lambda.GetFunctionConfigurationInput{FunctionName: aws.String(s.ids[function])})
-	if err != nil {
-		return "", err
-	}
-	return *out.Role, nil
 }
 
 // aws runs the AWS CLI and decodes what it prints into out, unless out is nil.

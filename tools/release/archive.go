@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"compress/gzip"
 	"io/fs"
+	"maps"
 	"path"
 	"runtime/debug"
 	"slices"
@@ -83,7 +84,14 @@ func (r *Release) sbom(archive string, programs []*debug.BuildInfo) ([]byte, err
 	components := []cyclonedx.Component{{
 		BOMRef: "go", Type: cyclonedx.ComponentTypeLibrary, Name: "std", Version: programs[0].GoVersion, PackageURL: purl("std", programs[0].GoVersion),
 	}}
-	for _, m := range modules(programs) {
+	modules := map[string]*debug.Module{} // each once, by path
+	for _, p := range programs {
+		for _, m := range p.Deps {
+			modules[m.Path] = m
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(modules)) {
+		m := modules[path]
 		components = append(components, cyclonedx.Component{
 			BOMRef: purl(m.Path, m.Version), Type: cyclonedx.ComponentTypeLibrary, Name: m.Path, Version: m.Version, PackageURL: purl(m.Path, m.Version),
 		})

@@ -22,6 +22,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"runtime/debug"
@@ -74,7 +75,11 @@ func (r *Release) Build(ctx context.Context) error {
 			return err
 		}
 	}
-	return r.checksums()
+	var sums strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(r.sums)) {
+		fmt.Fprintf(&sums, "%x  %s\n", r.sums[name], name)
+	}
+	return r.write("checksums.txt", []byte(sums.String()))
 }
 
 // documents are in each archive.
@@ -175,26 +180,6 @@ func (r *Release) write(name string, content []byte) error {
 	return os.WriteFile(filepath.Join(r.Out, name), content, 0o644)
 }
 
-// checksums writes the SHA-256 of each file.
-func (r *Release) checksums() error {
-	var lines strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(r.sums)) {
-		fmt.Fprintf(&lines, "%x  %s\n", r.sums[name], name)
-	}
-	return r.write("checksums.txt", []byte(lines.String()))
-}
-
-// modules returns the modules of programs, each once, sorted by path.
-func modules(programs []*debug.BuildInfo) []*debug.Module {
-	found := map[string]*debug.Module{}
-	for _, p := range programs {
-		for _, m := range p.Deps {
-			found[m.Path] = m
-		}
-	}
-	return slices.SortedFunc(maps.Values(found), func(a, b *debug.Module) int { return strings.Compare(a.Path, b.Path) })
-}
-
 // epoch is the time of a function's files. It is not the commit's time, so that
 // a commit that does not change a function does not change its archive, and a
 // deployment leaves the function alone.
@@ -213,7 +198,7 @@ func (r *Release) aws() error {
 	files[0].content = []byte(template)
 	var programs []*debug.BuildInfo
 	for _, name := range functions {
-		archive, info, err := r.function(name)
+		archive, info, err := r.packed("arm64", name, "bootstrap")
 		if err != nil {
 			return fmt.Errorf("the function %s: %w", name, err)
 		}
@@ -221,7 +206,7 @@ func (r *Release) aws() error {
 		programs = append(programs, info)
 	}
 	for _, l := range layers {
-		archive, info, err := r.layer(l)
+		archive, info, err := r.packed(l.goarch, "agent-"+l.goarch, "extensions/guards-agent")
 		if err != nil {
 			return fmt.Errorf("the layer %s: %w", l.resource, err)
 		}
@@ -233,16 +218,6 @@ func (r *Release) aws() error {
 		return err
 	}
 	return r.add(fmt.Sprintf("guards_%s_aws_arm64.zip", r.version), content, programs...)
-}
-
-// function packs the program of one function as Lambda wants it.
-func (r *Release) function(name string) ([]byte, *debug.BuildInfo, error) {
-	content, info, err := r.built("arm64", name, "bootstrap")
-	if err != nil {
-		return nil, nil, err
-	}
-	archive, err := zipped([]file{{name: "bootstrap", mode: 0o755, content: content}}, epoch)
-	return archive, info, err
 }
 
 // packaged returns the template without what builds the functions and layers, and
@@ -262,9 +237,10 @@ func packaged(template, version string) (text string, functions []string, err er
 		case line == "    CodeUri: .", line == "      BuildMethod: makefile", strings.HasPrefix(line, "    Metadata: {BuildMethod: makefile, BuildArchitecture: "):
 			continue
 		case line == "      ContentUri: .":
-			l, _ := layerOf(resource) // packed counts those that are known
-			line = "      ContentUri: " + l.archive
-			packed += min(1, len(l.archive))
+			if i := slices.IndexFunc(layers, func(l layer) bool { return l.resource == resource }); i >= 0 {
+				line = "      ContentUri: " + layers[i].archive
+				packed++
+			}
 		case line == "    Properties:" && len(functions) > 0 && functions[len(functions)-1] == folder(resource):
 			line += "\n      CodeUri: functions/" + folder(resource) + ".zip"
 		}
@@ -282,4 +258,89 @@ var boundary = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 func folder(resource string) string {
 	name := strings.TrimSuffix(resource, "Function")
 	return strings.ToLower(boundary.ReplaceAllString(name, "$1-$2"))
+}
+
+// A layer is the agent for functions of one architecture.
+type layer struct {
+	resource string // in the template
+	archive  string // its name in the archive of a release
+	goarch   string
+}
+
+// layers are the layers of the template.
+var layers = []layer{{"AgentLayerArm64", "layers/guards-agent-arm64.zip", "arm64"}, {"AgentLayerX86", "layers/guards-agent-x86.zip", "amd64"}}
+
+// packed packs one program of a folder as Lambda wants it: a function's is bootstrap, and the agent's is
+// in the folder extensions, with no other file there.
+func (r *Release) packed(goarch, folder, name string) ([]byte, *debug.BuildInfo, error) {
+	content, info, err := r.built(goarch, folder, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	archive, err := zipped([]file{{name: name, mode: 0o755, content: content}}, epoch)
+	return archive, info, err
+}
+
+// built reads a program in a folder among the functions. It must be built for the architecture that the
+// template says, because Lambda does not look.
+func (r *Release) built(goarch, folder, name string) ([]byte, *debug.BuildInfo, error) {
+	at := filepath.Join(r.Functions, folder, filepath.FromSlash(name))
+	info, err := buildinfo.ReadFile(at)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, s := range info.Settings {
+		if s.Key == "GOARCH" && s.Value != goarch {
+			return nil, nil, fmt.Errorf("%s is built for %s, but the template says %s", at, s.Value, goarch)
+		}
+	}
+	content, err := os.ReadFile(at)
+	return content, info, err
+}
+
+// generic are the programs that are the same for every project, and read its limits.json. Each has
+// its place in the archive. A project unpacks that into its folder dist.
+var generic = []struct{ file, goarch string }{
+	{"guard/bootstrap", "arm64"},
+	{"jobs-guard/bootstrap", "arm64"},
+	{"cleanup/bootstrap", "arm64"},
+	{"delayed-jobs/bootstrap", "arm64"},
+	{"agent-arm64/extensions/guards-agent", "arm64"},
+	{"agent-amd64/extensions/guards-agent", "amd64"},
+	{"local/amd64/guard/bootstrap", "amd64"},
+	{"local/amd64/jobs-guard/bootstrap", "amd64"},
+	{"local/amd64/cleanup/bootstrap", "amd64"},
+	{"local/amd64/delayed-jobs/bootstrap", "amd64"},
+}
+
+// local are the files with which make deploy-local of a project starts an emulator, and deploys to it.
+var local = []string{"local/deploy-local", "local/emulator.txt", "local/venv.txt", "local/with-aws"}
+
+// generic packs the programs of projects without Go.
+func (r *Release) generic() error {
+	files, err := r.read(documents...)
+	if err != nil {
+		return err
+	}
+	var programs []*debug.BuildInfo
+	for _, g := range generic {
+		content, info, err := r.built(g.goarch, "generic", g.file)
+		if err != nil {
+			return fmt.Errorf("the program %s: %w", path.Dir(g.file), err)
+		}
+		files = append(files, file{name: g.file, mode: 0o755, content: content})
+		programs = append(programs, info)
+	}
+	for _, name := range local {
+		content, err := os.ReadFile(filepath.Join(r.Functions, "generic", filepath.FromSlash(name)))
+		if err != nil {
+			return err
+		}
+		files = append(files, file{name: name, mode: 0o644, content: content})
+	}
+	content, err := zipped(files, r.date)
+	if err != nil {
+		return err
+	}
+	return r.add(fmt.Sprintf("guards_%s_generic.zip", r.version), content, programs...)
 }

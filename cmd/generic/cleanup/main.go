@@ -5,6 +5,7 @@ import (
 	_ "time/tzdata" // the zones' rules, because Lambda has none
 
 	"github.com/cric-talk/guards/internal/lambdafn"
+	"github.com/cric-talk/guards/internal/pagefile"
 )
 
-func main() { lambdafn.CleanupOfPage() }
+func main() { lambdafn.Cleanup(pagefile.OfProgram()) }

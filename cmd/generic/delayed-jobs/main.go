@@ -6,6 +6,7 @@ import (
 	_ "time/tzdata" // the zones' rules, because Lambda has none
 
 	"github.com/cric-talk/guards/internal/lambdafn/jobs"
+	"github.com/cric-talk/guards/internal/pagefile"
 )
 
-func main() { jobs.DelayedOfPage() }
+func main() { jobs.Delayed(pagefile.OfProgram()) }

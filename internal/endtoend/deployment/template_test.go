@@ -120,7 +120,7 @@ func newProject(t *testing.T, extra string) string {
 	if err := scaffold.Create(dir, changes); err != nil {
 		t.Fatal(err)
 	}
-	stale, err := scaffold.Stale(os.DirFS(dir), cricket.Link(guards.Guard{Name: "photos-guard", Message: "m", Activities: []guards.Activity{a}}))
+	stale, err := scaffold.Stale(os.DirFS(dir), cricket.Link(guards.Guard{Name: "photos-guard", Message: "m", Activities: []guards.Activity{a}}), true)
 	if err != nil {
 		t.Fatal(err)
 	}

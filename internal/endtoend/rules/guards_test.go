@@ -15,7 +15,7 @@ import (
 )
 
 func TestGeneratedFilesFollowFromTheGuards(t *testing.T) {
-	stale, err := scaffold.Stale(os.DirFS("."), cricket.All)
+	stale, err := scaffold.Stale(os.DirFS("."), cricket.All, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func TestGeneratedFilesFollowFromTheGuards(t *testing.T) {
 // A file that is missing or has lost its markers would never be stale.
 func TestEachGeneratedFileOfThisProjectIsGenerated(t *testing.T) {
 	one := limits.Guard{Name: "one-more-guard", Message: "m", Activities: []limits.Activity{{Name: "do_one_more", Limit: policy.Must("5/1m")}}}
-	stale, err := scaffold.Stale(os.DirFS("."), append(slices.Clone(cricket.All), one))
+	stale, err := scaffold.Stale(os.DirFS("."), append(slices.Clone(cricket.All), one), true)
 	if err != nil {
 		t.Fatal(err)
 	}

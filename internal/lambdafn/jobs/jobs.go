@@ -20,21 +20,11 @@ import (
 	"github.com/cric-talk/guards/internal/delayed/sqsqueue"
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/lambdafn"
-	"github.com/cric-talk/guards/internal/pagefile"
 )
 
 // Guard runs a guard as [lambdafn.Guard] does. If DELAYED_QUEUE_URL is set, the
 // guard puts jobs that have to wait on that queue. Its windows are at least 2 s.
-func Guard(page []guards.Guard, name string) { runGuard(page, name, nil) }
-
-// GuardOfPage runs a guard as [lambdafn.GuardOfPage] does, with the queue.
-func GuardOfPage() {
-	page, g, err := lambdafn.OfPage()
-	runGuard(page, g.Name, err)
-}
-
-// runGuard is Guard. Mistake is as in [lambdafn.Start].
-func runGuard(page []guards.Guard, name string, mistake error) {
+func Guard(page []guards.Guard, name string, mistake error) {
 	lambdafn.Start(name, mistake, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, func(), error) {
 		h, err := lambdafn.NewGuard(cfg, page, name, logger)
 		if err != nil {
@@ -57,15 +47,15 @@ func runGuard(page []guards.Guard, name string, mistake error) {
 	})
 }
 
+// GuardOfPage runs a guard as [lambdafn.GuardOfPage] does, with the queue.
+func GuardOfPage() {
+	page, g, err := lambdafn.OfPage()
+	Guard(page, g.Name, err)
+}
+
 // Delayed runs the function that passes on the jobs from the delayed queue, where the
-// guard with a DelayedQueue puts them. It never returns.
-func Delayed(page []guards.Guard) { runDelayed(page, nil) }
-
-// DelayedOfPage is Delayed for a program that is the same for every project and reads a page of
-// limits.
-func DelayedOfPage() { runDelayed(pagefile.OfProgram()) }
-
-func runDelayed(page []guards.Guard, mistake error) {
+// guard with a DelayedQueue puts them. It never returns. Mistake is as in [lambdafn.Start].
+func Delayed(page []guards.Guard, mistake error) {
 	const own = "delayed-jobs"
 	lambdafn.Start(own, mistake, func(cfg aws.Config, logger *slog.Logger) (lambda.Handler, func(), error) {
 		i := slices.IndexFunc(page, func(g guards.Guard) bool { return g.DelayedQueue })

@@ -55,8 +55,8 @@ func BenchmarkReplay(b *testing.B) {
 					peak = max(peak, m.HeapInuse)
 				}}
 				began := time.Now()
-				if report, err := r.Run(b.Context(), traffic.NewReader(traffic.Options{}, traffic.File{Name: "t", Text: recorded(n)})); err != nil || report.Requests != n {
-					b.Fatal(report, err)
+				if reports, err := r.Compare(b.Context(), traffic.NewReader(traffic.Options{}, traffic.File{Name: "t", Text: recorded(n)})); err != nil || reports[0].Requests != n {
+					b.Fatal(reports, err)
 				}
 				seconds = append(seconds, Cost{Wall: time.Since(began).Seconds()})
 			}

@@ -57,10 +57,15 @@ func (c *blockCommand) Run(ctx context.Context, env session) error {
 	for name, id := range c.Subject {
 		env.noteAddress(name, id)
 	}
-	return c.change(ctx, env, func(ctx context.Context, s store, by liveedit.Change) (blockReport, []string, error) {
-		one := blockOf(b)
-		return blockReport{owner: one.owner, Blocked: &one}, []string{one.String()}, liveedit.Block(ctx, s.live, by, b)
+	r, err := c.changeBlocks(ctx, env, "block", func(ctx context.Context, by liveedit.Change) error {
+		return liveedit.Block(ctx, c.store.live, by, b)
 	})
+	if err != nil {
+		return err
+	}
+	one := blockOf(b)
+	r.owner, r.Blocked = one.owner, &one
+	return c.print(env, r, one.String())
 }
 
 // list prints who is blocked.
@@ -68,13 +73,12 @@ func (c *blockCommand) list(ctx context.Context, env session) error {
 	if c.Activity != "" || c.Until != "" || c.Reason != "" {
 		return errors.New("--list goes alone")
 	}
-	store, err := c.open(ctx)
-	if err != nil {
+	if err := c.open(ctx); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	blocks, _, err := liveedit.ReadBlocks(ctx, store.live)
+	blocks, _, err := liveedit.ReadBlocks(ctx, c.store.live)
 	if err := env.readOn("blocks", err); err != nil {
 		return err
 	}
@@ -107,11 +111,9 @@ func sends(env session, activity, subject string) error {
 		return err
 	}
 	var with []string
-	for _, g := range env.guards {
-		for _, other := range g.Activities {
-			if other.Has(subject) {
-				with = append(with, other.Name)
-			}
+	for _, other := range each(env.guards) {
+		if other.Has(subject) {
+			with = append(with, other.Name)
 		}
 	}
 	return input.Invalid("--activity", input.Show(activity), "one that names a "+subject+": "+strings.Join(with, ", "))
@@ -135,19 +137,25 @@ func (c *unblockCommand) Run(ctx context.Context, env session) error {
 	if err != nil {
 		return err
 	}
-	return c.change(ctx, env, func(ctx context.Context, s store, by liveedit.Change) (r blockReport, lines []string, err error) {
-		lifted, err := liveedit.Unblock(ctx, s.live, by, key, c.Activity)
+	var lifted []live.Block
+	r, err := c.changeBlocks(ctx, env, "unblock", func(ctx context.Context, by liveedit.Change) (err error) {
+		lifted, err = liveedit.Unblock(ctx, c.store.live, by, key, c.Activity)
 		if err == nil && len(lifted) == 0 {
 			err = errors.New(strings.TrimSpace(shown(key)+" is not blocked "+fromOne(c.Activity)) + " in " + c.where())
 		}
-		r.owner = ownerOf(key)
-		for _, b := range lifted {
-			one := blockOf(b)
-			r.Lifted = append(r.Lifted, one)
-			lines = append(lines, shown(key)+" is no longer blocked "+one.from())
-		}
-		return r, lines, err
+		return err
 	})
+	if err != nil {
+		return err
+	}
+	r.owner = ownerOf(key)
+	var lines []string
+	for _, b := range lifted {
+		one := blockOf(b)
+		r.Lifted = append(r.Lifted, one)
+		lines = append(lines, shown(key)+" is no longer blocked "+one.from())
+	}
+	return c.print(env, r, lines...)
 }
 
 // A blocked is a block as commands print it.
@@ -239,43 +247,20 @@ func (c session) readOn(what string, err error) error {
 	return nil
 }
 
-// A blockReport is what block and unblock print as JSON.
-type blockReport struct {
-	What string `json:"what"`
-	owner
-	Blocked *blocked  `json:"blocked,omitzero"`
-	Lifted  []blocked `json:"lifted,omitempty"`
-	At      time.Time `json:"at"`
-	By      string    `json:"by"`
-	Why     string    `json:"why,omitzero"`
-	tableName
-}
-
-// change opens the table, lets do change the blocks, and prints the report or the lines.
-func (f *changeFlags) change(ctx context.Context, env session, do func(context.Context, store, liveedit.Change) (blockReport, []string, error)) error {
-	s, err := f.open(ctx)
-	if err != nil {
-		return err
+// changeBlocks opens the table and lets do change its blocks. The report has neither an owner nor
+// the blocks.
+func (f *changeFlags) changeBlocks(
+	ctx context.Context, env session, op string, do func(context.Context, liveedit.Change) error,
+) (report, error) {
+	if err := f.open(ctx); err != nil {
+		return report{}, err
 	}
 	within, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	by := liveedit.Change{At: env.now(), By: f.by(), Why: f.Why}
-	r, lines, err := do(within, s, by)
+	err := do(within, by)
 	if ctx.Err() != nil {
 		env.note("stopped: the change may be made or not; see guards block --list")
 	}
-	if err != nil {
-		return reached(err)
-	}
-	r.At, r.By, r.Why, r.tableName = by.At.UTC(), by.By, by.Why, f.opened
-	r.What = "unblock"
-	if r.Blocked != nil {
-		r.What = "block"
-	}
-	if f.JSON {
-		return env.printLine(r)
-	}
-	lines = append(lines, "in "+f.where()+"; instances follow within 30 s of use")
-	_, err = fmt.Fprintln(env.out, strings.Join(lines, "\n"))
-	return err
+	return f.report(op, by), reached(err)
 }

@@ -96,15 +96,14 @@ func (c *checkCommand) handler(ctx context.Context, env session) (*guard.Handler
 	if err != nil {
 		return nil, err
 	}
-	store, err := c.open(ctx)
+	if err := c.open(ctx); err != nil {
+		return nil, err
+	}
+	changed, err := env.follow(ctx, c.store.live)
 	if err != nil {
 		return nil, err
 	}
-	changed, err := env.follow(ctx, store.live)
-	if err != nil {
-		return nil, err
-	}
-	return &guard.Handler{Guard: g, Limiter: store.limiter(env), Live: changed, BypassRoles: wiring.Function.BypassRoles()}, nil
+	return &guard.Handler{Guard: g, Limiter: c.store.limiter(env), Live: changed, BypassRoles: wiring.Function.BypassRoles()}, nil
 }
 
 // explainLive notes which live limit, mode or grant decides about the user, and about

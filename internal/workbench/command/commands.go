@@ -128,7 +128,10 @@ func run(ctx context.Context, args []string, c session) int {
 	}
 	if err == nil {
 		c.noteOtherPage(command)
-		err = explain(command, command.Run())
+		err = command.Run()
+		if e, ok := reflect.TypeAssert[interface{ explain(error) error }](command.Selected().Target.Addr()); ok {
+			err = e.explain(err) // with what helps
+		}
 	}
 	err = quoted(args, err)
 	if err != nil && ctx.Err() != nil { // the command failed because it was interrupted

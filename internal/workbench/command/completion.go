@@ -157,85 +157,58 @@ func (p *place) candidates(typed string) (all [][2]string) {
 // values returns the known values of a flag or an argument.
 func (p *place) values(v *kong.Value, prefix string) (all [][2]string) {
 	add := func(value, help string) { all = append(all, [2]string{prefix + value, help}) }
-	if names, ok := p.names(v); ok {
-		for _, name := range names {
-			add(name, "")
+	ofLimits := p.node.Parent != nil && p.node.Parent.Name == "limits" // whose --subject takes a name without an id
+	var names []string
+	switch v.Name {
+	case "activity":
+		if ofLimits && slices.ContainsFunc(p.given, func(f *kong.Flag) bool { return f.Name == "group" }) {
+			names = groupNames(p.guards, false) // behind --group, the argument is the name of a limit
+			break
 		}
-		return all
+		for g, a := range each(p.guards) {
+			add(a.Name, g.Name)
+		}
+	case "function", "guard":
+		for _, g := range p.guards {
+			names = append(names, g.Name)
+		}
+	case "group":
+		names = groupNames(p.guards, true)
+	case "mode":
+		names = live.Modes
+	case "tier":
+		names = p.tiers()
+	case "subject":
+		names = subjectNames(p.guards)
+	default:
+		if v.Enum != "" {
+			names = strings.Split(v.Enum, ",")
+		}
 	}
-	for _, g := range p.guards {
-		for _, a := range g.Activities {
-			if v.Name == "activity" {
-				add(a.Name, g.Name)
-			}
+	for _, name := range names {
+		if v.Name == "tier" && v.IsMap() || v.Name == "subject" && !ofLimits {
+			name += "=" // a limit or an id follows
 		}
-		if v.Name == "function" || v.Name == "guard" {
-			add(g.Name, "")
-		}
-	}
-	if v.Enum != "" {
-		for value := range strings.SplitSeq(v.Enum, ",") {
-			add(value, "")
-		}
+		add(name, "")
 	}
 	return all
-}
-
-// names returns the names of groups, of their limits, of subjects, tiers or modes, if v is one
-// of these.
-func (p *place) names(v *kong.Value) (names []string, ok bool) {
-	switch {
-	case v.Name == "group" || v.Name == "activity" && p.givenGroup():
-		return groupNames(p.guards, v.Name == "group"), true
-	case v.Name == "mode":
-		return live.Modes, true
-	case v.Name == "tier":
-		names = p.tiers()
-		if v.IsMap() { // a limit follows
-			for i := range names {
-				names[i] += "="
-			}
-		}
-		return names, true
-	case v.Name != "subject":
-		return nil, false
-	}
-	for _, name := range subjectNames(p.guards) {
-		if !p.ofLimits() {
-			name += "=" // an id or a limit follows
-		}
-		names = append(names, name)
-	}
-	return names, true
 }
 
 // tiers returns the tiers of the activity in the command line, or of all activities if it has
 // none.
 func (p *place) tiers() []string {
-	of, all := map[string]bool{}, map[string]bool{}
-	for _, g := range p.guards {
-		for _, a := range g.Activities {
-			for _, part := range a.Parts() {
-				for tier := range part.Tiers {
-					all[tier] = true
-					of[tier] = of[tier] || slices.Contains(p.args, a.Name)
-				}
+	var of, all []string
+	for _, a := range each(p.guards) {
+		for _, part := range a.Parts() {
+			all = slices.AppendSeq(all, maps.Keys(part.Tiers))
+			if slices.Contains(p.args, a.Name) {
+				of = slices.AppendSeq(of, maps.Keys(part.Tiers))
 			}
 		}
 	}
-	maps.DeleteFunc(of, func(_ string, ok bool) bool { return !ok })
 	if len(of) == 0 {
 		of = all
 	}
-	return slices.Sorted(maps.Keys(of))
+	slices.Sort(of)
+	return slices.Compact(of)
 }
-
-// givenGroup reports whether the argument of limits set or unset is the name of a limit,
-// because --group comes before it.
-func (p *place) givenGroup() bool {
-	return p.ofLimits() && slices.ContainsFunc(p.given, func(f *kong.Flag) bool { return f.Name == "group" })
-}
-
-// ofLimits reports whether the command is one of limits, whose --subject takes a name
-// without an id.
-func (p *place) ofLimits() bool { return p.node.Parent != nil && p.node.Parent.Name == "limits" }

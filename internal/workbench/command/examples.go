@@ -1,7 +1,9 @@
 package command
 
 import (
+	"cmp"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,19 +22,19 @@ import (
 func fillExamples(node *kong.Node, names map[string]string) {
 	var lines []string
 	for line := range strings.Lines(node.Detail) {
-		for word, name := range names {
-			if strings.Contains(line, word) && name == "" {
-				line = ""
-			}
-			line = strings.ReplaceAll(line, word, name)
+		line = placeholder.ReplaceAllStringFunc(line, func(word string) string { return cmp.Or(names[word], word) })
+		if !placeholder.MatchString(line) {
+			lines = append(lines, line)
 		}
-		lines = append(lines, line)
 	}
 	node.Detail = strings.TrimSuffix(strings.Join(lines, ""), "\n")
 	for _, child := range node.Children {
 		fillExamples(child, names)
 	}
 }
+
+// placeholder matches a word such as {activity} in a help text.
+var placeholder = regexp.MustCompile(`\{[a-z]+\}`)
 
 // examples returns what stands for each word in a help text. The {activity} is the first one
 // that is counted, with its {guard} and twice its {limit}. The words {tiered} and {slotted}
@@ -41,24 +43,20 @@ func fillExamples(node *kong.Node, names map[string]string) {
 // comes before others.
 func examples(guards limits.Guards) map[string]string {
 	names := subjectExamples(guards)
-	for _, word := range []string{"{activity}", "{guard}", "{limit}", "{tiered}", "{tier}", "{tierlimit}", "{slotted}"} {
-		names[word] = ""
-	}
 	alone := false // {activity} has no subjects
-	for _, name := range guards.Activities() {
-		g, a, _ := guards.Activity(name)
+	for g, a := range each(guards) {
 		if a.Limit.IsZero() {
 			continue
 		}
 		if names["{activity}"] == "" || !alone && len(a.Subjects) == 0 {
-			names["{activity}"], names["{guard}"], names["{limit}"] = name, g.Name, twice(a.Limit)
+			names["{activity}"], names["{guard}"], names["{limit}"] = a.Name, g.Name, twice(a.Limit)
 			alone = len(a.Subjects) == 0
 		}
 		if tiers := slices.Sorted(maps.Keys(a.Tiers)); names["{tier}"] == "" && len(tiers) > 0 {
-			names["{tiered}"], names["{tier}"], names["{tierlimit}"] = name, tiers[0], twice(a.Tiers[tiers[0]])
+			names["{tiered}"], names["{tier}"], names["{tierlimit}"] = a.Name, tiers[0], twice(a.Tiers[tiers[0]])
 		}
 		if names["{slotted}"] == "" && a.Limit.HasLog() {
-			names["{slotted}"] = name
+			names["{slotted}"] = a.Name
 		}
 	}
 	names["{group}"], names["{named}"], names["{namedlimit}"] = groupExample(guards)
@@ -72,21 +70,17 @@ func examples(guards limits.Guards) map[string]string {
 // {subjectslotted}.
 func subjectExamples(guards limits.Guards) map[string]string {
 	names := make(map[string]string)
-	for _, word := range []string{"{counted}", "{subjects}", "{subject}", "{subjectlimit}", "{tieredsubject}", "{subjecttier}", "{slotsubject}", "{subjectslotted}"} {
-		names[word] = ""
-	}
-	for _, name := range guards.Activities() {
-		_, a, _ := guards.Activity(name)
+	for _, a := range each(guards) {
 		for _, s := range a.Subjects {
 			if names["{counted}"] == "" {
-				names["{counted}"], names["{subjects}"] = name, strings.TrimSpace(scaffold.Options(a))
+				names["{counted}"], names["{subjects}"] = a.Name, strings.TrimSpace(scaffold.Options(a))
 				names["{subject}"], names["{subjectlimit}"] = s.Name, twice(s.Limit)
 			}
 			if tiers := slices.Sorted(maps.Keys(s.Tiers)); names["{subjecttier}"] == "" && len(tiers) > 0 {
 				names["{tieredsubject}"], names["{subjecttier}"] = s.Name, tiers[0]
 			}
 			if names["{slotsubject}"] == "" && s.Limit.HasLog() {
-				names["{slotsubject}"], names["{subjectslotted}"] = s.Name, name
+				names["{slotsubject}"], names["{subjectslotted}"] = s.Name, a.Name
 			}
 		}
 	}

@@ -57,12 +57,11 @@ func (c *grantCommand) Run(ctx context.Context, env session) error {
 		}
 	}
 	c.Why = cmp.Or(c.Why, c.Reason)
-	store, err := c.open(ctx)
-	if err != nil {
+	if err := c.open(ctx); err != nil {
 		return err
 	}
 	change := liveedit.Change{Op: "grant", Activity: subjectOf(key), Role: c.Role, Tier: c.Tier, Until: until} // the history must not name the user
-	r, err := c.edit(ctx, env, store, change, func(s liveedit.Draft) (liveedit.Draft, error) {
+	r, err := c.edit(ctx, env, change, func(s liveedit.Draft) (liveedit.Draft, error) {
 		return s.Grant(g, env.now()), c.knownTier(env.guards, s.Settings, subjectOf(key))
 	})
 	if err != nil {
@@ -96,12 +95,10 @@ func (c *grantCommand) knownTier(guards limits.Guards, s live.Settings, subject 
 		return nil
 	}
 	var tiers []string
-	for _, g := range guards {
-		for _, a := range g.Activities {
-			if a.Has(subject) {
-				tiers = slices.AppendSeq(tiers, maps.Keys(a.Part(subject).Tiers))
-				tiers = slices.AppendSeq(tiers, maps.Keys(s.Activities[live.Target{Activity: a.Name, Subject: subject}.String()].Tiers))
-			}
+	for _, a := range each(guards) {
+		if a.Has(subject) {
+			tiers = slices.AppendSeq(tiers, maps.Keys(a.Part(subject).Tiers))
+			tiers = slices.AppendSeq(tiers, maps.Keys(s.Activities[live.Target{Activity: a.Name, Subject: subject}.String()].Tiers))
 		}
 	}
 	return known("--tier", c.Tier, tiers, strings.TrimSpace("tier "+subject))
@@ -111,8 +108,11 @@ func (c *grantCommand) knownTier(guards limits.Guards, s live.Settings, subject 
 var forever = time.Date(9999, time.December, 31, 23, 59, 59, 0, time.UTC)
 
 // parseUntil returns when a grant, a block or a change ends, after now and at the latest
-// forever.
+// forever. Without a text, it is zero: never.
 func parseUntil(text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
 	until, err := parseEnd(text, now)
 	switch {
 	case err != nil:
@@ -160,11 +160,10 @@ func (c *revokeCommand) Run(ctx context.Context, env session) error {
 	if err != nil {
 		return err
 	}
-	store, err := c.open(ctx)
-	if err != nil {
+	if err := c.open(ctx); err != nil {
 		return err
 	}
-	r, err := c.edit(ctx, env, store, liveedit.Change{Op: "revoke", Activity: subjectOf(key)}, func(s liveedit.Draft) (liveedit.Draft, error) {
+	r, err := c.edit(ctx, env, liveedit.Change{Op: "revoke", Activity: subjectOf(key)}, func(s liveedit.Draft) (liveedit.Draft, error) {
 		s, n := s.Revoke(key)
 		if n == 0 {
 			return s, errors.New("nothing is granted to " + shown(key) + " in " + c.where())

@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -92,14 +91,6 @@ func unquoted(args []string) string {
 		}
 	}
 	return ""
-}
-
-// explain lets the selected command replace its error with a more helpful one.
-func explain(c *kong.Context, err error) error {
-	if e, ok := reflect.TypeAssert[interface{ explain(error) error }](c.Selected().Target.Addr()); ok {
-		return e.explain(err)
-	}
-	return err
 }
 
 // explain names the address if nothing answers there, and the table if it does

@@ -1,13 +1,14 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/cric-talk/guards/internal/workbench/scaffold"
@@ -62,10 +63,7 @@ func (c *initCommand) Run(ctx context.Context, env session) (err error) {
 	if err != nil {
 		return err
 	}
-	name := c.Module
-	if name == "" {
-		name = filepath.Base(dir)
-	}
+	name := cmp.Or(c.Module, filepath.Base(dir))
 	if c.Page == "json" && c.Module != "" {
 		return errors.New("--module goes with a page in Go")
 	}
@@ -91,14 +89,15 @@ func (c *initCommand) Run(ctx context.Context, env session) (err error) {
 		env.note("nothing was written, because of --dry-run")
 		return nil
 	}
-	if c.Page == "json" {
-		env.note(fmt.Sprintf("next: cd %s && guards check %s --user u1%s --times %d", word(c.Dir), c.Activity, scaffold.Options(a), scaffold.Refused(a)))
-		return nil
+	program := "guards"
+	if c.Page == "go" {
+		program = "go run ./cmd/guards"
+		if from.Replace != "" {
+			env.note("the project builds only beside " + from.Replace + ", because go.mod takes Guards from there")
+		}
 	}
-	if from.Replace != "" {
-		env.note("the project builds only beside " + from.Replace + ", because go.mod takes Guards from there")
-	}
-	env.note(fmt.Sprintf("next: cd %s && go run ./cmd/guards check %s --user u1%s --times %d", word(c.Dir), c.Activity, scaffold.Options(a), scaffold.Refused(a)))
+	env.note(fmt.Sprintf("next: cd %s && %s check %s --user u1%s --times %d",
+		word(c.Dir), program, c.Activity, scaffold.Options(a), scaffold.Refused(a)))
 	return nil
 }
 
@@ -124,11 +123,8 @@ func (c *initCommand) write(ctx context.Context, env session, dir string, change
 	if c.DryRun {
 		return changes, nil
 	}
-	if err := scaffold.Create(dir, changes); err != nil {
-		return nil, err
-	}
-	if c.Page == "json" {
-		return changes, nil
+	if err := scaffold.Create(dir, changes); err != nil || c.Page == "json" {
+		return changes, err
 	}
 	return changes, env.tidy(ctx, dir)
 }
@@ -140,21 +136,16 @@ func (c *initCommand) origin(dir string) (scaffold.Origin, error) {
 	if !ok {
 		info = &debug.BuildInfo{}
 	}
-	version := published(info)
-	folder := c.Replace
-	if folder == "" && version == "" {
-		folder = checkout(".")
-	}
-	if folder == "" {
-		if version == "" {
-			return scaffold.Origin{}, hint{errors.New("this program is no published version, so a project can't require it"), "name a checkout of Guards with --replace"}
-		}
+	version, folder := published(info), checkout(cmp.Or(c.Replace, "."))
+	switch {
+	case c.Replace == "" && version != "":
 		return scaffold.Origin{Version: version}, nil
+	case c.Replace == "" && folder == "":
+		return scaffold.Origin{}, hint{errors.New("this program is no published version, so a project can't require it"), "name a checkout of Guards with --replace"}
+	case folder == "":
+		return scaffold.Origin{}, fmt.Errorf("--replace: %s is in no checkout of %s", c.Replace, scaffold.Module)
 	}
-	if checkout(folder) == "" {
-		return scaffold.Origin{}, fmt.Errorf("--replace: %s is in no checkout of %s", folder, scaffold.Module)
-	}
-	to, err := filepath.EvalSymlinks(checkout(folder))
+	to, err := filepath.EvalSymlinks(folder)
 	if err != nil {
 		return scaffold.Origin{}, err
 	}
@@ -187,10 +178,8 @@ func published(info *debug.BuildInfo) string {
 		if m.Path != scaffold.Module || m.Replace != nil || !strings.HasPrefix(m.Version, "v") || strings.Contains(m.Version, "+") {
 			continue
 		}
-		local := false
-		for _, s := range info.Settings {
-			local = local || s.Key == "vcs.revision" && m == &info.Main
-		}
+		local := m == &info.Main &&
+			slices.ContainsFunc(info.Settings, func(s debug.BuildSetting) bool { return s.Key == "vcs.revision" })
 		if !local || !untagged.MatchString(m.Version) {
 			return m.Version
 		}
@@ -200,18 +189,8 @@ func published(info *debug.BuildInfo) string {
 
 // checkout returns the checkout of Guards that contains a folder, or nothing.
 func checkout(folder string) string {
-	at, err := filepath.Abs(folder)
-	for err == nil {
-		if mod, err := os.ReadFile(filepath.Join(at, "go.mod")); err == nil {
-			if strings.HasPrefix(string(mod), "module "+scaffold.Module+"\n") {
-				return at
-			}
-			return ""
-		}
-		if at == filepath.Dir(at) {
-			break
-		}
-		at = filepath.Dir(at)
+	if root := moduleOf(folder); isModule(root, scaffold.Module) {
+		return root
 	}
 	return ""
 }

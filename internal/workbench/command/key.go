@@ -131,11 +131,7 @@ func (c keyFlags) print(env session, key string, err error) error {
 	if err != nil {
 		return err
 	}
-	if c.JSON {
-		return env.printLine(map[string]string{"key": key})
-	}
-	_, err = fmt.Fprintln(env.out, key)
-	return err
+	return env.print(c.JSON, map[string]string{"key": key}, key)
 }
 
 // noteAddress tells that the clients send another text for an address, such as an IPv6 address that is no network.

@@ -97,13 +97,12 @@ func (historyCommand) Help() string {
 }
 
 func (c *historyCommand) Run(ctx context.Context, env session) error {
-	store, err := c.open(ctx)
-	if err != nil {
+	if err := c.open(ctx); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	changes, err := store.live.SettingsHistory(ctx)
+	changes, err := c.store.live.SettingsHistory(ctx)
 	if err != nil {
 		return reached(err)
 	}

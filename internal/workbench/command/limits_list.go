@@ -110,15 +110,13 @@ func tableOfCode(all []listed) (t textTable) {
 
 // list returns the activities of all guards.
 func list(guards limits.Guards) (all []listed) {
-	for _, g := range guards {
-		for _, a := range g.Activities {
-			l := listed{Function: g.Name, Activity: a.Name, Policy: "unlimited", Tiers: a.Tiers, Group: a.Group, Hold: a.Hold, Subjects: subjectsOf(a), code: a}
-			if !a.Unlimited {
-				quota := a.Limit.Quota()
-				l.Policy, l.Limit, l.WindowMs = a.Limit.String(), quota.Limit, quota.Window.Milliseconds()
-			}
-			all = append(all, l)
+	for g, a := range each(guards) {
+		l := listed{Function: g.Name, Activity: a.Name, Policy: "unlimited", Tiers: a.Tiers, Group: a.Group, Hold: a.Hold, Subjects: subjectsOf(a), code: a}
+		if !a.Unlimited {
+			quota := a.Limit.Quota()
+			l.Policy, l.Limit, l.WindowMs = a.Limit.String(), quota.Limit, quota.Window.Milliseconds()
 		}
+		all = append(all, l)
 	}
 	return all
 }
@@ -169,13 +167,11 @@ func (c *listCommand) live(ctx context.Context, env session) error {
 
 // list returns the limits of all activities, of their subjects and of all tiers.
 func (v view) list() (list []listedLive) {
-	for _, g := range v.guards {
-		for _, code := range g.Activities {
-			now, _ := v.limits.Activity(code)
-			for _, part := range now.Parts() {
-				for _, tier := range append([]string{""}, slices.Sorted(maps.Keys(part.Tiers))...) {
-					list = append(list, v.listed(g, code, part.Name, tier))
-				}
+	for g, code := range each(v.guards) {
+		now, _ := v.limits.Activity(code)
+		for _, part := range now.Parts() {
+			for _, tier := range append([]string{""}, slices.Sorted(maps.Keys(part.Tiers))...) {
+				list = append(list, v.listed(g, code, part.Name, tier))
 			}
 		}
 	}

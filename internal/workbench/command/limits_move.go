@@ -26,13 +26,12 @@ users, so keep it as you keep the table. Blocks are not part of it. Examples:
 }
 
 func (c *exportCommand) Run(ctx context.Context, env session) error {
-	store, err := c.open(ctx)
-	if err != nil {
+	if err := c.open(ctx); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	s, _, err := liveedit.Read(ctx, store.live)
+	s, _, err := liveedit.Read(ctx, c.store.live)
 	if err != nil {
 		return reached(err)
 	}
@@ -112,8 +111,7 @@ func (c *importCommand) Run(ctx context.Context, env session) error {
 	}
 	next = next.At(env.now())
 	next.Grants = liveedit.GrantsAt(next, env.now())
-	store, err := c.open(ctx)
-	if err != nil {
+	if err := c.open(ctx); err != nil {
 		return err
 	}
 	question := fmt.Sprintf("Replace all live limits, modes and grants in %s by %s?", c.where(), contents(next))
@@ -121,7 +119,7 @@ func (c *importCommand) Run(ctx context.Context, env session) error {
 		return err
 	}
 	change := liveedit.Change{Op: "import", Kept: len(next.Activities) + len(next.Grants)}
-	r, err := c.edit(ctx, env, store, change, func(d liveedit.Draft) (liveedit.Draft, error) {
+	r, err := c.edit(ctx, env, change, func(d liveedit.Draft) (liveedit.Draft, error) {
 		if n := d.Damaged.Len(); n > 0 {
 			return d, errors.New(entries(n) + " of the table can't be read and would be lost: run guards limits repair first, which keeps them in a file")
 		}

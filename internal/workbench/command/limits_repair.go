@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/cric-talk/guards/internal/live"
@@ -44,11 +43,10 @@ type repaired struct {
 }
 
 func (c *repairCommand) Run(ctx context.Context, env session) error {
-	s, err := c.open(ctx)
-	if err != nil {
+	if err := c.open(ctx); err != nil {
 		return err
 	}
-	table, ok := s.live.(*dynamoedit.Table)
+	table, ok := c.store.live.(*dynamoedit.Table)
 	if !ok {
 		return errors.New("only a table in DynamoDB can be repaired")
 	}
@@ -154,12 +152,6 @@ func keep(name string, text []byte) error {
 }
 
 func (c *repairCommand) print(env session, all []repaired) error {
-	if c.JSON {
-		return env.printLine(struct {
-			tableName
-			Items []repaired `json:"items"`
-		}{c.opened, all})
-	}
 	var lines []string
 	for _, r := range all {
 		if c.DryRun {
@@ -178,6 +170,8 @@ func (c *repairCommand) print(env session, all []repaired) error {
 	default:
 		lines = append(lines, "in "+c.where()+"; instances follow within 30 s of use")
 	}
-	_, err := fmt.Fprintln(env.out, strings.Join(lines, "\n"))
-	return err
+	return env.print(c.JSON, struct {
+		tableName
+		Items []repaired `json:"items"`
+	}{c.opened, all}, lines...)
 }

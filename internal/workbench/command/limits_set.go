@@ -52,7 +52,7 @@ func (c *setCommand) Run(ctx context.Context, env session) error {
 	if c.Activity == "" {
 		return errors.New("an activity is missing: see guards limits, or give --guard or --all to set the mode of many")
 	}
-	until, err := c.end(env)
+	until, err := parseUntil(c.Until, env.now())
 	if err != nil {
 		return err
 	}
@@ -69,8 +69,7 @@ func (c *setCommand) Run(ctx context.Context, env session) error {
 	if err != nil {
 		return err
 	}
-	store, err := c.open(ctx)
-	if err != nil {
+	if err := c.open(ctx); err != nil {
 		return err
 	}
 	if c.Mode == "off" {
@@ -81,7 +80,7 @@ func (c *setCommand) Run(ctx context.Context, env session) error {
 	}
 	name := targetOf(c.Group, c.Subject, c.Activity).String()
 	change := liveedit.Change{Op: "set", Activity: name, Tier: c.Tier, Limit: c.Limit, Mode: c.Mode, Until: until}
-	r, err := c.edit(ctx, env, store, change, func(s liveedit.Draft) (liveedit.Draft, error) {
+	r, err := c.edit(ctx, env, change, func(s liveedit.Draft) (liveedit.Draft, error) {
 		return c.set(s, name, until), c.knownTier(all, s.Activities[name])
 	})
 	if err != nil {
@@ -95,15 +94,7 @@ func (c *setCommand) Run(ctx context.Context, env session) error {
 	}
 	c.noteKept(env, r, all)
 	c.noteGone(env, r, until, name)
-	return c.printChanges(env, r, name, name+": nothing differs from before")
-}
-
-// end returns when the change ends; zero: never.
-func (c *setCommand) end(env session) (until time.Time, err error) {
-	if c.Until == "" {
-		return until, nil
-	}
-	return parseUntil(c.Until, env.now())
+	return c.printChanges(env, r, name+": nothing differs from before", name)
 }
 
 // untilWhen returns the words for an end; empty for none.
@@ -129,7 +120,7 @@ func (c *setCommand) setMany(ctx context.Context, env session) error {
 	if c.Mode == "" || c.Activity != "" || c.Group != "" || c.Subject != "" || c.Tier != "" || c.Force {
 		return errors.New("--guard and --all set a mode: give --mode, and no activity, tier, subject or group")
 	}
-	until, err := c.end(env)
+	until, err := parseUntil(c.Until, env.now())
 	if err != nil {
 		return err
 	}
@@ -137,8 +128,7 @@ func (c *setCommand) setMany(ctx context.Context, env session) error {
 	if err != nil {
 		return err
 	}
-	store, err := c.open(ctx)
-	if err != nil {
+	if err := c.open(ctx); err != nil {
 		return err
 	}
 	if c.Mode != "enforce" && c.Mode != liveedit.AsDeployed {
@@ -147,7 +137,7 @@ func (c *setCommand) setMany(ctx context.Context, env session) error {
 			return err
 		}
 	}
-	r, err := c.edit(ctx, env, store, liveedit.Change{Op: "set", Guard: of, Mode: c.Mode, Until: until}, func(d liveedit.Draft) (liveedit.Draft, error) {
+	r, err := c.edit(ctx, env, liveedit.Change{Op: "set", Guard: of, Mode: c.Mode, Until: until}, func(d liveedit.Draft) (liveedit.Draft, error) {
 		for _, name := range names {
 			d = c.set(d, name, until)
 		}
@@ -156,19 +146,8 @@ func (c *setCommand) setMany(ctx context.Context, env session) error {
 	if err != nil {
 		return err
 	}
-	before, after := env.viewOf(r.before), env.viewOf(r.after)
-	var lines []string
-	for _, name := range names {
-		for _, change := range changesOf(before, after, name) {
-			r.Changes = append(r.Changes, change)
-			lines = append(lines, change.String())
-		}
-	}
-	if len(lines) == 0 {
-		lines = []string{what + ": nothing differs from before"}
-	}
 	c.noteGone(env, r, until, names...)
-	return c.print(env, r, lines...)
+	return c.printChanges(env, r, what+": nothing differs from before", names...)
 }
 
 // many returns the activities with a limit of --guard or --all, and how the history and a
@@ -186,11 +165,9 @@ func (c *setCommand) many(guards limits.Guards) (of, what string, activities []s
 		}
 		of, what, guards = g.Name, "each activity of "+g.Name, limits.Guards{g}
 	}
-	for _, g := range guards {
-		for _, a := range g.Activities {
-			if !a.Unlimited {
-				activities = append(activities, a.Name)
-			}
+	for _, a := range each(guards) {
+		if !a.Unlimited {
+			activities = append(activities, a.Name)
 		}
 	}
 	return of, what, activities, nil
@@ -275,18 +252,14 @@ func (c *setCommand) knownTier(all []limits.Activity, o live.Override) error {
 	for _, a := range all {
 		tiers = slices.AppendSeq(tiers, maps.Keys(a.Part(c.Subject).Tiers))
 	}
+	kind := "tier of " + strings.Join(namesOf(all), ", ")
+	if c.Subject != "" {
+		kind += " for " + c.Subject
+	}
 	if c.Group != "" {
-		return unknown("--tier", c.Tier, tiers, "tier of "+strings.Join(namesOf(all), ", ")+c.ofSubject())
+		return unknown("--tier", c.Tier, tiers, kind)
 	}
-	return known("--tier", c.Tier, tiers, "tier of "+c.Activity+c.ofSubject())
-}
-
-// ofSubject returns the words that follow an activity whose subject is meant.
-func (c *setCommand) ofSubject() string {
-	if c.Subject == "" {
-		return ""
-	}
-	return " for " + c.Subject
+	return known("--tier", c.Tier, tiers, kind)
 }
 
 type unsetCommand struct {
@@ -316,13 +289,12 @@ func targetOf(group, subject, argument string) live.Target {
 
 // Run undoes what was changed, even if the code no longer has the activity or the group.
 func (c *unsetCommand) Run(ctx context.Context, env session) error {
-	store, err := c.open(ctx)
-	if err != nil {
+	if err := c.open(ctx); err != nil {
 		return err
 	}
 	name := targetOf(c.Group, c.Subject, c.Activity).String()
 	change := liveedit.Change{Op: "unset", Activity: name, Tier: c.Tier}
-	r, err := c.edit(ctx, env, store, change, func(s liveedit.Draft) (liveedit.Draft, error) {
+	r, err := c.edit(ctx, env, change, func(s liveedit.Draft) (liveedit.Draft, error) {
 		if _, set := s.Activities[name]; c.Group != "" && !set {
 			if _, err := env.findInGroup(c.Group, c.Subject, c.Activity); err != nil {
 				return s, err
@@ -333,5 +305,5 @@ func (c *unsetCommand) Run(ctx context.Context, env session) error {
 	if err != nil {
 		return err
 	}
-	return c.printChanges(env, r, name, nameOf(name, c.Tier)+": the live limit is removed; it was the same as the code's")
+	return c.printChanges(env, r, nameOf(name, c.Tier)+": the live limit is removed; it was the same as the code's", name)
 }

@@ -113,19 +113,18 @@ func (c session) viewOf(s live.Settings) view {
 
 // view opens the table and reads its settings. It also returns their version.
 func (f *tableFlags) view(ctx context.Context, env session) (view, int64, error) {
-	store, err := f.open(ctx)
-	if err != nil {
+	if err := f.open(ctx); err != nil {
 		return view{}, 0, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	settings, version, err := liveedit.Read(ctx, store.live)
+	settings, version, err := liveedit.Read(ctx, f.store.live)
 	if err := env.readOn("live limits", err); err != nil {
 		return view{}, 0, err
 	}
 	env.noteDamagedLimits(settings)
 	v := env.viewOf(settings)
-	blocks, _, err := liveedit.ReadBlocks(ctx, store.live)
+	blocks, _, err := liveedit.ReadBlocks(ctx, f.store.live)
 	env.noteDamaged(blocks)
 	v.blocks = blocksOf(blocks, v.at)
 	return v, version, env.readOn("blocks", err)
@@ -302,7 +301,7 @@ type changeFlags struct {
 	tableFlags
 }
 
-// A report is what a command prints after it changed the live limits.
+// A report is what a command prints after it changed the live limits or the blocks.
 type report struct {
 	What string `json:"what"`
 	owner
@@ -310,6 +309,8 @@ type report struct {
 	Granted  *grantedTo  `json:"granted,omitzero"`
 	Replaced []grantedTo `json:"replaced,omitempty"` // by the grant
 	Revoked  []grantedTo `json:"revoked,omitempty"`
+	Blocked  *blocked    `json:"blocked,omitzero"`
+	Lifted   []blocked   `json:"lifted,omitempty"`
 	At       time.Time   `json:"at"`
 	By       string      `json:"by"`
 	Why      string      `json:"why,omitzero"`
@@ -330,14 +331,19 @@ func (f *changeFlags) by() string {
 	return u.Username
 }
 
+// report returns the report of a change, which is what.
+func (f *changeFlags) report(what string, c liveedit.Change) report {
+	return report{What: what, At: c.At.UTC(), By: c.By, Why: c.Why, tableName: f.opened}
+}
+
 // edit changes the settings and records c, whose time and names it fills in.
-func (f *changeFlags) edit(ctx context.Context, env session, s store, c liveedit.Change, edit func(liveedit.Draft) (liveedit.Draft, error)) (r report, err error) {
+func (f *changeFlags) edit(ctx context.Context, env session, c liveedit.Change, edit func(liveedit.Draft) (liveedit.Draft, error)) (r report, err error) {
 	within, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	c.At, c.By, c.Why = env.now(), f.by(), f.Why
-	r = report{What: sentence(c), At: c.At.UTC(), By: c.By, Why: f.Why, tableName: f.opened}
+	r = f.report(sentence(c), c)
 	asked := false // whether the table was asked to make the change
-	err = liveedit.Edit(within, s.live, env.guards, c, func(now liveedit.Draft) (liveedit.Draft, error) {
+	err = liveedit.Edit(within, f.store.live, env.guards, c, func(now liveedit.Draft) (liveedit.Draft, error) {
 		r.before = now.Settings
 		after, err := edit(now)
 		r.after, asked = after.Settings, err == nil
@@ -359,17 +365,15 @@ func (f *changeFlags) edit(ctx context.Context, env session, s store, c liveedit
 // print writes the report as JSON if --json is given. Otherwise it writes these
 // lines, then the table and when instances follow.
 func (f *changeFlags) print(env session, r report, lines ...string) error {
-	if f.JSON {
-		return env.printLine(r)
-	}
-	lines = append(lines, "in "+f.where()+"; instances follow within 30 s of use")
-	_, err := fmt.Fprintln(env.out, strings.Join(lines, "\n"))
-	return err
+	return env.print(f.JSON, r, append(lines, "in "+f.where()+"; instances follow within 30 s of use")...)
 }
 
-// printChanges writes what changed of the limit with this name, or otherwise the text of none.
-func (f *changeFlags) printChanges(env session, r report, name, none string) error {
-	r.Changes = changesOf(env.viewOf(r.before), env.viewOf(r.after), name)
+// printChanges writes what changed of the limits with these names, or otherwise the text of none.
+func (f *changeFlags) printChanges(env session, r report, none string, names ...string) error {
+	before, after := env.viewOf(r.before), env.viewOf(r.after)
+	for _, name := range names {
+		r.Changes = append(r.Changes, changesOf(before, after, name)...)
+	}
 	var lines []string
 	for _, c := range r.Changes {
 		lines = append(lines, c.String())

@@ -119,8 +119,10 @@ func (c *newCommand) next(env session, r scaffold.Request, a limits.Activity) {
 		env.note("nothing was written, because of --dry-run")
 		return
 	}
-	if group := a.Group; group != "" {
-		env.note(counted(env.guards, group))
+	if names := namesOf(countedIn(env.guards, a.Group)); len(names) > 0 {
+		env.note("it counts in the group " + a.Group + ", together with " + strings.Join(names, ", "))
+	} else if a.Group != "" {
+		env.note("the group " + a.Group + " is new: no other activity is in it yet")
 	}
 	env.note("next, try it: " + env.itself() + " check " + a.Name + " --user u1" + scaffold.Options(a))
 	if slices.ContainsFunc(a.Parts(), func(s limits.Subject) bool { return a.WithMax(s.Name) != nil }) {
@@ -134,18 +136,4 @@ func (c *newCommand) next(env session, r scaffold.Request, a limits.Activity) {
 	if a.Limit.Queues() && !g.DelayedQueue && (taken || !r.New) {
 		env.note("a delayed job of this guard gets a time, but no queue takes it: see https://github.com/cric-talk/guards/blob/main/docs/delayed-jobs.md")
 	}
-}
-
-// counted tells which activities a new activity of a group counts with.
-func counted(guards limits.Guards, group string) string {
-	var names []string
-	for _, a := range guards.Grouped() {
-		if a.Group == group {
-			names = append(names, a.Name)
-		}
-	}
-	if len(names) == 0 {
-		return "the group " + group + " is new: no other activity is in it yet"
-	}
-	return "it counts in the group " + group + ", together with " + strings.Join(names, ", ")
 }

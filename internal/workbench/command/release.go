@@ -54,14 +54,15 @@ func (c *releaseCommand) Run(ctx context.Context, env session) error {
 	if err != nil {
 		return err
 	}
-	store, err := c.open(ctx)
-	if err != nil {
+	if err := c.open(ctx); err != nil {
 		return err
 	}
 	key := keyOf(c.whose, a, env.now().UnixMilli())
-	item, err := c.read(ctx, store, key)
+	within, cancel := context.WithTimeout(ctx, patience)
+	item, err := c.store.Read(within, key)
+	cancel()
 	if err != nil {
-		return err
+		return reached(err)
 	}
 	if attrs := unusable(a, c.whose, a.Limit, item, env.now().UnixMilli()); len(attrs) > 0 {
 		return hint{
@@ -75,13 +76,16 @@ func (c *releaseCommand) Run(ctx context.Context, env session) error {
 	}
 	question := fmt.Sprintf("Free the slot of %s that %s has taken or renewed at %s, and that is held until %s, in %s?",
 		c.Activity, shown(c.whose), instant(s.At), instant(s.HeldUntil), c.where())
-	if rest := c.rest(env, a); rest != "" {
-		question = "Only a slot of the log is freed: " + rest + ". " + question
+	switch {
+	case a.Group != "":
+		question = "Only a slot of the log is freed: " + groupOf(countedIn(env.guards, a.Group)) + " keeps its other counts. " + question
+	case len(a.Limit.Rates()) > 1 || len(a.Subjects) > 0:
+		question = "Only a slot of the log is freed: the other limits of " + c.Activity + " keep their counts. " + question
 	}
 	if err := c.confirm(ctx, env, question, ""); err != nil {
 		return err
 	}
-	state, err := c.free(ctx, env, store, key, a.Limit, s, item.State)
+	state, err := c.free(ctx, env, key, a.Limit, s, item.State)
 	if err != nil {
 		return err
 	}
@@ -143,24 +147,6 @@ func (c *releaseCommand) choose(slots []slot, wanted int64) (slot, error) {
 	return slot{}, hint{fmt.Errorf("%s %s", what, strings.Join(times, ", or ")), "guards status " + option(c.whose) + " shows until when each is held"}
 }
 
-// rest tells which limits keep their counts; empty: there are none.
-func (c *releaseCommand) rest(env session, a limits.Activity) string {
-	switch {
-	case a.Group != "":
-		return groupOf(countedIn(env.guards, a.Group)) + " keeps its other counts"
-	case len(a.Limit.Rates()) > 1 || len(a.Subjects) > 0:
-		return "the other limits of " + c.Activity + " keep their counts"
-	}
-	return ""
-}
-
-func (c *releaseCommand) read(ctx context.Context, s store, key ratelimit.Key) (ratelimit.Item, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	item, err := s.Read(ctx, key)
-	return item, reached(err)
-}
-
 // errNotOpen means that the slot has changed since the command looked. It also means
 // that the slot is too small for an action of the activity, because another one has
 // taken it.
@@ -171,7 +157,7 @@ var errNotOpen = errors.New("the slot is renewed, released or expired, or anothe
 // If other slots have changed in the meantime, free plans again. It leaves the id of the
 // check in the item: the id is a hash, so free can't find it. Without its slot, a
 // renewal by that id is told that it has expired.
-func (c *releaseCommand) free(ctx context.Context, env session, s store, key ratelimit.Key, p policy.Policy, one slot, state policy.State) (policy.State, error) {
+func (c *releaseCommand) free(ctx context.Context, env session, key ratelimit.Key, p policy.Policy, one slot, state policy.State) (policy.State, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
@@ -180,7 +166,7 @@ func (c *releaseCommand) free(ctx context.Context, env session, s store, key rat
 		if !ok {
 			return nil, errNotOpen
 		}
-		item, done, err := s.Update(ctx, ratelimit.Write{Key: key, Update: u, Now: now})
+		item, done, err := c.store.Update(ctx, ratelimit.Write{Key: key, Update: u, Now: now})
 		if err != nil {
 			env.note(fmt.Sprintf("the slot may be freed or not; see guards status %s", option(c.whose)))
 			return nil, reached(err)
@@ -195,17 +181,11 @@ func (c *releaseCommand) free(ctx context.Context, env session, s store, key rat
 // print writes the figures of the log.
 func (c *releaseCommand) print(env session, a limits.Activity, s slot, state policy.State) error {
 	r := a.Limit.Read(env.now().UnixMilli(), 0, state)
-	for i, one := range a.Limit.Each() {
-		if len(r.Each) > 0 && one.HasLog() {
-			r = r.Each[i]
-			break
-		}
+	if i := slices.IndexFunc(a.Limit.Each(), policy.Policy.HasLog); i >= 0 && len(r.Each) > 0 {
+		r = r.Each[i]
 	}
 	f := guard.FiguresOf(r)
-	if c.JSON {
-		return env.printLine(released{c.opened, ownerOf(c.whose), c.Activity, s.At, s.HeldUntil, f})
-	}
-	_, err := fmt.Fprintf(env.out, "%s of %s: %d/%d used, %d left, in %s; the slot of %s is free\n",
-		limitOf(c.Activity, f.Name), shown(c.whose), f.ActivityCount, f.Limit, f.Remaining, c.where(), instant(s.At))
-	return err
+	return env.print(c.JSON, released{c.opened, ownerOf(c.whose), c.Activity, s.At, s.HeldUntil, f},
+		fmt.Sprintf("%s of %s: %d/%d used, %d left, in %s; the slot of %s is free",
+			limitOf(c.Activity, f.Name), shown(c.whose), f.ActivityCount, f.Limit, f.Remaining, c.where(), instant(s.At)))
 }

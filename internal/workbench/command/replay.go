@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/workbench/replay"
@@ -83,22 +84,13 @@ func (c *replayCommand) Run(ctx context.Context, env session) error {
 		return c.suggest(ctx, env, r, in.reader(o))
 	}
 	reports, err := r.Compare(ctx, in.reader(o), limits[1:]...)
-	env.clearLine()
-	if err != nil && (ctx.Err() == nil || reports[0].Requests == 0) {
-		return err
-	}
 	var result any = reports[0]
 	words := func(b *strings.Builder) { writeReport(b, reports[0], env.width) }
 	if len(reports) > 1 {
 		result = map[string]any{"limits": reports}
 		words = func(b *strings.Builder) { writeComparison(b, reports, env.width) }
 	}
-	err = errors.Join(err, c.print(env, result, words))
-	if ctx.Err() != nil {
-		env.note("stopped before the end: the figures are those of the requests until " + moment(reports[0].To))
-		return ctx.Err()
-	}
-	if err != nil || c.Plot == "" {
+	if err = c.report(ctx, env, reports, err, result, words); err != nil || c.Plot == "" {
 		return err
 	}
 	return c.plot(ctx, env, r, in.reader(o), reports, limits[1:])
@@ -149,8 +141,10 @@ func (c *replayCommand) options(all []policy.Policy, activities ...string) (o tr
 		return o, input.Invalid("--hops", strconv.Itoa(c.Hops), "1 for the last address, or a higher number")
 	}
 	o.Hops = c.Hops
-	if o.Zone, err = c.zone(); err != nil {
-		return o, err
+	if c.Zone != "" {
+		if o.Zone, err = time.LoadLocation(c.Zone); err != nil {
+			return o, fmt.Errorf("--zone: %w", &policy.ZoneError{Zone: c.Zone})
+		}
 	}
 	if c.Columns != "" {
 		o.Columns, err = traffic.ParseColumns(c.Columns, o.Subjects...)
@@ -208,6 +202,26 @@ func (c *replayCommand) check() error {
 	return nil
 }
 
+// report prints the result of a replay, which has these reports and may have ended with an error.
+func (c *replayCommand) report(
+	ctx context.Context, env session, reports []*replay.Report, err error, result any, words func(*strings.Builder),
+) error {
+	env.clearLine()
+	requests, last := int64(0), int64(0)
+	for _, r := range reports {
+		requests, last = requests+r.Requests, max(last, r.To)
+	}
+	if err != nil && (ctx.Err() == nil || requests == 0) {
+		return err
+	}
+	err = errors.Join(err, c.print(env, result, words))
+	if ctx.Err() != nil {
+		env.note("stopped before the end: the figures are those of the requests until " + moment(last))
+		return ctx.Err()
+	}
+	return err
+}
+
 func (c *replayCommand) print(env session, result any, words func(*strings.Builder)) error {
 	if c.JSON {
 		return env.printJSON(result)
@@ -217,86 +231,6 @@ func (c *replayCommand) print(env session, result any, words func(*strings.Build
 	_, err := io.WriteString(env.out, b.String())
 	return err
 }
-
-func writeReport(b *strings.Builder, r *replay.Report, width int) {
-	fmt.Fprintf(b, "%s with %s: %s of %s from %s to %s\n\n", r.Activity, r.Policy,
-		plural(r.Requests, "request"), plural(r.Users, "user"), moment(r.From), moment(r.To))
-	share := func(n int64) string {
-		return fmt.Sprintf("%*s  %5.1f %%", len(grouped(r.Requests)), grouped(n), 100*float64(n)/float64(r.Requests))
-	}
-	fmt.Fprintf(b, "allowed  %s\nrefused  %s\n", share(r.Allowed), share(r.Refused))
-	if r.Delayed > 0 {
-		fmt.Fprintf(b, "delayed  %s\n", share(r.Delayed))
-	}
-	writeLimitedBy(b, r)
-	if r.HeldUp > 0 {
-		fmt.Fprintf(b, "\n%s held up, for up to %s; the most:\n\n", plural(r.HeldUp, "user"), inWords(r.LongestWaitMs))
-		var t textTable
-		t.head("USER", "REQUESTS", "ALLOWED", "REFUSED", "DELAYED", "LONGEST WAIT")
-		for _, u := range r.Worst {
-			t.row(u.ID, grouped(u.Requests), grouped(u.Allowed), grouped(u.Refused), grouped(u.Delayed), inWords(u.LongestWaitMs))
-		}
-		_ = t.write(b, width) // a Builder takes everything
-	}
-	exactly(b, r.Exact)
-	unusual(b, r)
-}
-
-// exactly writes how the requests of a prepaid limit were decided.
-func exactly(b *strings.Builder, prepaid bool) {
-	if prepaid {
-		b.WriteString("\nprepaid: decided exactly, without leases; guards can refuse a little more at full load\n")
-	}
-}
-
-// unusual writes what a reader should know about the lines.
-func unusual(b *strings.Builder, r *replay.Report) {
-	if r.OtherActivities > 0 {
-		fmt.Fprintf(b, "\n%s of other activities skipped\n", plural(r.OtherActivities, "line"))
-	}
-	if r.Numbered > 0 {
-		fmt.Fprintf(b, "\n%s came with a number of the caller\n", plural(r.Numbered, "request"))
-	}
-	writeSources(b, r.Sources)
-	if r.OutOfOrder > 0 {
-		fmt.Fprintf(b, "\n%s out of order, by up to %s\n", plural(r.OutOfOrder, "line"), inWords(r.OutOfOrderMs))
-	}
-	badLines(b, r.BadLines, r.FirstBad)
-}
-
-// badLines writes how many lines were skipped because they are no requests.
-func badLines(b *strings.Builder, n int64, first []string) {
-	switch {
-	case n > int64(len(first)):
-		fmt.Fprintf(b, "\n%s skipped; the first %d:\n", plural(n, "bad line"), len(first))
-	case n > 0:
-		fmt.Fprintf(b, "\n%s skipped:\n", plural(n, "bad line"))
-	}
-	for _, line := range first {
-		fmt.Fprintf(b, "  %s\n", line)
-	}
-}
-
-// writeComparison writes a table with a row for each limit.
-func writeComparison(b *strings.Builder, all []*replay.Report, width int) {
-	r := all[0]
-	fmt.Fprintf(b, "%s: %s of %s from %s to %s\n\n", r.Activity, plural(r.Requests, "request"), plural(r.Users, "user"), moment(r.From), moment(r.To))
-	var t textTable
-	t.head("LIMIT", "ALLOWED", "REFUSED", "DELAYED", "USERS HELD UP", "LONGEST WAIT")
-	for _, r := range all {
-		t.row(r.Policy, fmt.Sprintf("%s (%.1f %%)", grouped(r.Allowed), 100*float64(r.Allowed)/float64(r.Requests)),
-			grouped(r.Refused), grouped(r.Delayed), grouped(r.HeldUp), inWords(r.LongestWaitMs))
-	}
-	_ = t.write(b, width) // a Builder takes everything
-	exactly(b, slices.ContainsFunc(all, func(r *replay.Report) bool { return r.Exact }))
-	unusual(b, r)
-}
-
-// inWords returns a time in words. Unlike waitMs, it returns "0 ms" for 0.
-func inWords(ms int64) string { return wait(time.Duration(ms) * time.Millisecond) }
-
-// moment returns a time in words, in UTC.
-func moment(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02 15:04:05 UTC") }
 
 // suggest searches for the lowest limit, with the requests in a temporary file.
 func (c *replayCommand) suggest(ctx context.Context, env session, r *replay.Replay, t *traffic.Reader) (err error) {
@@ -318,23 +252,6 @@ func (c *replayCommand) suggest(ctx context.Context, env session, r *replay.Repl
 		return err
 	}
 	return errors.Join(err, c.print(env, got, func(b *strings.Builder) { writeSuggestion(b, got, share) }))
-}
-
-func writeSuggestion(b *strings.Builder, s *replay.Suggestion, wanted replay.Share) {
-	is := "is the lowest limit that leaves"
-	if s.Interrupted {
-		is = "is enough, and a lower limit may be, to leave"
-	}
-	fmt.Fprintf(b, "%s %s %s of the users of %s untouched\n\n", s.Policy, is, wanted, s.Activity)
-	row := func(name string, n int64, share float64) {
-		fmt.Fprintf(b, "%-9s  %*s  %6.2f %%\n", name, len(grouped(s.Users)), grouped(n), 100*share)
-	}
-	row("untouched", s.Users-s.HeldUp, s.Share)
-	row("held up", s.HeldUp, 1-s.Share)
-	fmt.Fprintf(b, "\nfrom %s of %s\n", plural(s.Requests, "request"), plural(s.Users, "user"))
-	exactly(b, s.Exact)
-	writeSources(b, s.Sources)
-	badLines(b, s.BadLines, s.FirstBad)
 }
 
 // plot replays the requests of one user again and draws them.
@@ -365,4 +282,57 @@ func checkTarget(name string) error {
 		return err
 	}
 	return file.Close()
+}
+
+// explain tells how to go on after a line that is no request.
+func (c *replayCommand) explain(err error) error {
+	if _, ok := errors.AsType[*traffic.BadLine](err); ok {
+		return hint{err, "--skip-bad goes on without such lines and counts them"}
+	}
+	return err
+}
+
+// subjects returns the subjects of --subject with their limits: the flag's limits, or
+// else the code's. They go with these limits of users.
+func (c *replayCommand) subjects(env session, users []policy.Policy) (all []replay.Subject, err error) {
+	switch {
+	case len(c.Subject) == 0:
+	case c.Suggest != "" || c.Plot != "":
+		return nil, errors.New("--subject goes without --suggest and --plot")
+	case slices.ContainsFunc(users, policy.Policy.Queues):
+		return nil, errors.New("--subject goes without a reservoir, which gives places to users alone")
+	}
+	_, a, _ := env.guards.Activity(c.Activity)
+	for _, text := range c.Subject {
+		name, limit, given := strings.Cut(text, "=")
+		s := replay.Subject{Name: name}
+		switch {
+		case given:
+			if s.Policy, err = policy.Parse(limit); err != nil {
+				return nil, fmt.Errorf("--subject %s: %w", name, err)
+			}
+		case !a.Has(name) || name == "":
+			return nil, hint{hasSubject(a, name), "give a limit to try: --subject " + name + "=600/1m"}
+		default:
+			s.Policy = a.Part(name).Limit
+		}
+		all = append(all, s)
+	}
+	if len(all) == 0 && len(a.Subjects) > 0 {
+		env.note(fmt.Sprintf("only users are limited here; --subject %s limits the %[1]s of each request, too", a.Subjects[0].Name))
+	}
+	return all, validSubjects(all)
+}
+
+// validSubjects returns an error for subjects that no activity can have.
+func validSubjects(all []replay.Subject) error {
+	one := guards.Activity{Name: "activity_of_replay", Limit: "1/1m"} // only its subjects are checked
+	for _, s := range all {
+		one.Subjects = append(one.Subjects, guards.Subject{Name: s.Name, Limit: guards.Limit(s.Policy.String())})
+	}
+	err := guards.Validate([]guards.Guard{{Name: "g", Message: "m", Activities: []guards.Activity{one}}})
+	if err == nil {
+		return nil
+	}
+	return errors.New(strings.ReplaceAll(err.Error(), fmt.Sprintf("g, activity %q", one.Name), "--subject"))
 }

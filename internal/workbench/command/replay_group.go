@@ -14,11 +14,6 @@ import (
 	"github.com/cric-talk/guards/internal/workbench/replay"
 )
 
-// A groupReport is what the command prints as JSON about several activities.
-type groupReport struct {
-	Activities []*replay.Report `json:"activities"`
-}
-
 // runGroup replays activities that share counts.
 func (c *replayCommand) runGroup(ctx context.Context, env session) error {
 	if c.Plot != "" || c.User != "" || c.Suggest != "" || len(c.Compare)+len(c.Subject) > 0 {
@@ -44,20 +39,8 @@ func (c *replayCommand) runGroup(ctx context.Context, env session) error {
 	defer in.close()
 	r := &replay.Replay{Activity: members[0].Activity, Policy: members[0].Policy, Progress: func(lines int64) { in.progress(env, lines) }}
 	reports, err := r.Group(ctx, in.reader(o), members[1:]...)
-	env.clearLine()
-	requests, last := int64(0), int64(0)
-	for _, r := range reports {
-		requests, last = requests+r.Requests, max(last, r.To)
-	}
-	if err != nil && (ctx.Err() == nil || requests == 0) {
-		return err
-	}
-	err = errors.Join(err, c.print(env, groupReport{reports}, func(b *strings.Builder) { writeGroup(b, reports, env.width) }))
-	if ctx.Err() != nil {
-		env.note("stopped before the end: the figures are those of the requests until " + moment(last))
-		return ctx.Err()
-	}
-	return err
+	result := map[string]any{"activities": reports}
+	return c.report(ctx, env, reports, err, result, func(b *strings.Builder) { writeGroup(b, reports, env.width) })
 }
 
 // members returns the activities with their limits: the code's group, and the

@@ -28,7 +28,12 @@ func TestReplayOfAGroup(t *testing.T) {
 		{`--limit "create_post=posts: 3/1m"`, 3, 0},
 	} {
 		status, out, log := replay(tt.args + " --json")
-		var got groupReport
+		var got struct {
+			Activities []struct {
+				Activity string
+				Allowed  int64
+			}
+		}
 		if err := json.Unmarshal([]byte(out), &got); err != nil || status != done || log != "" {
 			t.Fatalf("%v: status %d, %v, %s", tt.args, status, err, log)
 		}

@@ -53,8 +53,7 @@ func (c *resetCommand) Run(ctx context.Context, env session) error {
 	if err := by.Validate(); err != nil {
 		return err
 	}
-	store, err := c.open(ctx)
-	if err != nil {
+	if err := c.open(ctx); err != nil {
 		return err
 	}
 	c.clears = c.Activity
@@ -64,7 +63,7 @@ func (c *resetCommand) Run(ctx context.Context, env session) error {
 	if err := c.confirm(ctx, env, fmt.Sprintf("Clear %s of %s in %s?", c.clears, shown(c.whose), c.where()), ""); err != nil {
 		return err
 	}
-	changed, err := env.follow(ctx, store.live)
+	changed, err := env.follow(ctx, c.store.live)
 	if _, ok := errors.AsType[*input.Unavailable](err); ok {
 		return err
 	}
@@ -76,38 +75,38 @@ func (c *resetCommand) Run(ctx context.Context, env session) error {
 	a.Limit = termsOf(changed.Limits(), a, c.whose, "", env.now()).Limit
 	a.Tiers, a.Subjects = nil, nil
 	g.Activities = []limits.Activity{a}
-	answer, err := c.reset(ctx, env, store, g)
+	answer, err := c.reset(ctx, env, g)
 	if ctx.Err() != nil {
 		env.note(fmt.Sprintf("stopped: %s of %s may be cleared or not; see guards status %s", c.clears, shown(c.whose), option(c.whose)))
 	}
 	if err != nil {
 		return err
 	}
-	c.note(ctx, env, store, by)
+	c.note(ctx, env, by)
 	return c.print(env, &answer)
 }
 
 // note adds the reset to the history. An operator who may not do that can still reset.
-func (c *resetCommand) note(ctx context.Context, env session, s store, by liveedit.Change) {
+func (c *resetCommand) note(ctx context.Context, env session, by liveedit.Change) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	by.At = env.now()
-	if err := liveedit.Reset(ctx, s.live, by, c.whose); err != nil {
+	if err := liveedit.Reset(ctx, c.store.live, by, c.whose); err != nil {
 		env.note("the reset is done, but the history has no entry about it: " + err.Error())
 	}
 }
 
 // reset clears the item as the guard does. A guard clears users only, so the item of a
 // subject is cleared with the same limiter.
-func (c *resetCommand) reset(ctx context.Context, env session, s store, g limits.Guard) (guard.Answer, error) {
+func (c *resetCommand) reset(ctx context.Context, env session, g limits.Guard) (guard.Answer, error) {
 	if subjectOf(c.whose) == "" {
-		h := &guard.Handler{Guard: g, Limiter: s.limiter(env)}
+		h := &guard.Handler{Guard: g, Limiter: c.store.limiter(env)}
 		return decide(ctx, h, guard.Request{UserID: c.whose, Activity: c.Activity, Op: guard.Reset})
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	a := g.Activities[0]
-	d, err := s.limiter(env).Decide(ctx, guard.Reset, ratelimit.Request{UserID: c.whose, Activity: a.Name, Group: a.Group, Policy: a.Limit, Count: 1})
+	d, err := c.store.limiter(env).Decide(ctx, guard.Reset, ratelimit.Request{UserID: c.whose, Activity: a.Name, Group: a.Group, Policy: a.Limit, Count: 1})
 	return guard.Answer{Decision: &d}, reached(err)
 }
 
@@ -158,20 +157,14 @@ func (c *eraseCommand) Run(ctx context.Context, env session) error {
 	if c.KeepBlocks {
 		what = "the items and the grants of " + shown(key)
 	}
-	if places := reservoirs(env.guards, subjectOf(key)); len(places) > 0 {
+	var places []string // of users: no subject has any
+	for _, a := range each(env.guards) {
+		if subjectOf(key) == "" && a.Limit.Queues() {
+			places = append(places, a.Name)
+		}
+	}
+	if len(places) > 0 {
 		what += ", with the places that " + strings.Join(places, " and ") + " gave, which are then given again,"
 	}
 	return c.clean(ctx, env, what, key, c.KeepBlocks)
-}
-
-// reservoirs returns the activities that give places to users. No subject has places.
-func reservoirs(guards limits.Guards, subject string) (names []string) {
-	for _, g := range guards {
-		for _, a := range g.Activities {
-			if subject == "" && a.Limit.Queues() {
-				names = append(names, a.Name)
-			}
-		}
-	}
-	return names
 }

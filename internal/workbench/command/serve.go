@@ -80,8 +80,7 @@ func (c *serveCommand) Run(ctx context.Context, env session) error {
 	if err != nil {
 		return err
 	}
-	store, err := c.prepare(ctx)
-	if err != nil {
+	if err := c.prepare(ctx); err != nil {
 		return err
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", c.Addr)
@@ -91,7 +90,7 @@ func (c *serveCommand) Run(ctx context.Context, env session) error {
 	clock := devconsole.NewClock(env.now)
 	env.now = clock.Now
 	log := &serveLog{env: env, json: c.JSON}
-	api := newAPI(&settings, store, env, log.observe)
+	api := newAPI(&settings, c.store, env, log.observe)
 	address := listener.Addr().String()
 	server := newServer(besideApp(api, env, token, api))
 	about := "the console is off, because --addr " + address + " is not an address of this machine only, such as 127.0.0.1:3001"
@@ -123,31 +122,31 @@ func (c *serveCommand) Run(ctx context.Context, env session) error {
 
 // prepare opens the store, and creates the table if --create-table is given.
 // Then it checks that the table can be reached. With --fail there is no table.
-func (c *serveCommand) prepare(ctx context.Context) (store, error) {
+func (c *serveCommand) prepare(ctx context.Context) error {
 	if c.Fail != "none" {
 		if c.CreateTable || !c.inMemory() || c.given() {
-			return store{}, errors.New("--fail needs no table: leave out --create-table, --store dynamodb, --table, --endpoint and --region")
+			return errors.New("--fail needs no table: leave out --create-table, --store dynamodb, --table, --endpoint and --region")
 		}
-		return outage(c.Fail).open("rateLimit"), nil
+		c.store = outage(c.Fail).open("rateLimit")
+		return nil
 	}
-	s, err := c.open(ctx)
-	if err != nil {
-		return s, err
+	if err := c.open(ctx); err != nil {
+		return err
 	}
 	if c.CreateTable {
-		if s.dynamo == nil {
-			return s, errors.New("--create-table goes with --store dynamodb")
+		if c.inMemory() {
+			return errors.New("--create-table goes with --store dynamodb")
 		}
-		if err := s.dynamo.Create(ctx); err != nil {
-			return s, input.NewUnavailable(err)
+		if err := c.store.dynamo.Create(ctx); err != nil {
+			return input.NewUnavailable(err)
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if _, err := s.Read(ctx, ratelimit.Key{UserID: " probe", Activity: "probe"}); err != nil {
-		return s, input.NewUnavailable(err)
+	if _, err := c.store.Read(ctx, ratelimit.Key{UserID: " probe", Activity: "probe"}); err != nil {
+		return input.NewUnavailable(err)
 	}
-	return s, nil
+	return nil
 }
 
 // countsIn names the store.
@@ -357,4 +356,21 @@ func (c session) words(s served) string {
 		text += ", wait " + waitMs(a.WaitTime)
 	}
 	return text
+}
+
+// besideApp answers a request with the header Guards-Token as an agent does, and leaves the
+// others to rest. So an app that asks an agent can be tried without one. Token is
+// GUARDS_AGENT_TOKEN.
+func besideApp(api *invokeapi.Server, env session, token string, rest http.Handler) http.Handler {
+	agent := &agentd.Handler{Token: token}
+	for _, g := range env.guards {
+		agent.Add(g, invokeapi.Beside{Server: api, Name: g.Name})
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Values(agentd.TokenHeader) == nil {
+			rest.ServeHTTP(w, r)
+			return
+		}
+		agent.ServeHTTP(w, r)
+	})
 }

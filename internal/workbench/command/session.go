@@ -1,6 +1,8 @@
 package command
 
 import (
+	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -44,6 +46,15 @@ func (c session) printJSON(v any) error {
 }
 
 func (c session) printLine(v any) error { return json.NewEncoder(c.out).Encode(v) }
+
+// print prints v as one line of JSON if asJSON is set, and otherwise lines for people.
+func (c session) print(asJSON bool, v any, lines ...string) error {
+	if asJSON {
+		return c.printLine(v)
+	}
+	_, err := fmt.Fprintln(c.out, strings.Join(lines, "\n"))
+	return err
+}
 
 // The colours, as terminals number them.
 const (
@@ -155,3 +166,36 @@ func (c session) fail(err error) int {
 
 // note writes one line about the command itself, which is not its result.
 func (c session) note(line string) { _, _ = fmt.Fprintln(c.err, "guards:", line) }
+
+// yesFlag belongs to commands that ask before they act.
+type yesFlag struct {
+	Yes bool `short:"y" help:"Do not ask."`
+}
+
+// confirm asks the question, unless --yes answers it. It returns nil if the
+// answer is yes. It stops waiting for the answer when ctx ends. If no person
+// can answer, the error suggests --yes and ends with the text of instead.
+func (f yesFlag) confirm(ctx context.Context, env session, question, instead string) error {
+	if f.Yes {
+		return nil
+	}
+	if env.in == nil {
+		return errors.New("there is nobody to ask: give --yes to go ahead" + instead)
+	}
+	_, _ = fmt.Fprintf(env.err, "%s [y/N] ", question)
+	answered := make(chan string, 1)
+	go func() {
+		answer, _ := bufio.NewReader(env.in).ReadString('\n')
+		answered <- strings.ToLower(strings.TrimSpace(answer))
+	}()
+	select {
+	case answer := <-answered:
+		if answer == "y" || answer == "yes" {
+			return nil
+		}
+		return errDeclined
+	case <-ctx.Done():
+		_, _ = fmt.Fprintln(env.err)
+		return errInterrupted
+	}
+}

@@ -62,12 +62,11 @@ func (c *statsCommand) Run(ctx context.Context, env session) error {
 		}
 		only = itemOf(a)
 	}
-	store, err := c.open(ctx)
-	if err != nil {
+	if err := c.open(ctx); err != nil {
 		return err
 	}
 	var unreadable unreadItems
-	found, err := store.dynamo.Stats(ctx, env.now().Unix(), unreadable.each(env), func(s table.Stats, parts int) {
+	found, err := c.store.dynamo.Stats(ctx, env.now().Unix(), unreadable.each(env), func(s table.Stats, parts int) {
 		env.bar(parts, table.Parts, fmt.Sprintf("%s items of %s users", grouped(s.Items), grouped(s.Users)))
 	})
 	env.clearLine()

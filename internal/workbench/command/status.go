@@ -60,17 +60,16 @@ func (c *statusCommand) Run(ctx context.Context, env session) error {
 	if err != nil {
 		return err
 	}
-	store, err := c.open(ctx)
-	if err != nil {
+	if err := c.open(ctx); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	items, err := store.dynamo.User(ctx, key)
+	items, err := c.store.dynamo.User(ctx, key)
 	if err != nil {
 		return input.NewUnavailable(err)
 	}
-	changed, err := env.follow(ctx, store.live)
+	changed, err := env.follow(ctx, c.store.live)
 	if err != nil {
 		return err
 	}
@@ -130,7 +129,13 @@ func statusTable(list []standing) (t textTable) {
 		t.head("SLOTS OF", "COUNT", "AT", "HELD UNTIL")
 	}
 	for _, s := range list {
-		t.slots(s.Activity, s.Slots)
+		for i, one := range s.Slots {
+			if i == maxSlots {
+				t.row(fmt.Sprintf("and %d more of %s: see --json", len(s.Slots)-i, s.Activity))
+				break
+			}
+			t.row(s.Activity, fmt.Sprint(one.Count), instant(one.At), instant(one.HeldUntil))
+		}
 	}
 	t.explain(slices.ContainsFunc(list, func(s standing) bool { return s.Prepaid }), countsLeases)
 	t.explain(slices.ContainsFunc(list, func(s standing) bool { return s.Max }), byText)
@@ -140,43 +145,30 @@ func statusTable(list []standing) (t textTable) {
 // maxSlots is how many slots of a log a table shows.
 const maxSlots = 10
 
-// slots adds the slots of an activity's log.
-func (t *textTable) slots(activity string, slots []slot) {
-	for i, s := range slots {
-		if i == maxSlots {
-			t.row(fmt.Sprintf("and %d more of %s: see --json", len(slots)-i, activity))
-			return
-		}
-		t.row(activity, fmt.Sprint(s.Count), instant(s.At), instant(s.HeldUntil))
-	}
-}
-
 // standings returns where the user or the subject with this key stands by the limits as
 // operators have changed them.
 func standings(guards limits.Guards, key, tier string, given numbers, items map[ratelimit.Key]ratelimit.Item, changed *live.Limits, at time.Time) []standing {
 	list := []standing{}
 	now := at.UnixMilli()
-	for _, g := range guards {
-		for _, a := range g.Activities {
-			t := termsOf(changed, a, key, tier, at)
-			if t.Limit.IsZero() || !a.Has(subjectOf(key)) {
-				continue
-			}
-			item := items[keyOf(key, a, now)]
-			p := given.termsOf(changed, a, key, tier, at).Limit
-			f := p.Read(now, 1, item.State)
-			if _, low := p.TooLow(1); low { // nothing is allowed
-				f = policy.Reading{Used: f.Used}
-			}
-			s := standing{Function: g.Name, Activity: a.Name, Group: a.Group, figures: guard.FiguresOf(f), Live: rulingOf(t), Unreadable: unusable(a, key, t.Limit, item, now)}
-			s.Prepaid = leases(guards, changed, a, key, tier, at)
-			s.Max = t.Tier == "" && len(given) == 0 && a.WithMax(subjectOf(key)) != nil
-			s.Slots = slotsOf(t.Limit, now, item.State)
-			for _, one := range f.Each {
-				s.Limits = append(s.Limits, guard.FiguresOf(one))
-			}
-			list = append(list, s)
+	for g, a := range each(guards) {
+		t := termsOf(changed, a, key, tier, at)
+		if t.Limit.IsZero() || !a.Has(subjectOf(key)) {
+			continue
 		}
+		item := items[keyOf(key, a, now)]
+		p := given.termsOf(changed, a, key, tier, at).Limit
+		f := p.Read(now, 1, item.State)
+		if _, low := p.TooLow(1); low { // nothing is allowed
+			f = policy.Reading{Used: f.Used}
+		}
+		s := standing{Function: g.Name, Activity: a.Name, Group: a.Group, figures: guard.FiguresOf(f), Live: rulingOf(t), Unreadable: unusable(a, key, t.Limit, item, now)}
+		s.Prepaid = leases(guards, changed, a, key, tier, at)
+		s.Max = t.Tier == "" && len(given) == 0 && a.WithMax(subjectOf(key)) != nil
+		s.Slots = slotsOf(t.Limit, now, item.State)
+		for _, one := range f.Each {
+			s.Limits = append(s.Limits, guard.FiguresOf(one))
+		}
+		list = append(list, s)
 	}
 	return list
 }

@@ -48,6 +48,7 @@ type tableFlags struct {
 	Endpoint string `placeholder:"URL" help:"DynamoDB's address, such as http://127.0.0.1:8000. Default: AWS_ENDPOINT_URL_DYNAMODB, or AWS itself."`
 	Region   string `placeholder:"NAME" help:"The table's region. Default: as the AWS CLI finds it."`
 
+	store   store     // open sets it
 	opened  tableName // open sets it
 	address string    // the table's endpoint, if it is not AWS's own; open sets it
 	reach   *reacher  // the latest store's; open sets it
@@ -68,15 +69,16 @@ type store struct {
 }
 
 // open opens the store. It sends no requests.
-func (f *storeFlags) open(ctx context.Context) (store, error) {
-	if f.inMemory() {
-		if f.given() {
-			return store{}, errors.New("--table, --endpoint and --region go with --store dynamodb")
-		}
-		s := new(memstore.Store)
-		return store{Store: s, table: table.Memory{Store: s}}, nil
+func (f *storeFlags) open(ctx context.Context) error {
+	switch {
+	case !f.inMemory():
+		return f.tableFlags.open(ctx)
+	case f.given():
+		return errors.New("--table, --endpoint and --region go with --store dynamodb")
 	}
-	return f.tableFlags.open(ctx)
+	s := new(memstore.Store)
+	f.store = store{Store: s, table: table.Memory{Store: s}}
+	return nil
 }
 
 // inMemory reports whether the command counts in the embedded store.
@@ -93,9 +95,9 @@ func (s store) limiter(env session) *ratelimit.Limiter {
 }
 
 // open opens the table. It sends no requests.
-func (f *tableFlags) open(ctx context.Context) (store, error) {
+func (f *tableFlags) open(ctx context.Context) error {
 	if err := checkURL("--endpoint", f.Endpoint, "http://127.0.0.1:8000"); err != nil {
-		return store{}, err
+		return err
 	}
 	setting, name := "TABLE_NAME", os.Getenv("TABLE_NAME") // empty counts as unset, as in the functions
 	if f.Table != "" {
@@ -103,22 +105,22 @@ func (f *tableFlags) open(ctx context.Context) (store, error) {
 	}
 	var err error
 	if f.opened.Table, err = wiring.TableName(setting, name); err != nil {
-		return store{}, err
+		return err
 	}
 	cfg, err := f.aws(ctx)
 	if err != nil {
-		return store{}, err
+		return err
 	}
 	f.opened.Region = cfg.Region
-	s := dynamostore.New(cfg, f.opened.Table, func(o *dynamodb.Options) {
+	f.store = storeOf(dynamostore.New(cfg, f.opened.Table, func(o *dynamodb.Options) {
 		if f.Endpoint != "" { // the SDK's variable would override an endpoint in cfg
 			o.BaseEndpoint = aws.String(f.Endpoint)
 		}
 		f.address = aws.ToString(o.BaseEndpoint)
 		f.reach = &reacher{client: o.HTTPClient, answer: answerWait, dynamo: true}
 		o.HTTPClient = f.reach
-	})
-	return storeOf(s), nil
+	}))
+	return nil
 }
 
 // checkURL returns an error if the value of a flag is no URL. An empty value

@@ -61,24 +61,17 @@ func (t textTable) write(out io.Writer, width int) error {
 	lines := t.lines()
 	if width > 0 && t.widest(lines) > width {
 		lines = nil
-		for _, part := range t.parts() {
-			lines = append(lines, part.fit(width)...)
+		for from := 0; from < len(t); { // a part, which ends before the next head
+			to := from + 1
+			for to < len(t) && !t[to].head {
+				to++
+			}
+			lines = append(lines, t[from:to].fit(width)...)
+			from = to
 		}
 	}
 	_, err := io.WriteString(out, strings.Join(lines, "\n")+"\n")
 	return err
-}
-
-// parts cuts the table before each head.
-func (t textTable) parts() (all []textTable) {
-	for from := 0; from < len(t); {
-		to := from + 1
-		for to < len(t) && !t[to].head {
-			to++
-		}
-		all, from = append(all, t[from:to]), to
-	}
-	return all
 }
 
 // fit returns the lines of a part. None but a sentence has more than width characters,
@@ -182,13 +175,15 @@ const (
 // under returns the lines with the cells of a row that have no room beside the others, each
 // behind the name of its column. Cells that fit into one line share it.
 func (t textTable) under(row tableRow, room []int, width int) (lines []string) {
-	line := ""
-	for _, i := range t[0].order() {
+	line, head := "", t[0]
+	of := slices.Index(head.cells, head.same[1])
+	for _, i := range head.order() {
 		cell := row.cell(i)
-		if cell == "" || row.head || characters(cell) <= room[i] || t.repeated(row, i) {
+		repeated := head.cells[i] == head.same[0] && cell == row.cell(of) // see repeats
+		if cell == "" || row.head || characters(cell) <= room[i] || repeated {
 			continue
 		}
-		text := strings.TrimSpace(t[0].cells[i] + " " + cell)
+		text := strings.TrimSpace(head.cells[i] + " " + cell)
 		if line != "" && characters(indent+line+"  "+text) <= width {
 			line += "  " + text
 			continue
@@ -197,14 +192,6 @@ func (t textTable) under(row tableRow, room []int, width int) (lines []string) {
 		line = text
 	}
 	return append(lines, wrapped(line, width)...)
-}
-
-// repeated reports whether a row has the same text in another column, as [textTable.repeats]
-// tells.
-func (t textTable) repeated(row tableRow, column int) bool {
-	head := t[0]
-	of := slices.Index(head.cells, head.same[1])
-	return head.cells[column] == head.same[0] && row.cell(column) == row.cell(of)
 }
 
 // wrapped returns a line of under, cut behind semicolons if that suffices, and between words

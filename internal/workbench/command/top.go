@@ -54,15 +54,14 @@ func (c *topCommand) Run(ctx context.Context, env session) error {
 	if err := c.validate(env); err != nil {
 		return err
 	}
-	store, err := c.open(ctx)
-	if err != nil {
+	if err := c.open(ctx); err != nil {
 		return err
 	}
-	if err := c.agree(ctx, env, store); err != nil {
+	if err := c.agree(ctx, env); err != nil {
 		return err
 	}
 	if !c.Watch {
-		found, err := c.read(ctx, env, store)
+		found, err := c.read(ctx, env)
 		if err == nil {
 			return found.print(env, c)
 		}
@@ -71,7 +70,7 @@ func (c *topCommand) Run(ctx context.Context, env session) error {
 		}
 		return err
 	}
-	return c.watch(ctx, env, store)
+	return c.watch(ctx, env)
 }
 
 func (c *topCommand) validate(env session) error {
@@ -99,10 +98,10 @@ func (c *topCommand) every() time.Duration {
 }
 
 // agree states what the scan costs, and asks unless --yes is given.
-func (c *topCommand) agree(ctx context.Context, env session, s store) error {
+func (c *topCommand) agree(ctx context.Context, env session) error {
 	within, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	cost, err := s.dynamo.Estimate(within)
+	cost, err := c.store.dynamo.Estimate(within)
 	size := fmt.Sprintf("about %s for %s", plural(cost.Items, "item"), units(cost.Units))
 	if e, ok := errors.AsType[smithy.APIError](err); ok && e.ErrorCode() == "AccessDeniedException" {
 		size, err = "a number of items that is unknown without dynamodb:DescribeTable", nil
@@ -121,11 +120,11 @@ func (c *topCommand) agree(ctx context.Context, env session, s store) error {
 }
 
 // watch reads and prints until ctx ends.
-func (c *topCommand) watch(ctx context.Context, env session, s store) error {
+func (c *topCommand) watch(ctx context.Context, env session) error {
 	var total table.Cost
 	times := int64(0)
 	for {
-		found, err := c.read(ctx, env, s)
+		found, err := c.read(ctx, env)
 		total.Units += found.Units
 		if err == nil {
 			times++
@@ -146,16 +145,21 @@ func (c *topCommand) watch(ctx context.Context, env session, s store) error {
 	}
 }
 
-func (c *topCommand) read(ctx context.Context, env session, s store) (ranking, error) {
-	changed, err := env.follow(ctx, s.live)
+func (c *topCommand) read(ctx context.Context, env session) (ranking, error) {
+	changed, err := env.follow(ctx, c.store.live)
 	if err != nil {
 		return ranking{}, err
 	}
 	r := ranking{
 		tableName: c.opened, At: env.now().UTC(), Near: c.Near, Users: []ranked{},
-		guards: env.guards, counted: rankedActivities(env.guards, c.Activity), rows: c.Rows, changed: changed.Limits(),
+		guards: env.guards, counted: map[string][]limits.Activity{}, rows: c.Rows, changed: changed.Limits(),
 	}
-	cost, err := s.dynamo.Items(ctx, func(k ratelimit.Key, item ratelimit.Item) {
+	for _, a := range each(env.guards) {
+		if c.Activity == "" || c.Activity == a.Name {
+			r.counted[itemOf(a)] = append(r.counted[itemOf(a)], a)
+		}
+	}
+	cost, err := c.store.dynamo.Items(ctx, func(k ratelimit.Key, item ratelimit.Item) {
 		r.add(k, item)
 		if r.seen++; r.seen%1000 == 0 {
 			env.tell(plural(r.seen, "item"))
@@ -206,20 +210,6 @@ type ranking struct {
 	seen    int64                        // items of users so far
 }
 
-// rankedActivities returns the activities to show by the name of their items. Only is
-// the one to show; empty: show all.
-func rankedActivities(guards limits.Guards, only string) map[string][]limits.Activity {
-	counted := make(map[string][]limits.Activity)
-	for _, g := range guards {
-		for _, a := range g.Activities {
-			if only == "" || only == a.Name {
-				counted[itemOf(a)] = append(counted[itemOf(a)], a)
-			}
-		}
-	}
-	return counted
-}
-
 // add adds an item, if its window is current and its user is near the limit. The item
 // of a group is added for the activity that is nearest to its limit.
 func (r *ranking) add(k ratelimit.Key, item ratelimit.Item) {
@@ -251,21 +241,14 @@ func (r *ranking) rank(k ratelimit.Key, a limits.Activity, item ratelimit.Item) 
 	if t.Exempt() || !a.Has(subjectOf(k.UserID)) || keyOf(k.UserID, a, now) != k {
 		return ranked{}, false
 	}
-	f := maxUsed(t.Limit.Read(now, 1, item.State))
-	most := t.Tier == "" && a.WithMax(subjectOf(k.UserID)) != nil
-	return ranked{ownerOf(k.UserID), a.Name, a.Group, false, most, f.Name, f.Limit, f.Used, share(f), f.Wait.Milliseconds(), f.ResetAt, !t.Block.Until.IsZero()}, true
-}
-
-// maxUsed returns the figures of the limit with the largest used share, if
-// there are several. That need not be the limit with the fewest actions left:
-// 26 of 30 is more than 2 of 5.
-func maxUsed(f policy.Reading) policy.Reading {
-	for _, one := range f.Each {
+	f := t.Limit.Read(now, 1, item.State)
+	for _, one := range f.Each { // the one with the fewest actions left can be another: 26 of 30 is more than 2 of 5
 		if share(one) > share(f) {
 			f = one
 		}
 	}
-	return f
+	most := t.Tier == "" && a.WithMax(subjectOf(k.UserID)) != nil
+	return ranked{ownerOf(k.UserID), a.Name, a.Group, false, most, f.Name, f.Limit, f.Used, share(f), f.Wait.Milliseconds(), f.ResetAt, !t.Block.Until.IsZero()}, true
 }
 
 // share returns how much of a limit is used, in percent.

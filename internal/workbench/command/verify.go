@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cric-talk/guards/internal/cleanup"
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
@@ -23,8 +22,7 @@ type verifyCommand struct {
 	JSON           bool   `name:"json" help:"Print one JSON document."`
 	storeFlags
 
-	table cleanup.Table // with the items; asker sets it, unless a function has them
-	live  *live.Limits  // what operators changed; asker sets it, unless a function follows it
+	live *live.Limits // what operators changed; asker sets it, unless a function follows it
 }
 
 func (verifyCommand) Help() string {
@@ -154,13 +152,8 @@ func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 
 
 // print writes the result. It returns errRefused unless the result is exact, and otherwise the error of the clean-up.
 func (v raceResult) print(env session, asJSON bool) error {
-	var err error
-	if asJSON {
-		err = env.printLine(v)
-	} else {
-		_, err = fmt.Fprintf(env.out, "%s: %d of %d allowed, %s%s, in %.0f ms (p50 %.1f ms, p99 %.1f ms)\n",
-			v.Activity, v.Allowed, v.Asked, v.verdict(env), v.details(), v.TookMs, v.P50Ms, v.P99Ms)
-	}
+	err := env.print(asJSON, v, fmt.Sprintf("%s: %d of %d allowed, %s%s, in %.0f ms (p50 %.1f ms, p99 %.1f ms)",
+		v.Activity, v.Allowed, v.Asked, v.verdict(env), v.details(), v.TookMs, v.P50Ms, v.P99Ms))
 	if err == nil && !v.Exact {
 		return errRefused
 	}

@@ -35,12 +35,10 @@ func (c *verifyCommand) asker(ctx context.Context, env session, g limits.Guard) 
 	if c.Function != "" {
 		return nil, errors.New("--function goes with --invoke or --lambda-endpoint")
 	}
-	store, err := c.open(ctx)
-	if err != nil {
+	if err := c.open(ctx); err != nil {
 		return nil, err
 	}
-	c.table = store.table
-	changed, err := env.follow(ctx, store.live)
+	changed, err := env.follow(ctx, c.store.live)
 	if err != nil {
 		return nil, err
 	}
@@ -48,8 +46,8 @@ func (c *verifyCommand) asker(ctx context.Context, env session, g limits.Guard) 
 	// A person waits for the first answer. The other requests come many at once, so
 	// they can be slow and throttled. If one fails, it is sent again, as in the
 	// deployed functions.
-	first := &guard.Handler{Guard: g, Limiter: store.limiter(env), Live: changed}
-	many := &guard.Handler{Guard: g, Limiter: &ratelimit.Limiter{Store: store.Store, Now: env.now, Timeout: 30 * time.Second}, Live: changed}
+	first := &guard.Handler{Guard: g, Limiter: c.store.limiter(env), Live: changed}
+	many := &guard.Handler{Guard: g, Limiter: &ratelimit.Limiter{Store: c.store.Store, Now: env.now, Timeout: 30 * time.Second}, Live: changed}
 	var answered atomic.Bool
 	return func(ctx context.Context, r guard.Request) (guards.Decision, error) {
 		ask := many.Decide

@@ -101,7 +101,7 @@ func (c *verifyCommand) race(ctx context.Context, env session, ask asker, all []
 		v.Activity, v.Limit = all[0].Group, 0
 	}
 	if !queues(all) { // places can't be given back, and pass by themselves
-		v.left = r.clear(ctx, env, c.table)
+		v.left = r.clear(ctx, env, c.store.table)
 	}
 	return v, err
 }

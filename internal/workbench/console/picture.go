@@ -1,13 +1,10 @@
 package console
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/csv"
 	"net/http"
 	"slices"
-	"strconv"
 
 	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/policy"
@@ -39,22 +36,11 @@ type decided struct {
 // A key names what is counted.
 type key struct{ user, activity string }
 
-// add adds a call. A reset forgets the requests that it cleared, in the whole group. A
-// release forgets the actions that it gave back. Package replay knows neither resets nor
-// releases. A release that is too late, or repeated, gives nothing back. A renewal moves
-// its actions, so the picture shows them from then on.
-func (h *history) add(c call, group string) {
-	h.n++
-	h.calls = last(append(h.calls, c), maxShown)
-	for _, p := range partsOf(c.request) {
-		if p.subject == "" || c.request.Op != guards.Reset { // a reset clears the user alone
-			h.addPart(c, p, group)
-		}
-	}
-}
-
-// addPart adds one part of a call. What another part has refused is no request of this one.
-func (h *history) addPart(c call, p part, group string) {
+// add adds one part of a call. What another part has refused is no request of this one. A reset
+// forgets the requests that it cleared, in the whole group. A release forgets the actions that it
+// gave back. Package replay knows neither resets nor releases. A release that is too late, or
+// repeated, gives nothing back. A renewal moves its actions, so the picture shows them from then on.
+func (h *history) add(c call, p part, group string) {
 	k, r, d := p.key, c.request, c.answer
 	switch {
 	case r.Op == guards.Check && c.counts() && d.Reason != guards.Duplicate && (d.Allowed || subjectOf(r, d.LimitedBy) == p.subject): // a request as replay knows it
@@ -115,14 +101,8 @@ func (c *Console) servePicture(w http.ResponseWriter, r *http.Request) {
 }
 
 func timelines(ctx context.Context, k key, limit policy.Policy, requests []decided) ([]*replay.Timeline, error) {
-	record, err := asCSV(requests)
-	if err != nil {
-		return nil, err
-	}
-	read := func() *traffic.Reader {
-		return traffic.NewReader(traffic.Options{Unit: traffic.Millis},
-			traffic.File{Name: "the last requests", Text: bytes.NewReader(record)})
-	}
+	lines := linesOf(requests)
+	read := func() *traffic.Reader { return traffic.NewKnown("the last requests", lines) }
 	r := replay.Replay{Activity: k.activity, Policy: limit}
 	for _, d := range requests { // the clock can have been moved by hours
 		r.Times = append(r.Times, d.at)
@@ -134,21 +114,18 @@ func timelines(ctx context.Context, k key, limit policy.Policy, requests []decid
 	return r.Timelines(ctx, read(), reports, k.shown())
 }
 
-// asCSV returns requests as replay reads them, in the order of time. The
+// linesOf returns requests as replay reads them, in the order of time. The
 // clock may have been moved back. A request for several actions is one line for
 // each action, and at most maxRequests lines remain.
-func asCSV(requests []decided) ([]byte, error) {
+func linesOf(requests []decided) (lines []traffic.Line) {
 	slices.SortStableFunc(requests, func(a, b decided) int { return cmp.Compare(a.at, b.at) })
-	var lines [][]string
 	for _, d := range requests {
 		for range min(d.count, maxRequests) {
-			lines = append(lines, []string{strconv.FormatInt(d.at, 10), d.shown(), d.activity})
+			lines = append(lines, traffic.Line{Time: d.at, User: d.shown(), Activity: d.activity})
 		}
 		lines = last(lines, maxRequests)
 	}
-	var b bytes.Buffer
-	err := csv.NewWriter(&b).WriteAll(append([][]string{{"time", "user", "activity"}}, lines...))
-	return b.Bytes(), err
+	return lines
 }
 
 // group returns the group of an activity; empty: it counts alone.
@@ -160,10 +137,7 @@ func (c *Console) group(activity string) string {
 // limit returns the limit of a window, as the code has it. It returns the zero
 // Policy if the code has none.
 func (c *Console) limit(w *window) policy.Policy {
-	for _, g := range c.Guards {
-		if a, ok := g.Activity(w.activity); ok && g.Name == w.function {
-			return a.Part(w.subject).For(w.asked.Tier)
-		}
-	}
-	return policy.Policy{}
+	g, _ := c.Guards.Named(w.function)
+	a, _ := g.Activity(w.activity)
+	return a.Part(w.subject).For(w.asked.Tier)
 }

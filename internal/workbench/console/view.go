@@ -96,8 +96,12 @@ var marks = map[string]string{"allowed": "●", "refused": "✕", "delayed": "�
 // answer returns the view of the call with the number n.
 func (c *Console) answer(made call, n int64) answerView {
 	r, d := made.request, made.answer
+	var whose []string
+	for _, p := range partsOf(r) {
+		whose = append(whose, p.shown())
+	}
 	v := answerView{
-		N: n, Time: stamp(made.at), From: made.from, What: string(r.Op) + " " + r.Activity, User: strings.Join(whose(r), ", "),
+		N: n, Time: stamp(made.at), From: made.from, What: string(r.Op) + " " + r.Activity, User: strings.Join(whose, ", "),
 		Event: pretty(made.event), Reply: pretty(made.reply), Guard: made.function,
 	}
 	if r.Count > 1 {
@@ -256,9 +260,7 @@ var page = template.Must(template.New("page.html").Funcs(template.FuncMap{
 	"tiers":    func(a limits.Activity) string { return scaffold.Tiers(a, "") },
 	"subjects": func(a limits.Activity) string { return scaffold.Subjects(a, "") },
 	"takesNumber": func(a limits.Activity) bool { // for one of its limits, the user's or a subject's
-		return slices.ContainsFunc(a.Parts(), func(s limits.Subject) bool {
-			return slices.ContainsFunc(s.Limit.Rates(), func(r policy.Rate) bool { return r.Max > 0 })
-		})
+		return slices.ContainsFunc(a.Parts(), func(s limits.Subject) bool { return a.WithMax(s.Name) != nil })
 	},
 	"sample": func(a limits.Activity) string {
 		return strings.ReplaceAll(strings.TrimSpace(scaffold.Options(a)), "--subject ", "")

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -78,9 +79,15 @@ func (w watched) status(ctx context.Context, r guards.Request) guards.Decision {
 func (c *Console) record(made call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	group := c.group(made.request.Activity)
-	c.history.add(made, group)
-	c.windows.add(made, group, c.Clock.Now().UnixMilli())
+	c.history.n++
+	c.history.calls = last(append(c.history.calls, made), maxShown)
+	group, now := c.group(made.request.Activity), c.Clock.Now().UnixMilli()
+	for _, p := range slices.Backward(partsOf(made.request)) { // the user's window comes first on the page
+		if p.subject == "" || made.request.Op != guards.Reset { // a reset clears the user alone
+			c.history.add(made, p, group)
+			c.windows.add(made, p, group, now)
+		}
+	}
 	for _, w := range c.windows.all {
 		w.lease = c.lease(w)
 	}

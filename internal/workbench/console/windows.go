@@ -4,11 +4,14 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/cric-talk/guards"
+	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/workbench/words"
 )
 
@@ -50,19 +53,9 @@ type held struct {
 	until, count int64
 }
 
-// add brings the figures of an answer, of the user and of each subject. A reset clears the
-// user alone.
-func (w *windows) add(c call, group string, now int64) {
-	for _, p := range slices.Backward(partsOf(c.request)) { // the user's window comes first on the page
-		if p.subject == "" || c.request.Op != guards.Reset {
-			w.addPart(c, p, group, now)
-		}
-	}
-}
-
-// addPart brings the figures of one part of an answer. The figures of the other
+// add brings the figures of one part of an answer. The figures of the other
 // activities of the group are old then.
-func (w *windows) addPart(c call, p part, group string, now int64) {
+func (w *windows) add(c call, p part, group string, now int64) {
 	k, op := p.key, c.request.Op
 	for _, other := range w.all {
 		if group != "" && other.group == group && other.user == p.user && other.key != k && op != guards.Status {
@@ -100,7 +93,9 @@ func (w *windows) addPart(c call, p part, group string, now int64) {
 	switch {
 	case op == guards.Check && !c.answer.Allowed:
 		known.passesAt, known.place = now+c.answer.WaitTime, c.answer.ReadyAt
-		known.again, known.by = again(c), c.by()
+		again := c.request // a new one; a delayed request presents its place
+		again.RequestID, again.At, again.Op, again.ReadyAt = "", 0, "", c.answer.ReadyAt
+		known.again, known.by = &again, c.by()
 	case op != guards.Status && op != guards.Renew:
 		known.passed()
 	}
@@ -165,14 +160,6 @@ func (w *window) set(c call, now int64) bool {
 		w.unknown = "The table does not answer. These figures are from the guard's memory."
 	}
 	return true
-}
-
-// again returns the request that asks once more for what c was refused. It has no
-// requestId, because it is a new one. A delayed request presents its place.
-func again(c call) *guards.Request {
-	r := c.request
-	r.RequestID, r.At, r.Op, r.ReadyAt = "", 0, "", c.answer.ReadyAt
-	return &r
 }
 
 // find returns the window of a user and an activity, or nil.
@@ -261,4 +248,81 @@ func (c *Console) readOne(ctx context.Context, before window) {
 		c.windows.version++
 		c.notify()
 	}
+}
+
+// A part is what one item counts of a call: the user's item, or the item of a subject
+// such as a room.
+type part struct {
+	key
+	subject string // its name; empty: the user
+}
+
+// partsOf returns the parts of a request, the user first.
+func partsOf(r guards.Request) []part {
+	all := []part{{key{r.UserID, r.Activity}, ""}}
+	for _, name := range slices.Sorted(maps.Keys(r.Subjects)) {
+		all = append(all, part{key{limits.SubjectID(name, r.Subjects[name]), r.Activity}, name})
+	}
+	return all
+}
+
+// subjectOf returns the subject that a limit of an answer is about; empty: the user. A
+// limit of a subject is named room, or room.minute if the subject has several.
+func subjectOf(r guards.Request, limit string) string {
+	name, _, _ := strings.Cut(limit, ".")
+	if _, ok := r.Subjects[name]; ok {
+		return name
+	}
+	return ""
+}
+
+// by names the subject that refused a call as the page shows it, such as room=r42. It is empty
+// if nothing did, or the user's own limit.
+func (c *call) by() string {
+	name := subjectOf(c.request, c.answer.LimitedBy)
+	if c.answer.Allowed || name == "" {
+		return ""
+	}
+	return name + "=" + c.request.Subjects[name]
+}
+
+// partOf returns the figures that the answer to r has of one part. There are none if
+// the answer has none of it: a refusal from memory has only the figures of the limit
+// that refused.
+func partOf(d guards.Decision, r guards.Request, subject string) (own []guards.Figures) {
+	if len(r.Subjects) == 0 {
+		return guard.LimitsOf(d)
+	}
+	for _, f := range d.Limits {
+		if subjectOf(r, f.Name) != subject {
+			continue
+		}
+		if f.Name = strings.TrimPrefix(strings.TrimPrefix(f.Name, subject), "."); f.Name == r.Activity && subject == "" {
+			f.Name = "" // the user's only limit
+		}
+		own = append(own, f)
+	}
+	return own
+}
+
+// usedIn returns what counts in all of these limits together.
+func usedIn(all []guards.Figures) (n int64) {
+	for _, f := range all {
+		n += f.ActivityCount
+	}
+	return n
+}
+
+// gaveBack reports whether a release changed a count of its user.
+func (c *call) gaveBack() bool {
+	own := partOf(c.answer, c.request, "")
+	return len(own) > 0 && usedIn(own) < c.before
+}
+
+// shown returns the user or the subject of a key as the page shows it: u1, or room=r42.
+func (k key) shown() string {
+	if name, id, ok := limits.SubjectOf(k.user); ok {
+		return name + "=" + id
+	}
+	return k.user
 }

@@ -29,6 +29,7 @@ import (
 	"github.com/aws/aws-lambda-go/lambdacontext"
 	smithyrand "github.com/aws/smithy-go/rand"
 
+	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/input"
 )
 
@@ -78,7 +79,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.mux.HandleFunc("POST /2015-03-31/functions/{name}/invocations", s.serveInvoke)
 		s.mux.HandleFunc("/{name}", s.serveForm)
 		s.mux.HandleFunc("/{name}/{$}", s.serveForm) // clients that a tool makes of openapi.json end each address with a slash
-		s.mux.HandleFunc("/", s.serveUnknown)
+		s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+			s.fail(w, r.URL.Path, http.StatusNotFound, "ResourceNotFoundException",
+				"no such path, want POST /2015-03-31/functions/NAME/invocations or POST /NAME; "+s.names(false))
+		})
 	})
 	s.mux.ServeHTTP(w, r)
 }
@@ -210,12 +214,6 @@ func (s *Server) fail(w http.ResponseWriter, asked string, status int, kind, mes
 	}
 }
 
-// serveUnknown answers a request whose path names no function.
-func (s *Server) serveUnknown(w http.ResponseWriter, r *http.Request) {
-	s.fail(w, r.URL.Path, http.StatusNotFound, "ResourceNotFoundException",
-		"no such path, want POST /2015-03-31/functions/NAME/invocations or POST /NAME; "+s.names(false))
-}
-
 // names lists the functions, or only those that answer HTTP events.
 func (s *Server) names(url bool) string {
 	var all []string
@@ -309,4 +307,37 @@ func LoopbackHost(host string) bool {
 	}
 	a, err := netip.ParseAddr(host)
 	return err == nil && a.Unmap().IsLoopback()
+}
+
+// Beside is a guard of a [Server] as an agent has it. It answers as the guard's Function URL does, and
+// Observe sees it.
+type Beside struct {
+	Server *Server
+	Name   string
+}
+
+// Respond answers the body of a POST.
+func (b Beside) Respond(ctx context.Context, body []byte) guard.Response {
+	r := (&http.Request{Method: http.MethodPost, Header: http.Header{"Content-Type": {"application/json"}}}).WithContext(ctx)
+	reply, err := b.Server.form(r, b.Name, b.Server.Functions[b.Name], newRequestID(), body)
+	if err != nil {
+		return guard.Problem(http.StatusInternalServerError, "the function failed: "+ErrorType(err))
+	}
+	answer := guard.Response{Status: reply.StatusCode, Body: []byte(reply.Body)}
+	for name, value := range reply.Headers {
+		answer.Header = append(answer.Header, name, value)
+	}
+	return answer
+}
+
+// form calls a function as its URL does.
+func (s *Server) form(r *http.Request, name string, f Function, id string, body []byte) (reply events.LambdaFunctionURLResponse, err error) {
+	out, _, err := s.invoke(functionContext(r, id, name), name, f, encode(formEvent(r, id, body)))
+	if err != nil {
+		return reply, err
+	}
+	if json.Unmarshal(out, &reply) != nil || reply.StatusCode == 0 {
+		return reply, errNoReply
+	}
+	return reply, nil
 }

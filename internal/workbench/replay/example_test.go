@@ -10,7 +10,7 @@ import (
 	"github.com/cric-talk/guards/internal/workbench/replay/traffic"
 )
 
-func ExampleReplay_Run() {
+func ExampleReplay_Compare() {
 	recorded := `time,user,activity
 2026-01-05T12:00:00Z,u1,create_post
 2026-01-05T12:00:10Z,u1,create_post
@@ -19,11 +19,12 @@ func ExampleReplay_Run() {
 2026-01-05T12:01:00Z,u1,create_post
 `
 	r := &replay.Replay{Activity: "create_post", Policy: policy.Must("2/1m")}
-	report, err := r.Run(context.Background(), traffic.NewReader(traffic.Options{}, traffic.File{Name: "traffic.csv", Text: strings.NewReader(recorded)}))
+	reports, err := r.Compare(context.Background(), traffic.NewReader(traffic.Options{}, traffic.File{Name: "traffic.csv", Text: strings.NewReader(recorded)}))
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
+	report := reports[0]
 	fmt.Printf("%d allowed, %d refused; %s waits up to %d ms\n", report.Allowed, report.Refused, report.Worst[0].ID, report.LongestWaitMs)
 	// Output: 4 allowed, 1 refused; u1 waits up to 40000 ms
 }

@@ -1,6 +1,8 @@
 package replay
 
 import (
+	"context"
+
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/workbench/replay/traffic"
@@ -10,4 +12,10 @@ import (
 // only with a report's.
 func Check(p policy.Policy, figures bool) func(traffic.Line) ratelimit.Decision {
 	return newDecider(p, figures).check
+}
+
+// Run decides all requests by r.Policy alone.
+func (r *Replay) Run(ctx context.Context, t *traffic.Reader) (*Report, error) {
+	reports, err := r.Compare(ctx, t)
+	return reports[0], err
 }

@@ -1,10 +1,10 @@
 // Package replay shows what a limit would have done to recorded traffic.
 //
-// [Replay.Run] reads the traffic (package traffic) and decides each request as
-// a guard would have decided it at the recorded time. It returns a [Report]
-// with the figures. Other functions build on the same decisions:
+// [Replay.Compare] reads the traffic (package traffic) and decides each request as
+// a guard would have decided it at the recorded time, by one limit or by several
+// side by side. It returns a [Report] with the figures of each. Other functions build
+// on the same decisions:
 //
-//   - [Replay.Compare] does the same for several limits side by side.
 //   - [Replay.Group] does the same for several activities that share counts.
 //   - [Replay.Timelines] decides the requests of one user once more and keeps
 //     the details. Package plot draws them.
@@ -40,7 +40,7 @@ import (
 type Replay struct {
 	Activity string
 	Policy   policy.Policy     // not zero
-	Subjects []Subject         // that count each request, too; for Run and Compare
+	Subjects []Subject         // that count each request, too; for Compare
 	Times    []int64           // of the user's requests, if pictures are to leave out windows without one; for Timelines
 	Progress func(lines int64) // if set, called every 16,384 lines with the number of lines read so far
 }
@@ -59,13 +59,6 @@ const progressLines = 1 << 14
 
 // otherNames is the most other activities that an error names.
 const otherNames = 10
-
-// Run decides all requests of the traffic. If it returns an error, the report
-// has the figures up to there.
-func (r *Replay) Run(ctx context.Context, t *traffic.Reader) (*Report, error) {
-	reports, err := r.Compare(ctx, t)
-	return reports[0], err
-}
 
 // Compare decides all requests of the traffic under r.Policy, and again under
 // each other policy. The reports are in this order. If Compare returns an

@@ -47,7 +47,8 @@ func (r *Replay) Suggest(ctx context.Context, t *traffic.Reader, share Share, fi
 	if len(r.Policy.Rates()) != 1 {
 		return nil, errors.New("a suggestion needs a single limit, such as 20/1m")
 	}
-	s := &search{spool: newSpool(file), trying: trying}
+	to := &spool{file: file, w: bufio.NewWriterSize(file, 1<<16), numbers: make(map[string]int)}
+	s := &search{spool: to, trying: trying}
 	if _, err := r.eachOf(ctx, t, []string{r.Activity}, s.spool.add); err != nil {
 		return nil, err
 	}
@@ -213,10 +214,6 @@ type spool struct {
 	numbers  map[string]int
 	users    []string
 	requests []int64 // of each user
-}
-
-func newSpool(file io.ReadWriteSeeker) *spool {
-	return &spool{file: file, w: bufio.NewWriterSize(file, 1<<16), numbers: make(map[string]int)}
 }
 
 func (s *spool) add(line traffic.Line) error {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/pagefile"
 )
 
 // A Request describes what to add: an activity, and perhaps the guard for it.
@@ -63,37 +64,36 @@ func (p *Project) Add(r Request) (a limits.Activity, changes []Change, err error
 		g.DelayedQueue = a.Limit.Queues()
 		all[i] = g
 	}
-	var e edits
+	var c Change
 	if r.New {
-		e.add(p.withGuard(file, g))
+		c, err = p.withGuard(file, g)
 	} else {
-		e.add(file.withActivity(g.Name, a))
+		c, err = file.withActivity(g.Name, a)
 	}
-	e.add(p.changelog(g, a))
-	if e.err != nil {
-		return a, nil, e.err
+	if err != nil {
+		return a, nil, err
 	}
-	stale, err = Stale(p.root.FS(), all)
-	return a, append(e.changes, stale...), err
+	changes, err = p.following(c, g, a, all)
+	return a, changes, err
 }
 
-// edits collects changes and errors.
-type edits struct {
-	changes []Change
-	err     error
-}
-
-func (e *edits) add(c Change, err error) {
-	if e.err = errors.Join(e.err, err); c.File != "" {
-		e.changes = append(e.changes, c)
+// following returns the change of a page, which adds an activity of g, and all that follows.
+func (p *Project) following(c Change, g limits.Guard, a limits.Activity, all limits.Guards) ([]Change, error) {
+	changes := []Change{c}
+	log, err := p.changelog(g, a)
+	if err != nil {
+		return nil, err
 	}
+	if log.File != "" {
+		changes = append(changes, log)
+	}
+	stale, err := Stale(p.root.FS(), all, p.file == "")
+	return append(changes, stale...), err
 }
 
-var (
-	// guardName is the form of a guard's name. The Makefile makes the folder's name
-	// from the one in the template, so each word has two characters or more.
-	guardName = regexp.MustCompile(`^([a-z][a-z0-9]+-)+guard$`)
-)
+// guardName is the form of a guard's name. The Makefile makes the folder's name
+// from the one in the template, so each word has two characters or more.
+var guardName = regexp.MustCompile(`^([a-z][a-z0-9]+-)+guard$`)
 
 // validName refuses a name that the template or the Makefile can't have.
 func validName(guard string) error {
@@ -157,18 +157,23 @@ func value(message string, g limits.Guard) string {
 
 // withActivity returns limits.go with one more activity of a guard.
 func (s *source) withActivity(guard string, a limits.Activity) (Change, error) {
-	list := s.activities(guard)
-	if list == nil {
-		return Change{}, fmt.Errorf("%s has no guard with the Name %q and a list of Activities", s.name, guard)
+	for _, lit := range all[*ast.CompositeLit](s) {
+		if list, ok := field(lit, "Activities").(*ast.CompositeLit); ok && literal(field(lit, "Name")) == guard {
+			return s.change(fmt.Sprintf("%s of %s: %s", a.Name, guard, limitsOf(a)), s.element(list, line(a)))
+		}
 	}
-	return s.change(fmt.Sprintf("%s of %s: %s", a.Name, guard, limitsOf(a)), s.element(list, line(a)))
+	return Change{}, fmt.Errorf("%s has no guard with the Name %q and a list of Activities", s.name, guard)
 }
 
 // line returns an activity as limits.go writes it.
 func line(a limits.Activity) string {
 	text := fmt.Sprintf("{Name: %q, Limit: %q", a.Name, a.Limit.String())
 	if len(a.Tiers) > 0 {
-		text += ", Tiers: guards.Tiers{" + pairs(a.Tiers) + "}"
+		var tiers []string
+		for _, name := range slices.Sorted(maps.Keys(a.Tiers)) {
+			tiers = append(tiers, fmt.Sprintf("%q: %q", name, a.Tiers[name]))
+		}
+		text += ", Tiers: guards.Tiers{" + strings.Join(tiers, ", ") + "}"
 	}
 	if len(a.Subjects) > 0 {
 		var subjects []string
@@ -188,15 +193,6 @@ func line(a limits.Activity) string {
 		text += ", Hold: true"
 	}
 	return text + "}"
-}
-
-// pairs returns the tiers as pairs of a map.
-func pairs(tiers limits.Tiers) string {
-	var all []string
-	for _, name := range slices.Sorted(maps.Keys(tiers)) {
-		all = append(all, fmt.Sprintf("%q: %q", name, tiers[name]))
-	}
-	return strings.Join(all, ", ")
 }
 
 // variable returns a name for the guard's variable in package limits: Photos
@@ -233,24 +229,24 @@ func freeName(guard string, used map[string]bool) string {
 
 // changelog returns the changelog with an entry about the addition.
 func (p *Project) changelog(g limits.Guard, a limits.Activity) (Change, error) {
-	entry := fmt.Sprintf("- **`%s`** is a new activity of `%s`. Its limit is `%s`.\n", a.Name, g.Name, a.Limit)
+	entry := fmt.Sprintf("- **`%s`** is a new activity of `%s`. Its limit is `%s`.", a.Name, g.Name, a.Limit)
 	if len(g.Activities) == 1 {
-		entry = fmt.Sprintf("- **`%s`** is a new guard. Its activity is `%s`, with the limit `%s`.\n", g.Name, a.Name, a.Limit)
+		entry = fmt.Sprintf("- **`%s`** is a new guard. Its activity is `%s`, with the limit `%s`.", g.Name, a.Name, a.Limit)
 	}
 	if a.Group != "" {
-		entry = strings.TrimSuffix(entry, "\n") + fmt.Sprintf(" It counts in the group `%s`.\n", a.Group)
+		entry += fmt.Sprintf(" It counts in the group `%s`.", a.Group)
 	}
 	if len(a.Tiers) > 0 {
-		entry = strings.TrimSuffix(entry, "\n") + " Its tiers have other limits: " + Tiers(a, "`") + ".\n"
+		entry += " Its tiers have other limits: " + Tiers(a, "`") + "."
 	}
 	if len(a.Subjects) > 0 {
-		entry = strings.TrimSuffix(entry, "\n") + " It counts for others, too: " + Subjects(a, "`") + ".\n"
+		entry += " It counts for others, too: " + Subjects(a, "`") + "."
 	}
 	text, err := p.read(changelog)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Change{}, nil
 	}
-	return Change{File: changelog, What: "an entry under Added", Before: text, After: withEntry(text, entry)}, err
+	return Change{File: changelog, What: "an entry under Added", Before: text, After: withEntry(text, entry+"\n")}, err
 }
 
 // withEntry returns the changelog with one more entry under Added of the
@@ -269,4 +265,42 @@ func withEntry(text, entry string) string {
 		head += unreleased
 	}
 	return head + added + entry + rest
+}
+
+// addToFile is Add for a page in JSON. The program has read the page, so no file can be older
+// than it.
+func (p *Project) addToFile(r Request) (a limits.Activity, changes []Change, err error) {
+	before, err := p.read(p.file)
+	if err != nil {
+		return a, nil, err
+	}
+	c := Change{File: p.file, Before: before}
+	if r.New {
+		g := guards.Guard{Name: r.Guard, Message: tooMany, Activities: []guards.Activity{r.Activity}}
+		if linked, err := limits.Link([]guards.Guard{g}); err == nil {
+			_, queued := p.guards.Queued()
+			g.DelayedQueue = !queued && linked[0].Activities[0].Limit.Queues()
+		}
+		c.After, err = pagefile.WithGuard(before, g)
+	} else {
+		c.After, err = pagefile.WithActivity(before, r.Guard, r.Activity)
+	}
+	if err != nil {
+		return a, nil, fmt.Errorf("%s: %w", p.file, err)
+	}
+	page, err := pagefile.Read(p.file, []byte(c.After))
+	if err != nil {
+		return a, nil, err
+	}
+	all, err := limits.Link(page)
+	if err != nil {
+		return a, nil, err
+	}
+	g, a, _ := all.Activity(r.Activity.Name)
+	c.What = fmt.Sprintf("%s of %s: %s", a.Name, g.Name, limitsOf(a))
+	if r.New {
+		c.What = fmt.Sprintf("the guard %s with %s: %s", g.Name, a.Name, limitsOf(a))
+	}
+	changes, err = p.following(c, g, a, all)
+	return a, changes, err
 }

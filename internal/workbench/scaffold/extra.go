@@ -95,23 +95,15 @@ func (x *merger) mergeAll(extra mapping) error {
 		if !ok {
 			return fmt.Errorf("%s has no keys below it", e.name())
 		}
-		if err := x.checkOwn(e.name(), *part, m); err != nil {
-			return err
+		key := required[e.name()] // of an entry of its own
+		for _, own := range m.entries {
+			inner, ok := own.open()
+			if key != "" && ok && part.find(own.name()) == nil && inner.find(key) == nil {
+				return fmt.Errorf("%s.%s is not generated (any more): delete it, or give it a %s to add one of your own", e.name(), own.name(), key)
+			}
 		}
 		if err := x.merge(part, m, e.name()); err != nil {
 			return err
-		}
-	}
-	return nil
-}
-
-// checkOwn returns an error if extra names a resource, a parameter or an output that is
-// not generated (any more), and does not define it.
-func (x *merger) checkOwn(section string, part, extra mapping) error {
-	for _, e := range extra.entries {
-		m, ok := e.open()
-		if key := required[section]; key != "" && ok && part.find(e.name()) == nil && m.find(key) == nil {
-			return fmt.Errorf("%s.%s is not generated (any more): delete it, or give it a %s to add one of your own", section, e.name(), key)
 		}
 	}
 	return nil

@@ -199,14 +199,14 @@ func TestTheExtraFileIsRefused(t *testing.T) {
 		"Globals:\n  Function: {Tags: *own}\n":                              "is no valid YAML: ",
 		"Globals:\n  Function:\n    Timeout: 1\n    Timeout: 2\n":           "Timeout",
 	} {
-		_, err := Stale(withTemplate(extra), some)
+		_, err := Stale(withTemplate(extra), some, true)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", extra, err, want)
 		}
 	}
 	files := withTemplate("Resources:\n  Topic: {Type: AWS::SNS::Topic}\n")
 	files[templateFile].Data = append(files[templateFile].Data, "Resources: {Topic: {Type: AWS::SNS::Topic}}\n"...)
-	if _, err := Stale(files, some); err == nil || !strings.Contains(err.Error(), "template.yaml with template.extra.yaml is no valid YAML") {
+	if _, err := Stale(files, some, true); err == nil || !strings.Contains(err.Error(), "template.yaml with template.extra.yaml is no valid YAML") {
 		t.Errorf("a resource that template.yaml has by hand: %v", err)
 	}
 }

@@ -87,19 +87,28 @@ func main() { %s }
 
 var moduleLine = regexp.MustCompile(`(?m)^module (\S+)`)
 
+// moduleOf returns the path of a folder's module.
+func moduleOf(folder fs.FS) (string, error) {
+	mod, err := fs.ReadFile(folder, "go.mod")
+	if err != nil {
+		return "", err
+	}
+	module := moduleLine.FindSubmatch(mod)
+	if module == nil {
+		return "", errors.New("go.mod names no module")
+	}
+	return string(module[1]), nil
+}
+
 // whatOfFunction describes the files of a function's folder.
 var whatOfFunction = map[string]string{"main.go": "the function", "event.json": "a sample event"}
 
 // missing returns the files of functions that a folder does not have, and the removal of those
 // that it should not have. It returns an error if a function's program starts something else.
 func missing(folder fs.FS, functions []function) (changes []Change, err error) {
-	mod, err := fs.ReadFile(folder, "go.mod")
-	module := moduleLine.FindSubmatch(mod)
+	module, err := moduleOf(folder)
 	if err != nil {
 		return nil, err
-	}
-	if module == nil {
-		return nil, errors.New("go.mod names no module")
 	}
 	add := func(file, text string) {
 		changes = append(changes, Change{File: file, What: whatOfFunction[path.Base(file)], New: true, After: text})
@@ -108,7 +117,7 @@ func missing(folder fs.FS, functions []function) (changes []Change, err error) {
 		file := path.Join("functions", f.name, "main.go")
 		switch text, err := fs.ReadFile(folder, file); {
 		case errors.Is(err, fs.ErrNotExist):
-			text, err := f.program(string(module[1]))
+			text, err := f.program(module)
 			if err != nil {
 				return nil, err
 			}
@@ -122,7 +131,7 @@ func missing(folder fs.FS, functions []function) (changes []Change, err error) {
 			add(file, f.event+"\n")
 		}
 	}
-	gone, err := gone(folder, string(module[1]), functions)
+	gone, err := gone(folder, module, functions)
 	return append(changes, gone...), err
 }
 

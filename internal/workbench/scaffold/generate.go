@@ -20,7 +20,21 @@ import (
 //go:embed template.tmpl activities.tmpl
 var files embed.FS
 
-var texts = template.Must(template.New("").Funcs(template.FuncMap{"seconds": seconds, "listed": listed, "windows": windows, "subjects": subjects, "subjected": subjected, "held": held, "tuples": tuples, "queued": queued, "ready": ready}).ParseFS(files, "*.tmpl"))
+var texts = template.Must(template.New("").Funcs(template.FuncMap{
+	"seconds": seconds, "listed": listed, "subjects": subjects, "tuples": tuples,
+	"windows":   has(func(a listing) bool { return seconds(a.Activity) > 0 }), // that the lists name
+	"subjected": has(func(a listing) bool { return len(a.Subjects) > 0 }),
+	"held":      has(func(a listing) bool { return a.Hold }),
+	"queued": func(guards []described) bool { // one puts jobs on the delayed queue
+		return slices.ContainsFunc(guards, func(g described) bool { return g.DelayedQueue })
+	},
+	"ready": func(guards []described) bool { return guards[0].Ready }, // nothing is built
+}).ParseFS(files, "*.tmpl"))
+
+// has returns a func that reports whether an activity of guards is so.
+func has(is func(listing) bool) func([]described) bool {
+	return func(guards []described) bool { return slices.ContainsFunc(listed(guards), is) }
+}
 
 // A document is a file that follows from the guards. One with parts has other text
 // too: each part lies between two lines that name it, such as "# begin generated:
@@ -55,12 +69,8 @@ type Change struct {
 // Stale returns a change for each file of a folder that does not match the guards: documents,
 // missing functions, and functions whose guard is gone. It returns an error for a guard whose
 // name the template can't have, and for a function that does not fit the guards. It writes
-// nothing.
-func Stale(folder fs.FS, guards limits.Guards) ([]Change, error) { return stale(folder, guards, true) }
-
-// stale is Stale for a project in Go, or for one whose page is a file of JSON. The latter has no
-// programs of its own.
-func stale(folder fs.FS, guards limits.Guards, inGo bool) (changes []Change, err error) {
+// nothing. A project that is not in Go, whose page is a file of JSON, has no programs of its own.
+func Stale(folder fs.FS, guards limits.Guards, inGo bool) (changes []Change, err error) {
 	for _, g := range guards {
 		if err := validName(g.Name); err != nil {
 			return nil, err
@@ -200,32 +210,18 @@ func subjects(a limits.Activity) string {
 	return strings.Join(names, ", ")
 }
 
-// subjected reports whether an activity has subjects.
-func subjected(guards []described) bool {
-	return slices.ContainsFunc(listed(guards), func(a listing) bool { return len(a.Subjects) > 0 })
-}
-
-// held reports whether an activity has Hold.
-func held(guards []described) bool {
-	return slices.ContainsFunc(listed(guards), func(a listing) bool { return a.Hold })
-}
-
 // tuples returns the type of an activity in the list for Python: one form or more, but only
 // those that these guards need.
 func tuples(guards []described) string {
 	forms := []string{"tuple[str, int | None]"}
-	has := func(held, subjected bool) bool {
-		return slices.ContainsFunc(listed(guards), func(a listing) bool { return a.Hold == held && (len(a.Subjects) > 0) == subjected })
+	form := func(held, subjected bool, text string) {
+		if has(func(a listing) bool { return a.Hold == held && (len(a.Subjects) > 0) == subjected })(guards) {
+			forms = append(forms, text)
+		}
 	}
-	if has(true, false) {
-		forms = append(forms, "tuple[str, int | None, bool]")
-	}
-	if has(false, true) {
-		forms = append(forms, "tuple[str, None, tuple[str, ...]]")
-	}
-	if has(true, true) {
-		forms = append(forms, "tuple[str, None, tuple[str, ...], bool]")
-	}
+	form(true, false, "tuple[str, int | None, bool]")
+	form(false, true, "tuple[str, None, tuple[str, ...]]")
+	form(true, true, "tuple[str, None, tuple[str, ...], bool]")
 	return strings.Join(forms, " | ")
 }
 
@@ -243,17 +239,4 @@ func listed(guards []described) (all []listing) {
 		}
 	}
 	return all
-}
-
-// windows reports whether an activity has a window that the lists name.
-func windows(guards []described) bool {
-	return slices.ContainsFunc(listed(guards), func(a listing) bool { return seconds(a.Activity) > 0 })
-}
-
-// ready reports whether the functions are programs that exist, so nothing is built.
-func ready(guards []described) bool { return guards[0].Ready }
-
-// queued reports whether a guard puts jobs on the delayed queue.
-func queued(guards []described) bool {
-	return slices.ContainsFunc(guards, func(g described) bool { return g.DelayedQueue })
 }

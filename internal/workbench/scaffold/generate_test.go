@@ -56,7 +56,7 @@ func folder() fstest.MapFS {
 // after returns the new texts by their files.
 func after(t *testing.T, files fstest.MapFS, guards limits.Guards) map[string]string {
 	t.Helper()
-	changes, err := Stale(files, guards)
+	changes, err := Stale(files, guards, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,12 +186,12 @@ func TestStaleRefuses(t *testing.T) {
 	} {
 		files := folder()
 		files[tt.file] = &fstest.MapFile{Data: []byte(tt.text)}
-		if _, err := Stale(files, some); err == nil || !strings.HasPrefix(err.Error(), tt.want) {
+		if _, err := Stale(files, some, true); err == nil || !strings.HasPrefix(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %s", tt.file, err, tt.want)
 		}
 	}
 	const want = "that end in -guard, such as photos-guard"
-	if _, err := Stale(folder(), limits.Guards{{Name: "x-ray-guard", Message: "m", Activities: some[0].Activities}}); err == nil || !strings.Contains(err.Error(), want) {
+	if _, err := Stale(folder(), limits.Guards{{Name: "x-ray-guard", Message: "m", Activities: some[0].Activities}}, true); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want %s", err, want)
 	}
 }

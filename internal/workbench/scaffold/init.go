@@ -46,7 +46,18 @@ func Init(name string, r Request, from Origin) (a limits.Activity, changes []Cha
 	g := all[0]
 	a = g.Activities[0]
 	g.DelayedQueue = a.Limit.Queues()
-	changes, err = newProject(name, g, from)
+	files, err := from.fill(name, g).files(projectText)
+	if err != nil {
+		return a, nil, err
+	}
+	for i, f := range files {
+		if path.Ext(f.Name) == ".go" {
+			if files[i].Data, err = format.Source(f.Data); err != nil {
+				return a, nil, fmt.Errorf("%s: %w", f.Name, err)
+			}
+		}
+	}
+	changes, err = generated(files, limits.Guards{g}, true)
 	return a, changes, err
 }
 
@@ -167,29 +178,13 @@ func (f filling) files(text *template.Template) ([]txtar.File, error) {
 	return txtar.Parse([]byte(b.String())).Files, err
 }
 
-// newProject returns the files of a new project.
-func newProject(name string, g limits.Guard, from Origin) (changes []Change, err error) {
-	files, err := from.fill(name, g).files(projectText)
-	if err != nil {
-		return nil, err
-	}
-	for i, f := range files {
-		if path.Ext(f.Name) == ".go" {
-			if files[i].Data, err = format.Source(f.Data); err != nil {
-				return nil, fmt.Errorf("%s: %w", f.Name, err)
-			}
-		}
-	}
-	return generated(files, limits.Guards{g}, true)
-}
-
 // generated returns the files of a new project, together with what follows from its guards.
 func generated(files []txtar.File, all limits.Guards, inGo bool) (changes []Change, err error) {
 	folder, err := txtar.FS(&txtar.Archive{Files: files})
 	if err != nil {
 		return nil, err
 	}
-	generated, err := stale(folder, all, inGo)
+	generated, err := Stale(folder, all, inGo)
 	if err != nil {
 		return nil, err
 	}
@@ -233,4 +228,42 @@ func Refused(a limits.Activity) int64 {
 		least = min(least, s.Limit.Quota().Limit)
 	}
 	return least + 1
+}
+
+//go:embed page.txtar
+var pageFiles string
+
+var pageText = template.Must(template.New("").Delims("[[", "]]").Parse(pageFiles))
+
+// InitPage is [Init] for a project whose page is a file of JSON. It has no module.
+func InitPage(name string, r Request, from Origin) (a limits.Activity, changes []Change, err error) {
+	g := guards.Guard{Name: r.Guard, Message: tooMany, Activities: []guards.Activity{r.Activity}}
+	all, err := limits.Link([]guards.Guard{g})
+	if err := errors.Join(validName(r.Guard), err); err != nil {
+		return a, nil, err
+	}
+	a = all[0].Activities[0]
+	g.DelayedQueue = a.Limit.Queues()
+	all[0].DelayedQueue = g.DelayedQueue
+	filling := from.fill(name, all[0])
+	filling.Page, filling.Generate, filling.Step = pagefile.Name, "guards generate", "package"
+	files := []txtar.File{{Name: pagefile.Name, Data: []byte(pagefile.Text(g))}}
+	for _, text := range []*template.Template{projectText, pageText} {
+		more, err := filling.files(text)
+		if err != nil {
+			return a, nil, err
+		}
+		for _, f := range more {
+			if text == pageText || slices.Contains([]string{templateFile, ignoreFile}, f.Name) {
+				files = append(files, f)
+			}
+		}
+	}
+	changes, err = generated(files, all, false)
+	for i := range changes {
+		if changes[i].File == "Makefile" {
+			changes[i].What = "checks the page, puts it and the programs together, and deploys"
+		}
+	}
+	return a, changes, err
 }

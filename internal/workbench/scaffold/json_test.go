@@ -187,7 +187,7 @@ func TestAnExtraFileBesideAPageInJSON(t *testing.T) {
 	for _, c := range changes {
 		files[c.File] = &fstest.MapFile{Data: []byte(c.After)}
 	}
-	changes, err = stale(files, cricket.Link(guards.Guard{Name: r.Guard, Message: "m", Activities: []guards.Activity{r.Activity}}), false)
+	changes, err = Stale(files, cricket.Link(guards.Guard{Name: r.Guard, Message: "m", Activities: []guards.Activity{r.Activity}}), false)
 	if err != nil || len(changes) != 1 || changes[0].File != "template.yaml" {
 		t.Fatal(changes, err)
 	}

@@ -1,7 +1,9 @@
 package scaffold
 
 import (
+	"fmt"
 	"go/ast"
+	"go/format"
 	"io/fs"
 	"slices"
 	"strings"
@@ -102,4 +104,32 @@ func isLimit(e ast.Expr) bool {
 	}
 	from, ok := f.X.(*ast.Ident)
 	return ok && from.Name == "guards"
+}
+
+// agentFile is the program that a project's apps can have beside them. It is the same for all
+// guards, so a project of an older version only lacks it.
+const agentFile = "cmd/guards-agent/main.go"
+
+const agentText = `// Guards-agent answers for the guards beside an app, on the same machine.
+package main
+
+import (
+	"%s/agent"
+	"%s/limits"
+)
+
+func main() { agent.Main(limits.All) }
+`
+
+// withAgent returns the agent's program if a folder has none. Somebody may have changed it.
+func withAgent(folder fs.FS) (c Change, err error) {
+	if exists(folder, agentFile) {
+		return c, nil
+	}
+	module, err := moduleOf(folder)
+	if err != nil {
+		return c, err
+	}
+	text, err := format.Source(fmt.Appendf(nil, agentText, Module, module))
+	return Change{File: agentFile, What: "the agent, which answers beside an app", New: true, After: string(text)}, err
 }

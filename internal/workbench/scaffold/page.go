@@ -26,8 +26,11 @@ func Differs(folder fs.FS, all []guards.Guard) string {
 	if err != nil || !slices.ContainsFunc(files, (*source).usesGuards) {
 		return ""
 	}
+	compiled := build.Default
+	compiled.JoinPath = path.Join
+	compiled.OpenFile = func(name string) (io.ReadCloser, error) { return folder.Open(name) }
 	for _, s := range files {
-		if match, err := matching(folder).MatchFile(path.Split(s.name)); err != nil || !match || s.depends() {
+		if match, err := compiled.MatchFile(path.Split(s.name)); err != nil || !match || s.depends() {
 			return ""
 		}
 	}
@@ -36,14 +39,6 @@ func Differs(folder fs.FS, all []guards.Guard) string {
 		return ""
 	}
 	return page(files).list("", list, reflect.ValueOf(all))
-}
-
-// matching returns what decides by a file's name whether it is compiled.
-func matching(folder fs.FS) *build.Context {
-	c := build.Default
-	c.JoinPath = path.Join
-	c.OpenFile = func(name string) (io.ReadCloser, error) { return folder.Open(name) }
-	return &c
 }
 
 // usesGuards reports whether the file imports the package guards.
@@ -113,8 +108,11 @@ func (p page) list(of string, e ast.Expr, is reflect.Value) string {
 			return ""
 		}
 		names = append(names, name)
-		i := indexNamed(is, name)
-		if i < 0 {
+		i := 0
+		for i < is.Len() && nameOf(is.Index(i)) != name {
+			i++
+		}
+		if i == is.Len() {
 			return of + name + " is only there"
 		}
 		if what := p.fields(of+name, lit, is.Index(i)); what != "" {
@@ -122,22 +120,15 @@ func (p page) list(of string, e ast.Expr, is reflect.Value) string {
 		}
 	}
 	for i := range is.Len() {
-		if name := is.Index(i).FieldByName("Name").String(); !slices.Contains(names, name) {
+		if name := nameOf(is.Index(i)); !slices.Contains(names, name) {
 			return of + name + " is only here"
 		}
 	}
 	return ""
 }
 
-// indexNamed returns the index of the element with this name in a list, or -1.
-func indexNamed(list reflect.Value, name string) int {
-	for i := range list.Len() {
-		if list.Index(i).FieldByName("Name").String() == name {
-			return i
-		}
-	}
-	return -1
-}
+// nameOf returns the name of a guard, an activity or a subject.
+func nameOf(v reflect.Value) string { return v.FieldByName("Name").String() }
 
 // fields compares the fields of a guard, an activity or a subject.
 func (p page) fields(of string, lit *ast.CompositeLit, is reflect.Value) string {
@@ -170,21 +161,15 @@ func (p page) fields(of string, lit *ast.CompositeLit, is reflect.Value) string 
 
 // limit compares a limit, whatever the form of its text.
 func (p page) limit(of string, e ast.Expr, is guards.Limit) string {
-	text, ok := p.text(p.converted(e))
+	if call, ok := p.resolve(e).(*ast.CallExpr); ok && len(call.Args) == 1 && isLimit(call.Fun) {
+		e = call.Args[0] // of a conversion to guards.Limit
+	}
+	text, ok := p.text(e)
 	there := guards.Limit(text)
 	if !ok && e != nil || there.String() == is.String() {
 		return ""
 	}
 	return fmt.Sprintf("%s has the limit %s there and %s here", of, cmp.Or(there.String(), "unlimited"), cmp.Or(is.String(), "unlimited"))
-}
-
-// converted returns what stands in the parentheses of a conversion to guards.Limit, and any
-// other expression as it is.
-func (p page) converted(e ast.Expr) ast.Expr {
-	if call, ok := p.resolve(e).(*ast.CallExpr); ok && len(call.Args) == 1 && isLimit(call.Fun) {
-		return call.Args[0]
-	}
-	return e
 }
 
 // tiers compares the limits of tiers.

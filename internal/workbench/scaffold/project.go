@@ -9,6 +9,7 @@ package scaffold
 import (
 	"errors"
 	"fmt"
+	"go/ast"
 	"io/fs"
 	"os"
 	"path"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/pagefile"
 )
 
 // The files that every project has. A guard's own files are beside them.
@@ -63,23 +65,23 @@ func Open(folder string, page []guards.Guard) (*Project, error) {
 	if found, err := os.Stat(folder); err != nil || !found.IsDir() {
 		return nil, fmt.Errorf("there is no folder %s", folder)
 	}
-	at := folder
-	for !exists(os.DirFS(at), "go.mod") || !exists(os.DirFS(at), limitsFile) || !exists(os.DirFS(at), templateFile) {
-		if at == filepath.Dir(at) {
-			return nil, fmt.Errorf("%s is %w: neither this folder nor one above it has go.mod, %s and %s",
-				folder, ErrNoProject, limitsFile, templateFile)
+	for at := range pagefile.Upwards(folder) {
+		in := os.DirFS(at)
+		if !exists(in, "go.mod") || !exists(in, limitsFile) || !exists(in, templateFile) {
+			continue
 		}
-		at = filepath.Dir(at)
+		root, err := os.OpenRoot(at)
+		if err != nil {
+			return nil, err
+		}
+		p := &Project{Dir: at, root: root, page: page, guards: all}
+		if err := p.checkNames(); err != nil {
+			return nil, errors.Join(err, p.Close())
+		}
+		return p, nil
 	}
-	root, err := os.OpenRoot(at)
-	if err != nil {
-		return nil, err
-	}
-	p := &Project{Dir: at, root: root, page: page, guards: all}
-	if err := p.checkNames(); err != nil {
-		return nil, errors.Join(err, p.Close())
-	}
-	return p, nil
+	return nil, fmt.Errorf("%s is %w: neither this folder nor one above it has go.mod, %s and %s",
+		folder, ErrNoProject, limitsFile, templateFile)
 }
 
 // OpenPage opens the project whose page is a file of JSON. The file's folder is its root.
@@ -111,8 +113,8 @@ func (p *Project) checkNames() error {
 			}
 		}
 	}
-	for _, name := range page.names() {
-		if !slices.Contains(known, name) {
+	for _, lit := range all[*ast.CompositeLit](page) {
+		if name := literal(field(lit, "Name")); name != "" && !slices.Contains(known, name) {
 			return fmt.Errorf("%s names %s, and %w", limitsFile, name, ErrOtherLimits)
 		}
 	}
@@ -132,7 +134,7 @@ func (p *Project) checkNames() error {
 func (p *Project) Close() error { return p.root.Close() }
 
 // Stale returns what [Stale] returns for the project's folder and guards.
-func (p *Project) Stale() ([]Change, error) { return stale(p.root.FS(), p.guards, p.file == "") }
+func (p *Project) Stale() ([]Change, error) { return Stale(p.root.FS(), p.guards, p.file == "") }
 
 // Extra returns what the project's template.extra.yaml changes in the generated parts of
 // template.yaml, such as: adds Globals.Function.Tracing. Without this file, it returns nothing.

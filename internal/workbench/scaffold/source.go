@@ -57,16 +57,6 @@ func all[N ast.Node](s *source) (found []N) {
 	return found
 }
 
-// names returns the literal names of guards, activities and subjects.
-func (s *source) names() (names []string) {
-	for _, lit := range all[*ast.CompositeLit](s) {
-		if name := literal(field(lit, "Name")); name != "" {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
 // contains reports whether a literal text of the file is this one.
 func (s *source) contains(text string) bool {
 	return slices.ContainsFunc(all[*ast.BasicLit](s), func(lit *ast.BasicLit) bool { return literal(lit) == text })
@@ -100,16 +90,6 @@ func (s *source) named(text string) string {
 		}
 	}
 	return strconv.Quote(text)
-}
-
-// activities returns the list of activities of a guard, or nil.
-func (s *source) activities(guard string) *ast.CompositeLit {
-	for _, lit := range all[*ast.CompositeLit](s) {
-		if list, ok := field(lit, "Activities").(*ast.CompositeLit); ok && literal(field(lit, "Name")) == guard {
-			return list
-		}
-	}
-	return nil
 }
 
 // field returns the value of a field of a composite value, or nil.

@@ -54,18 +54,13 @@ func together(a limits.Activity) (words string) {
 func Subjects(a limits.Activity, quote string) string {
 	var all []string
 	for _, s := range a.Subjects {
-		all = append(all, subjectText(s, quote))
+		text := s.Name + " " + quote + s.Limit.String() + quote
+		if s.Optional {
+			text = "optional " + text
+		}
+		all = append(all, text)
 	}
 	return strings.Join(all, ", ")
-}
-
-// subjectText returns one subject of [Subjects].
-func subjectText(s limits.Subject, quote string) string {
-	text := s.Name + " " + quote + s.Limit.String() + quote
-	if s.Optional {
-		text = "optional " + text
-	}
-	return text
 }
 
 // limitsOf returns all limits of an activity in words, as in: 5/1m; premium: 20/1m; for room

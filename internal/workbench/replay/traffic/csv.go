@@ -60,7 +60,11 @@ func (s *csvSplitter) check(c Columns, optional bool, subjects []string) error {
 	for _, name := range wanted {
 		at := slices.Index(s.names, name)
 		if at < 0 {
-			return fmt.Errorf("%s has no column %.40q, want %s", s.describe(), name, c.header(optional))
+			where := "the first line"
+			if s.isHeader() {
+				where = fmt.Sprintf("the header %.200s", strings.Join(s.names, ","))
+			}
+			return fmt.Errorf("%s has no column %.40q, want %s", where, name, c.header(optional))
 		}
 		if slices.Contains(s.names[at+1:], name) {
 			return fmt.Errorf("the header has two columns %.40q", name)
@@ -76,14 +80,6 @@ var columnName = regexp.MustCompile(`^[A-Za-z_@$][\w.@$ -]{0,39}$`)
 // contains a time, which is no name of a column.
 func (s *csvSplitter) isHeader() bool {
 	return !slices.ContainsFunc(s.names, func(name string) bool { return !columnName.MatchString(name) })
-}
-
-// describe returns the header for an error.
-func (s *csvSplitter) describe() string {
-	if !s.isHeader() {
-		return "the first line"
-	}
-	return fmt.Sprintf("the header %.200s", strings.Join(s.names, ","))
 }
 
 func (s *csvSplitter) split(record []byte, found [][]byte) error {

@@ -131,21 +131,14 @@ func problem(record []byte, err error) error {
 func recognizeObject(record []byte) *form {
 	for _, f := range objects {
 		s := newJSON()
-		var marks [][]int // for each mark, the indexes of its alternatives
-		for _, mark := range f.objects {
-			var alternatives []int
-			for name := range strings.SplitSeq(mark, "|") {
-				alternatives = append(alternatives, len(s.wanted))
-				s.want(0, name)
-			}
-			marks = append(marks, alternatives)
-		}
+		s.wanted = strings.Split(strings.Join(f.objects, "|"), "|")
 		found := make([][]byte, len(s.wanted))
 		if s.split(record, found) != nil {
 			return nil
 		}
-		isMissing := func(i int) bool { return found[i] == nil }
-		if !slices.ContainsFunc(marks, func(all []int) bool { return !slices.ContainsFunc(all, func(i int) bool { return !isMissing(i) }) }) {
+		has := func(name string) bool { return found[slices.Index(s.wanted, name)] != nil }
+		lacks := func(mark string) bool { return !slices.ContainsFunc(strings.Split(mark, "|"), has) }
+		if !slices.ContainsFunc(f.objects, lacks) {
 			return f
 		}
 	}
@@ -170,12 +163,6 @@ var isDocument = regexp.MustCompile(`^\s*(\{\s*(\n|$)|\[\s*(\{|\[|\n|$)|` + page
 
 // isPages reports whether a document that begins with this text consists of pages.
 var isPages = regexp.MustCompile(`^\s*` + pageOfEvents + `\s*\[`).Match
-
-// newDocument returns a document that begins with this text.
-func newDocument(text io.Reader, begins []byte) *document {
-	decoder := strictjson.NewDecoder(text, strictjson.RepeatedNames, strictjson.AnyBytes)
-	return &document{decoder: decoder, isPages: isPages(begins)}
-}
 
 func (d *document) next() ([]byte, error) {
 	for {

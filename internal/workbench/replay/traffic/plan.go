@@ -60,12 +60,15 @@ type fields struct {
 func newPlan(f *form, s splitter, o Options) (*plan, error) {
 	c := o.Columns
 	p := &plan{form: f, splitter: s, named: c, hops: max(1, o.Hops), activity: -1, limit: -1, method: -1}
-	for _, names := range or(c.Time, f.times) {
-		p.times = append(p.times, p.wantAll(names))
+	times, users := f.times, slices.Concat(f.users, f.addresses)
+	if c.Time != "" {
+		times = [][]string{{c.Time}}
 	}
-	users := slices.Concat(f.users, f.addresses)
 	if c.User != "" {
 		users = []string{c.User}
+	}
+	for _, names := range times {
+		p.times = append(p.times, p.wantAll(names))
 	}
 	p.users, p.used = p.wantAll(users), make([]bool, len(users))
 	isRequest := c.Activity == "request" || c.Activity != "" && f.method == "" && slices.Contains(f.paths, c.Activity)
@@ -85,14 +88,6 @@ func newPlan(f *form, s splitter, o Options) (*plan, error) {
 	}
 	p.found = make([][]byte, len(p.wanted))
 	return p, p.check(o)
-}
-
-// or returns the field that the caller named, or else the usual ones.
-func or(named string, usual [][]string) [][]string {
-	if named != "" {
-		return [][]string{{named}}
-	}
-	return usual
 }
 
 // want returns the index of a wanted field.
@@ -236,7 +231,7 @@ func (p *plan) setActivity(r *fields) error {
 		return p.missing("activity", p.wanted[p.activity])
 	case r.activity == nil:
 		r.noActivity = true
-	case p.form.name != "" && isRequestLine(r.activity):
+	case p.form.name != "" && bytes.Contains(r.activity, protocol):
 		p.buffer = appendRequest(p.buffer[:0], r.activity)
 		r.activity = p.buffer
 	}
@@ -266,8 +261,6 @@ func (p *plan) request() []byte {
 }
 
 var protocol = []byte(" HTTP/")
-
-func isRequestLine(text []byte) bool { return bytes.Contains(text, protocol) }
 
 // appendRequest appends the method and the path of a request line. The path has
 // no host, and nothing from a question mark on.
@@ -303,7 +296,8 @@ func IsRequest(activity string) bool {
 // forwarded, it returns the one that the last proxy added, or an earlier one if
 // there are more hops.
 func (p *plan) clean(text []byte, name string) []byte {
-	if strings.Contains(name, "orwarded") || isAddressList(text) {
+	first, _, isList := bytes.Cut(text, []byte(","))
+	if strings.Contains(name, "orwarded") || isList && isAddress(withoutPort(first)) {
 		return withoutPort(hop(text, p.hops))
 	}
 	if strings.Contains(name, ":") && p.form.line != "" { // it always has a port, and IPv6 no brackets
@@ -312,12 +306,6 @@ func (p *plan) clean(text []byte, name string) []byte {
 		}
 	}
 	return withoutPort(text)
-}
-
-// isAddressList reports whether text begins with an address and a comma.
-func isAddressList(text []byte) bool {
-	first, _, isList := bytes.Cut(text, []byte(","))
-	return isList && isAddress(withoutPort(first))
 }
 
 // hop returns an address of a list; 1 is the last one. If there are fewer, the
@@ -336,11 +324,12 @@ func hop(list []byte, n int) []byte {
 // withoutPort returns an address without its port and its brackets. It leaves
 // any other text as it is.
 func withoutPort(text []byte) []byte {
-	host, port, ok := cutLast(text, ':')
+	colon := bytes.LastIndexByte(text, ':')
+	host, port := text[:max(0, colon)], text[colon+1:]
 	switch {
 	case len(text) > 2 && text[0] == '[' && text[len(text)-1] == ']' && bytes.Count(text, []byte(":")) > 1:
 		return text[1 : len(text)-1]
-	case !ok || !isNumber(port) || len(port) > 5:
+	case colon < 0 || !isNumber(port) || len(port) > 5:
 		return text
 	case len(host) > 2 && host[0] == '[' && host[len(host)-1] == ']':
 		return host[1 : len(host)-1]
@@ -348,14 +337,6 @@ func withoutPort(text []byte) []byte {
 		return host
 	}
 	return text
-}
-
-func cutLast(text []byte, separator byte) (before, after []byte, ok bool) {
-	i := bytes.LastIndexByte(text, separator)
-	if i < 0 {
-		return text, nil, false
-	}
-	return text[:i], text[i+1:], true
 }
 
 // source describes what was read, for a person.

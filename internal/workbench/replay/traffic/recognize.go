@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"slices"
+
+	"github.com/cric-talk/guards/internal/strictjson"
 )
 
 var (
@@ -31,7 +33,11 @@ func (f *file) recognize(record []byte) (isRecord bool, err error) {
 	case f.records == f.lines && isDocument(text):
 		first := slices.Concat(text, newline) // a copy, because what follows moves the text
 		ahead, _ := f.lines.text.Peek(1 << 10)
-		f.records = newDocument(io.MultiReader(bytes.NewReader(first), f.lines.text), slices.Concat(first, ahead))
+		whole := io.MultiReader(bytes.NewReader(first), f.lines.text)
+		f.records = &document{
+			decoder: strictjson.NewDecoder(whole, strictjson.RepeatedNames, strictjson.AnyBytes),
+			isPages: isPages(slices.Concat(first, ahead)),
+		}
 		return false, nil
 	case f.Format == JSON:
 		f.plan, err = newPlan(userColumns(f.Columns), newJSON(), f.Options)

@@ -31,7 +31,7 @@ func cutWord(line []byte, separator byte) (w word, rest []byte, ok bool) {
 	if separator != ' ' {
 		if len(line) > 0 && line[0] == quoted && separator == ',' {
 			if end := closing(line); end > 0 {
-				return word{text: line[1:end], kind: quoted}, afterSeparator(line[end+1:], separator), true
+				return word{text: line[1:end], kind: quoted}, bytes.TrimPrefix(line[end+1:], []byte{separator}), true
 			}
 		}
 		text, rest, more := bytes.Cut(line, []byte{separator})
@@ -63,13 +63,6 @@ func cutWord(line []byte, separator byte) (w word, rest []byte, ok bool) {
 		end = len(line)
 	}
 	return word{line[:end], plain, glued}, line[end:], true
-}
-
-func afterSeparator(rest []byte, separator byte) []byte {
-	if len(rest) > 0 && rest[0] == separator {
-		return rest[1:]
-	}
-	return rest
 }
 
 // closing returns the index of the quote that closes the one at the start of
@@ -166,18 +159,13 @@ func (s *textSplitter) split(record []byte, found [][]byte) error {
 		if record = rest; index < 0 {
 			continue
 		}
-		if position < len(s.kinds) && !sameKind(s.kinds[position], w) {
+		if position < len(s.kinds) && s.kinds[position] != plain && s.kinds[position] != w.kind &&
+			(s.kinds[position] != quoted || string(w.text) != "-") { // a dash stands for any quoted field
 			return s.wrong()
 		}
 		found[index] = w.text
 	}
 	return nil
-}
-
-// sameKind reports whether w can be a field of this kind. A dash stands for
-// any field.
-func sameKind(kind byte, w word) bool {
-	return kind == plain || kind == w.kind || kind == quoted && string(w.text) == "-"
 }
 
 func (s *textSplitter) wrong() error {

@@ -115,6 +115,13 @@ func NewReader(o Options, files ...File) *Reader {
 	return r
 }
 
+// NewKnown returns a Reader of requests that are known already, in the order of their time.
+func NewKnown(name string, lines []Line) *Reader {
+	r := NewReader(Options{}, File{Name: name})
+	r.all[0].ended, r.all[0].order.queue.sorted = true, slices.Clone(lines)
+	return r
+}
+
 // Name returns the names of the files, for messages.
 func (r *Reader) Name() string { return r.name }
 

@@ -14,7 +14,7 @@ func main() {
 		{Name: "job", Limit: "reservoir 10/1s ahead 15m"},
 	}}}
 	if os.Getenv("READY_QUEUE_URL") != "" {
-		jobs.Delayed(all)
+		jobs.Delayed(all, nil)
 	}
-	jobs.Guard(all, "hasty")
+	jobs.Guard(all, "hasty", nil)
 }
