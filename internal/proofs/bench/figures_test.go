@@ -65,9 +65,7 @@ func rounds(t *testing.T) int {
 func TestDecision(t *testing.T) {
 	n := rounds(t)
 	endpoint := quickTable(t)
-	h := newGuard(t, endpoint, "rateLimit")
-	ask, next := asking(t, h), users()
-	given, numbered := asking(t, newGuardOf(t, endpoint, "rateLimit", taking("10/1m max 100"))), usersWith(`,"limit":20`)
+	ask, next, numbered := asking(t, newGuardOf(t, endpoint, "rateLimit", taking("10/1m max 100"))), users(), usersWith(`,"limit":20`)
 	kept := newGuard(t, dynamotest.Endpoint(t), dynamotest.Table(t))
 	again, refused := asking(t, kept), next()
 	for !again(refused, "limited") {
@@ -82,7 +80,7 @@ func TestDecision(t *testing.T) {
 			}
 		}},
 		{Name: "decision by the Go client with a limiter", Do: asksLocally(t, endpoint, "rateLimit")},
-		{Name: "decision by a number that the caller gives", Do: func() { given(numbered(), "ok") }},
+		{Name: "decision by a number that the caller gives", Do: func() { ask(numbered(), "ok") }},
 	}
 	one := asking(t, kept)
 	of := func(limit guards.Limit) func(event []byte, reason string) bool {
