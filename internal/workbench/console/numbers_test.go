@@ -30,12 +30,15 @@ func TestWindowsByNumbers(t *testing.T) {
 	r.app("api-guard", `{"userId": "u1", "activity": "call_api", "count": 5, "limit": 5}`)
 	s.wait("windows", `"limit":"3/1m max 100","group":"","slots":"","bars":[{"name":"","used":5,"limit":5,`)
 	r.app("api-guard", `{"userId": "u1", "activity": "call_api", "limit": 4}`)
-	s.wait("windows", `"again":"{\"userId\":\"u1\",\"activity\":\"call_api\",\"count\":1,\"limit\":4}"`)
+	const figures = `"bars":[{"name":"","used":5,"limit":4,`
+	seen := s.wait("windows", `"again":"{\"userId\":\"u1\",\"activity\":\"call_api\",\"count\":1,\"limit\":4}"`).data
+	if !strings.Contains(seen, figures) { // a status reads them, perhaps later
+		seen = s.wait("windows", figures).data
+	}
 	page = html.UnescapeString(r.get("/"))
 	if !strings.Contains(page, `"op":"release","count":5,"limit":5,"requestId":`) {
 		t.Error("the button that gives back does not send the number")
 	}
-	seen := s.wait("windows", `"bars":[{"name":"","used":5,"limit":4,`).data // read by a status, too
 	if strings.Contains(seen, "These figures may be old") {
 		t.Error(seen)
 	}
