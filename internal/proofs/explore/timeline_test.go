@@ -51,7 +51,7 @@ func (l *timeline) begins(m move) {
 		l.say("%s: %s, by instance %c (%d ms ahead), limit %s", s, l.requests[m.slot], by, int64(m.by)*l.skew.Milliseconds(), limit)
 	case answers, performs:
 		if k := l.asks[p.told]; k.what == read {
-			l.say("the store shows %s the item of %s: %s", s, l.keys[k.item].UserID, describe(l.items.at(l.item(l.now.store, k.item))))
+			l.say("the store shows %s the item of %s: %s", s, strings.TrimSpace(l.keys[k.item].UserID), describe(l.items.at(l.item(l.now.store, k.item))))
 		}
 	case delivers:
 		l.say("the answer reaches %s", s)
@@ -66,7 +66,7 @@ func (l *timeline) begins(m move) {
 	case arrives:
 		l.say("a request of %s that was on its way arrives", name(int(l.messages.at(l.now.late[m.slot]).slot)))
 	case cleans:
-		l.say("cleanup deletes the item of %s", l.keys[m.slot].UserID)
+		l.say("cleanup deletes the item of %s", strings.TrimSpace(l.keys[m.slot].UserID))
 	case follows:
 		l.say("instance %c follows the next live limit, %s", by, follow(l.policies, l.now.limit[m.by]+1))
 	case crashes:
@@ -81,7 +81,7 @@ func (l *timeline) performed(s int, k ratelimit.Key, a answer) {
 	if a.done {
 		did = "performs"
 	}
-	l.say("the store %s the update of %s: the item of %s has %s", did, name(s), k.UserID, describe(l.items.at(a.item)))
+	l.say("the store %s the update of %s: the item of %s has %s", did, name(s), strings.TrimSpace(k.UserID), describe(l.items.at(a.item)))
 }
 
 // deleted adds that a reset was performed.
