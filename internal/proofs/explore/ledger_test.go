@@ -178,7 +178,7 @@ func inWords(entries []entry) string {
 		if e.place != 0 {
 			fmt.Fprintf(&b, " for %s", moment(e.place))
 		}
-		if e.forgotten {
+		if e.forgotten && e.id != old { // nobody asks for the rest again, but it counts
 			b.WriteString(", given back or gone")
 		}
 		b.WriteString("]")

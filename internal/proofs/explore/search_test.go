@@ -15,12 +15,7 @@ type found struct {
 
 // Error returns the violation, its system, and the timeline.
 func (f *found) Error() string {
-	y := f.system
-	var text strings.Builder
-	fmt.Fprintf(&text, "%v\n%s; prefill: %d, attempts: %d, faults: %d, shared: %v, slow: %v, fine: %v, cleanup: %v, crash: %v, the room fails: %v\n",
-		f.err, y, y.prefill, y.attempts, y.faults, y.shared, y.slow, y.fine, y.cleanup, y.crash, y.fails)
-	text.WriteString(strings.Join(f.timeline, "\n"))
-	return text.String()
+	return fmt.Sprintf("%v\n%s\n%s", f.err, f.system, strings.Join(f.timeline, "\n"))
 }
 
 // explore visits every state of the system, the nearest first. So the first

@@ -194,7 +194,7 @@ func (x *explorer) update(w world, s int, number uint32) (world, answer, error) 
 	store, a, err := x.perform(w.store, write)
 	w.store = store
 	if x.watch != nil {
-		x.watch.performed(s, write.Key, a)
+		x.watch.performed(s, write, x.items.at(before), a)
 	}
 	l := x.ledgers.at(w.ledger).copied()
 	p := &w.procs[s]

@@ -3,6 +3,7 @@ package explore
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cric-talk/guards/internal/policy"
@@ -210,8 +211,26 @@ func (y *system) keys() (all []ratelimit.Key) {
 	return all
 }
 
-// String writes the system, with the limits that follow one another, the limits of the
-// other tier or activity, and the room's limits.
+// String writes the system: its limits, the requests from r0 on, and the bounds.
 func (y *system) String() string {
-	return fmt.Sprintf("%v, %v, %v, %v; %v; clocks %v apart; at %v", y.policies, y.dear, y.room, y.dearRoom, y.requests, y.skew, y.instants)
+	var b strings.Builder
+	for _, limits := range []struct {
+		of   string
+		list []policy.Policy
+	}{{"users", y.policies}, {"the other tier or activity", y.dear}, {"the room", y.room}, {"the room and that other one", y.dearRoom}} {
+		if len(limits.list) > 0 {
+			fmt.Fprintf(&b, "limits of %s: %v; ", limits.of, limits.list)
+		}
+	}
+	fmt.Fprintf(&b, "requests:")
+	for s, r := range y.requests {
+		fmt.Fprintf(&b, " %s %s,", name(s), r)
+	}
+	fmt.Fprintf(&b, " counted before: %d; clocks %v apart; instants: %v; attempts: %d; faults: %d", y.prefill, y.skew, y.instants, y.attempts, y.faults)
+	for i, set := range []bool{y.hold, y.shared, y.slow, y.fine, y.cleanup, y.crash, y.fails, y.versions} {
+		if set {
+			b.WriteString("; " + []string{"hold", "shared", "slow", "fine", "cleanup", "crash", "fails", "versions"}[i])
+		}
+	}
+	return b.String()
 }

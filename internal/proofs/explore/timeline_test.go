@@ -51,22 +51,22 @@ func (l *timeline) begins(m move) {
 		l.say("%s: %s, by instance %c (%d ms ahead), limit %s", s, l.requests[m.slot], by, int64(m.by)*l.skew.Milliseconds(), limit)
 	case answers, performs:
 		if k := l.asks[p.told]; k.what == read {
-			l.say("the store shows %s the item of %s: %s", s, strings.TrimSpace(l.keys[k.item].UserID), describe(l.items.at(l.item(l.now.store, k.item))))
+			l.say("the store shows %s the item of %s: %s", s, l.asked(p), describe(l.items.at(l.item(l.now.store, k.item))))
 		}
 	case delivers:
 		l.say("the answer reaches %s", s)
 	case loses:
 		l.say("the answer to %s is lost", s)
 	case vanishes:
-		l.say("the request of %s gets no answer, and is on its way", s)
+		l.say("the request of %s for the item of %s gets no answer, and is on its way", s, l.asked(p))
 	case throttles:
-		l.say("the request of %s is throttled", s)
+		l.say("the request of %s for the item of %s is throttled", s, l.asked(p))
 	case proceeds:
 		l.say("%s looks at the clock", s)
 	case arrives:
 		l.say("a request of %s that was on its way arrives", name(int(l.messages.at(l.now.late[m.slot]).slot)))
 	case cleans:
-		l.say("cleanup deletes the item of %s", strings.TrimSpace(l.keys[m.slot].UserID))
+		l.say("cleanup deletes the item of %s", l.owner(l.keys[m.slot]))
 	case follows:
 		l.say("instance %c follows the next live limit, %s", by, follow(l.policies, l.now.limit[m.by]+1))
 	case crashes:
@@ -76,12 +76,38 @@ func (l *timeline) begins(m move) {
 }
 
 // performed adds what the store did with an update.
-func (l *timeline) performed(s int, k ratelimit.Key, a answer) {
-	did := "refuses"
-	if a.done {
-		did = "performs"
+func (l *timeline) performed(s int, w ratelimit.Write, before ratelimit.Item, a answer) {
+	what := "update"
+	switch verb := l.requests[s].verb; {
+	case w.RelyOn.Set != "":
+		what = "mark"
+	case w.GivesBack, verb == release, verb == unlock:
+		what = "give-back"
 	}
-	l.say("the store %s the update of %s: the item of %s has %s", did, name(s), strings.TrimSpace(k.UserID), describe(l.items.at(a.item)))
+	did, why := "performs", ""
+	if _, counted := before.Find(w); counted {
+		did, why = "refuses", ", because the id is there"
+	} else if !a.done {
+		did, why = "refuses", ", because its condition does not hold"
+	}
+	l.say("the store %s the %s of %s%s: the item of %s has %s", did, what, name(s), why, l.owner(w.Key), describe(l.items.at(a.item)))
+}
+
+// owner returns whose item has the key k.
+func (l *timeline) owner(k ratelimit.Key) string {
+	if k.UserID == room {
+		return "the room"
+	}
+	return k.UserID
+}
+
+// asked returns whose item the request of a slot is for.
+func (l *timeline) asked(p proc) string {
+	k := l.asks[p.told]
+	if k.what == update {
+		return l.owner(l.writes.at(k.write).Key)
+	}
+	return l.owner(l.keys[k.item])
 }
 
 // deleted adds that a reset was performed.
@@ -91,11 +117,11 @@ func (l *timeline) deleted(s int) { l.say("the store deletes the item for %s", n
 func (l *timeline) ended(s int, d result) {
 	switch {
 	case d.failed:
-		l.say("%s: an error", name(s))
+		l.say("%s: an error, without attempts left", name(s))
 	case d.outage:
-		l.say("%s: decided from memory: allowed %v, granted %d, place %d", name(s), d.Allowed, d.Granted, d.ReadyAt)
+		l.say("%s: decided from memory: allowed %v, granted %d, place %s", name(s), d.Allowed, d.Granted, moment(d.ReadyAt))
 	default:
-		l.say("%s: %s, granted %d, receipt %d, place %d", name(s), d.Reason, d.Granted, d.At, d.ReadyAt)
+		l.say("%s: %s, granted %d, receipt %s, place %s", name(s), d.Reason, d.Granted, moment(d.At), moment(d.ReadyAt))
 	}
 }
 
