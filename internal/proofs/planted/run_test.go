@@ -52,8 +52,8 @@ func TestEachPlantedBugIsCaught(t *testing.T) {
 }
 
 // Which tests of the folders that a bug names catch it, and not only the first one. It tells
-// what a test is good for that nothing else catches. The list is saved after each bug, so a run
-// that was stopped goes on where it was. Delete an entry, or the file, to run it again.
+// what a test is good for that nothing else catches. The list is saved after each bug, so the next run
+// continues one that was stopped. Delete an entry, or the file, to run it again.
 func TestWhichTestsCatchEachBug(t *testing.T) {
 	if os.Getenv("PLANTED_ALL") == "" {
 		t.Skip("make planted ALL=1 runs this test")

@@ -14,7 +14,7 @@ type seen struct {
 
 	order int   // how many writes the store had performed
 	asked int64 // by its own clock: when the attempt began that showed this
-	doubt int64 // since then, it has perhaps admitted one alone, and then an older answer may have replaced this; 0: no
+	doubt int64 // since then, it has perhaps admitted a request alone, and then an older answer may have replaced this; 0: no
 }
 
 // learn notes what an answer of a decision has shown its instance; nil: there was none.
