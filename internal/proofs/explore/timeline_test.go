@@ -3,7 +3,10 @@ package explore
 import (
 	"fmt"
 	"strings"
+	"testing"
+	"time"
 
+	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
@@ -139,4 +142,29 @@ func describe(i ratelimit.Item) string {
 		return "nothing"
 	}
 	return strings.Join(parts, ", ")
+}
+
+// A timeline is printed only with a violation, so this makes one without.
+func TestATimelineTellsWhatHappens(t *testing.T) {
+	y := &system{
+		policies: []policy.Policy{policy.Must("2/10s")}, room: []policy.Policy{policy.Must("1/10s")}, skew: time.Second,
+		instants: []int64{-1, 0}, requests: []request{{verb: check, count: 1}, {verb: check, count: 1}}, attempts: 2,
+	}
+	moves := []move{
+		{what: starts}, {what: answers}, {what: answers}, {what: starts, slot: 1, by: 1}, {what: answers, slot: 1}, {what: vanishes, slot: 1},
+		{what: throttles, slot: 1},
+	}
+	got := strings.Join(newExplorer(y).timeline(moves), "\n")
+	for _, want := range []string{
+		"   -0.001  r0: check 1, by instance A (0 ms ahead), limit 2/10s, and of the room 1/10s\n",
+		"  the store performs the update of r0: the item of the room has activityCount 1, ids (1)\n",
+		"  r0: ok, granted 1, receipt -1ms, place none\n",
+		"  r1: check 1, by instance B (1000 ms ahead), ",
+		"  the request of r1 for the item of the room gets no answer, and is on its way\n",
+		"  the request of r1 for the item of the room is throttled",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the timeline has no line with %q:\n%s", want, got)
+		}
+	}
 }
