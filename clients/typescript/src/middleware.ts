@@ -1,10 +1,10 @@
 import { type Activities, type Activity, isActivity } from "./activities.js";
-import { kindOf, readLimit } from "./args.js";
+import { kindOf, read } from "./args.js";
 import type { CheckArgs, Decision, GivenLimit } from "./decision.js";
 import { ConfigurationError } from "./errors.js";
 import type { Guards } from "./guards.js";
 import { rateLimitHeaders } from "./http.js";
-import { nearest } from "./nearest.js";
+import { doYouMean } from "./nearest.js";
 import type { Subjects } from "./subjects.js";
 
 type Maybe<T> = T | null | undefined | Promise<T | null | undefined>;
@@ -82,7 +82,10 @@ export function checker<Request>(
   const name = nameOf(activity);
   if (typeof guards?.check !== "function") throw new ConfigurationError(`The limit "${name}" has no guards, want new Guards().`);
   for (const [option, value] of Object.entries(Object.assign({ userId: undefined }, options))) {
-    if (!names.includes(option)) throw new ConfigurationError(unknown(option, name));
+    if (!names.includes(option)) {
+      const question = doYouMean(option, names);
+      throw new ConfigurationError(`The option ${option} of the limit "${name}" is not known, want one of ${names.join(", ")}.${question}`);
+    }
     if (option === "onOutage") {
       if (value === undefined || value === "allow" || value === "deny") continue;
       throw new ConfigurationError(`The option onOutage of the limit "${name}" is ${kindOf(value)}, want "allow" or "deny".`);
@@ -143,17 +146,11 @@ export function nameOf(activity: Activity): string {
 export function limitOf<Request>(activity: Activity, given: LimitOption<Request> | undefined): (request: Request) => Promise<GivenLimit | undefined> {
   if (typeof given === "function") return async (request) => (await given(request)) ?? undefined;
   try {
-    const value = readLimit(given);
-    return async () => value;
+    const { limit } = read<Pick<CheckArgs, "limit">>({ limit: given }, ["limit"]);
+    return async () => limit;
   } catch (cause) {
     throw new ConfigurationError(`The limit "${nameOf(activity)}" has a wrong option: ${(cause as Error).message}.`, { cause });
   }
-}
-
-function unknown(option: string, limit: string): string {
-  const near = nearest(option, names);
-  const question = near === undefined ? "" : ` Do you mean "${near}"?`;
-  return `The option ${option} of the limit "${limit}" is not known, want one of ${names.join(", ")}.${question}`;
 }
 
 /** Reports whether the app skips this request. A function, or a text such as "false", would be true for everybody. */

@@ -5,7 +5,7 @@ import type { Way } from "./call.js";
 import { addressOf } from "./connections.js";
 import type { Decision } from "./decision.js";
 import { ConfigurationError, type GuardsError } from "./errors.js";
-import { nearest } from "./nearest.js";
+import { doYouMean } from "./nearest.js";
 import type { LambdaClientOf } from "./sdk.js";
 import type { AwsCredentials } from "./sign.js";
 
@@ -104,24 +104,8 @@ const overhead = 300;
 /** The longest time that a timer of Node can run, in milliseconds. A longer one would fire at once. */
 export const maxTimer = 2 ** 31 - 1;
 
-const names = [
-  "activities",
-  "agent",
-  "token",
-  "region",
-  "credentials",
-  "endpoint",
-  "connections",
-  "client",
-  "urls",
-  "prefix",
-  "onOutage",
-  "timeout",
-  "maxTries",
-  "decisionTimeout",
-  "warn",
-  "observe",
-];
+const ofAws = ["region", "credentials", "endpoint", "connections", "client", "urls"];
+const names = ["activities", "agent", "token", ...ofAws, "prefix", "onOutage", "timeout", "maxTries", "decisionTimeout", "warn", "observe"];
 
 /** Checks the options and adds the defaults. It throws a ConfigurationError. */
 export function settings(options: Options, way?: Way): Settings {
@@ -223,9 +207,7 @@ function parse(urls: Readonly<Record<string, string>>, known: Known): Map<string
   const parsed = new Map<string, URL>();
   for (const [guard, text] of Object.entries(urls)) {
     if (known.size > 0 && !guards.includes(guard)) {
-      const near = nearest(guard, guards);
-      const question = near === undefined ? "" : ` Do you mean "${near}"?`;
-      throw new ConfigurationError(`The option urls["${guard}"] names no guard of the option activities.${question}`);
+      throw new ConfigurationError(`The option urls["${guard}"] names no guard of the option activities.${doYouMean(guard, guards)}`);
     }
     parsed.set(guard, readAddress(`urls["${guard}"]`, text));
   }
