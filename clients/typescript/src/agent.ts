@@ -2,9 +2,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { readAgent } from "./answer.js";
 import type { Answer, Call, Way } from "./call.js";
 import type { Address, Connections } from "./connections.js";
-import type { Ending } from "./ending.js";
 import { ConfigurationError, type GuardsError, OutageError } from "./errors.js";
 import { causes, failure } from "./failure.js";
+import type { Ending } from "./repeat.js";
 import { traceOf } from "./trace.js";
 
 /** Where an agent is, and what it wants to be told. */

@@ -1,12 +1,11 @@
 import type { Place } from "./activities.js";
 import { ByAgent, isMissing } from "./agent.js";
-import { answeredAt } from "./answered.js";
 import { Aws } from "./aws.js";
 import { Breaker } from "./breaker.js";
 import type { Call, Event, Way } from "./call.js";
 import { ByClient } from "./client.js";
 import { Connections } from "./connections.js";
-import type { CheckArgs, Decision, LimitArgs, UserArgs } from "./decision.js";
+import { answeredAt, type CheckArgs, type Decision, type LimitArgs, type UserArgs } from "./decision.js";
 import { Environment } from "./environment.js";
 import { GuardsError, OutageError, ValidationError } from "./errors.js";
 import type { Settings } from "./options.js";

@@ -3,10 +3,9 @@ import type { Answer, Call, Way } from "./call.js";
 import { type Address, addressOf, type Connections, type Response } from "./connections.js";
 import { Credentials } from "./credentials.js";
 import type { Environment } from "./environment.js";
-import type { Ending } from "./ending.js";
 import { ConfigurationError } from "./errors.js";
 import { failure } from "./failure.js";
-import { within } from "./repeat.js";
+import { type Ending, within } from "./repeat.js";
 import { canonicalQuery, escape, firstLines, sign } from "./sign.js";
 import { traceOf } from "./trace.js";
 

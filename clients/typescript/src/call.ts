@@ -1,7 +1,7 @@
 import type { Caller } from "./breaker.js";
 import type { Decision } from "./decision.js";
-import type { Ending } from "./ending.js";
 import type { GuardsError, OutageError } from "./errors.js";
+import type { Ending } from "./repeat.js";
 import type { AwsCredentials } from "./sign.js";
 import type { Stopwatch } from "./stopwatch.js";
 

@@ -1,10 +1,10 @@
 import * as http from "node:http";
 import * as https from "node:https";
 import type { Call } from "./call.js";
-import type { Ending } from "./ending.js";
 import { OutageError } from "./errors.js";
 import { causes } from "./failure.js";
 import { Places } from "./places.js";
+import type { Ending } from "./repeat.js";
 
 /** How much of an answer is read, in bytes. A guard's answers are far shorter. */
 export const maxAnswer = 64 * 1024;
