@@ -51,7 +51,7 @@ export class Asker {
     const event = { ...rest, ...(subjects && { subjects }), activity, op };
     const body = json(event, name);
     checkSignal(signal);
-    const caller = this.#breaker.enter(name, this.#way.circuit({ name }));
+    const caller = this.#breaker.enter(name, this.#way.circuit);
     const time = new Stopwatch();
     const { timeout, urls } = this.#settings;
     const call: Call = { guard, name, event, body, url: urls.get(guard), region: "", signal, timeout, time, caller };

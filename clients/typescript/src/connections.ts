@@ -33,6 +33,23 @@ export interface Response {
   body: string;
 }
 
+/** Lambda's store for what belongs to one invocation, in functions that run several at once. */
+interface Lambda {
+  awslambda?: { InvokeStore?: { getXRayTraceId?: () => string | undefined } };
+}
+
+/**
+ * Returns a function for the header that continues the app's trace, if the app is a Lambda function. Lambda's own detection
+ * of loops needs it, too.
+ */
+export function traceOf(): () => Record<string, string> | undefined {
+  if (!process.env["AWS_LAMBDA_FUNCTION_NAME"]) return () => undefined;
+  return () => {
+    const id = (globalThis as Lambda).awslambda?.InvokeStore?.getXRayTraceId?.() ?? process.env["_X_AMZN_TRACE_ID"];
+    return id ? { "x-amzn-trace-id": id } : undefined;
+  };
+}
+
 /** Codes of Node for bytes that are no HTTP or no TLS, and for a proxy that opens no tunnel. */
 const noHTTP = /^(HPE_|ERR_SSL_|EPROTO$|ERR_PROXY_TUNNEL$)/;
 
@@ -63,24 +80,27 @@ export class Connections {
   readonly #places = new Map<string, Places>();
   readonly #plain = new http.Agent({ keepAlive: true });
   readonly #tls = new https.Agent({ keepAlive: true });
+  readonly #trace = traceOf();
 
   constructor(max: number) {
     this.#max = max;
   }
 
-  /** Returns the places of an address. */
-  places(origin: string): Places {
+  /** Waits for a connection to an address, and begins the call. Returns a function that gives the connection to the next call. */
+  async enter(call: Call, { origin }: Address): Promise<() => void> {
     let places = this.#places.get(origin);
     if (!places) this.#places.set(origin, (places = new Places(this.#max)));
-    return places;
+    const leave = await places.enter(call);
+    call.caller.begin();
+    return leave;
   }
 
-  /** Sends one request and reads the response. Without a body, it is a GET. */
+  /** Sends one request with these headers and its own, and reads the response. Without a body, it is a GET. */
   send(call: Call, address: Address, path: string, headers: Record<string, string>, body: string, ending: Ending): Promise<Response> {
     ending.check();
     const tls = address.protocol === "https:";
     const { hostname, port, socketPath } = address;
-    headers["content-length"] = String(Buffer.byteLength(body));
+    Object.assign(headers, { "content-length": String(Buffer.byteLength(body)) }, this.#trace());
     const options = { method: body ? "POST" : "GET", path, headers, agent: tls ? this.#tls : this.#plain, hostname, port, socketPath };
     const heard = () => {
       call.caller.heard();
