@@ -37,7 +37,7 @@ export interface Place {
   activity: string;
   /** The window of its limit in seconds, if the list has it. */
   window: number | undefined;
-  /** The names of its subjects; undefined if the list does not have the activity. */
+  /** The names of its subjects, with a question mark after an optional one; undefined if the list does not have the activity. */
   subjects: readonly string[] | undefined;
   /** Whether the list says that the activity has `Hold`, so that a release may come 15 minutes after its check. */
   hold: boolean;

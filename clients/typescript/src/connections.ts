@@ -20,6 +20,12 @@ export interface Address {
   socketPath?: string | undefined;
 }
 
+/** Returns a text as a URL; undefined if it is none with https: or http:. */
+export function httpURL(text: unknown): URL | undefined {
+  const url = typeof text === "string" && URL.canParse(text) ? new URL(text) : undefined;
+  return url?.protocol === "https:" || url?.protocol === "http:" ? url : undefined;
+}
+
 /** Returns where a URL leads. */
 export function addressOf({ origin, protocol, hostname, port }: URL): Address {
   return { origin, protocol, hostname: hostname.replace(/^\[|\]$/g, ""), port };
@@ -100,7 +106,8 @@ export class Connections {
     ending.check();
     const tls = address.protocol === "https:";
     const { hostname, port, socketPath } = address;
-    Object.assign(headers, { "content-length": String(Buffer.byteLength(body)) }, this.#trace());
+    headers["content-length"] = String(Buffer.byteLength(body));
+    Object.assign(headers, this.#trace());
     const options = { method: body ? "POST" : "GET", path, headers, agent: tls ? this.#tls : this.#plain, hostname, port, socketPath };
     const heard = () => {
       call.caller.heard();

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { type Activities, type Activity, find, isActivity, passList, type Place } from "./activities.js";
 import { kindOf, read, readArgs, readAttempt } from "./args.js";
 import { askedOf, Asker } from "./ask.js";
-import { type AttemptArgs, lateness, runAttempt, usedUp } from "./attempt.js";
+import { type AttemptArgs, isSuccess, lateness, usedUp } from "./attempt.js";
 import type { Event, Way } from "./call.js";
 import type { CallOptions, CheckArgs, Decision, ReleaseArgs, ReleaseOptions, SlotArgs, StatusArgs, UserArgs } from "./decision.js";
 import { ConfigurationError, GuardsError, LimitedError, OutageError, ValidationError } from "./errors.js";
@@ -235,17 +235,21 @@ export class Guards<out A extends Activities = {}> {
     const sent = performance.now();
     const decision = await this.check(activity, args);
     if (!decision.allowed) throw new LimitedError(decision, guard);
-    return runAttempt(decision, verify, { succeeded, guard }, {
-      succeeded: () => this.giveBack(decision, { clear, sent }),
-      failed: async () => {
-        if (!usedUp(decision)) return;
+    let success = false; // after an error, too, the attempt stays counted
+    try {
+      const result = await verify(decision);
+      success = await isSuccess(result, succeeded, guard);
+      return result;
+    } finally {
+      if (success) await this.giveBack(decision, { clear, sent });
+      else if (usedUp(decision)) {
         try {
           await onLocked?.(decision);
         } catch (cause) {
           this.#asker.warn(new GuardsError(`onLocked of ${decision.activity} failed`, { guard, cause }));
         }
-      },
-    });
+      }
+    }
   }
 
   /**

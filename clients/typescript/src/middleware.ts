@@ -98,7 +98,7 @@ export function checker<Request>(
   return (request) => ownError(activity, () => ask(request));
 
   async function ask(request: Request): Promise<Checked | undefined> {
-    if (await skipped(name, options, request)) return undefined;
+    if (trueOrFalse("skip", name, (await options.skip?.(request)) ?? false)) return undefined;
     const userId = await options.userId(request);
     if (!userId) {
       throw new ConfigurationError(
@@ -118,7 +118,8 @@ export function checker<Request>(
     const sent = performance.now();
     const decision = await guards.check(activity, args);
     const asked = options.countIf && decision.allowed;
-    const responded = (status: number) => (guards as Guards).giveBackUnless(decision, sent, () => counts(name, options, status));
+    const responded = (status: number) =>
+      (guards as Guards).giveBackUnless(decision, sent, async () => trueOrFalse("countIf", name, await options.countIf?.({ status })));
     return { decision, headers: rateLimitHeaders(decision), responded: asked ? responded : undefined };
   }
 }
@@ -153,11 +154,10 @@ export function limitOf<Request>(activity: Activity, given: LimitOption<Request>
   }
 }
 
-/** Reports whether the app skips this request. A function, or a text such as "false", would be true for everybody. */
-async function skipped<Request>(name: string, options: LimitOptions<Request>, request: Request): Promise<boolean> {
-  const skip: unknown = (await options.skip?.(request)) ?? false;
-  if (typeof skip === "boolean") return skip;
-  throw new ConfigurationError(`The function skip of the limit "${name}" returned ${kindOf(skip)}, want true or false.`);
+/** Returns what a function of the app returned. Another function, or a text such as "false", would be true for everybody. */
+function trueOrFalse(option: "skip" | "countIf", limit: string, returned: unknown): boolean {
+  if (typeof returned === "boolean") return returned;
+  throw new ConfigurationError(`The function ${option} of the limit "${limit}" returned ${kindOf(returned)}, want true or false.`);
 }
 
 /** Throws a ConfigurationError if the middleware can't have countIf. */
@@ -169,11 +169,4 @@ function checkCountIf<Request>(name: string, guards: Checks, { requestId, count 
   }
   if (typeof (guards as Guards).giveBackUnless === "function") return;
   throw new ConfigurationError(`The limit "${name}" has countIf and guards that can't give back, want new Guards().`);
-}
-
-/** Reports whether a request counts, by the status of its response. */
-async function counts<Request>(name: string, options: LimitOptions<Request>, status: number): Promise<boolean> {
-  const counted: unknown = await options.countIf?.({ status });
-  if (typeof counted === "boolean") return counted;
-  throw new ConfigurationError(`The function countIf of the limit "${name}" returned ${kindOf(counted)}, want true or false.`);
 }

@@ -2,7 +2,7 @@ import type { Activities, Known } from "./activities.js";
 import type { AgentSettings } from "./agent.js";
 import { isPlain, kindOf } from "./args.js";
 import type { Way } from "./call.js";
-import { addressOf } from "./connections.js";
+import { addressOf, httpURL } from "./connections.js";
 import type { Decision } from "./decision.js";
 import { ConfigurationError, type GuardsError } from "./errors.js";
 import { doYouMean } from "./nearest.js";
@@ -76,26 +76,18 @@ export interface Options<A extends Activities = Activities> {
 export type Observed = Omit<Decision, "userId" | "requestId" | "subjects">;
 
 /** The options with their defaults. */
-export interface Settings {
+export interface Settings
+  extends Pick<Options, "region" | "credentials" | "client" | "observe">,
+    Required<Pick<Options, "connections" | "prefix" | "onOutage" | "timeout" | "maxTries" | "warn">> {
   /** A way of a test, which takes the place of all others. */
   way: Way | undefined;
   /** The option `activities`. */
   known: Known;
   agent: AgentSettings | undefined;
-  region: string | undefined;
-  credentials: Options["credentials"];
   endpoint: URL | undefined;
-  connections: number;
-  client: LambdaClientOf | undefined;
   urls: ReadonlyMap<string, URL>;
-  prefix: string;
-  onOutage: "allow" | "deny";
-  timeout: number;
-  maxTries: number;
   /** How long an attempt may take if another one can follow, in milliseconds. */
   attemptTimeout: number;
-  warn: (error: GuardsError) => unknown;
-  observe: Options["observe"];
 }
 
 /** The time of a request beyond the guard's decision, in milliseconds. */
@@ -166,8 +158,8 @@ function readAgent({ agent, token }: Options): AgentSettings | undefined {
   if (path !== undefined) {
     return { ...shared, origin: text, host: "localhost", protocol: "http:", hostname: "", port: "", socketPath: path };
   }
-  const url = typeof text === "string" && URL.canParse(text) ? new URL(text) : undefined;
-  if (!url || !/^https?:$/.test(url.protocol) || url.search || url.username) {
+  const url = httpURL(text);
+  if (!url || url.search || url.username) {
     throw new ConfigurationError(`The ${name} is ${show(text)}, want an address such as http://127.0.0.1:2774 or unix:/PATH.`);
   }
   const { protocol, hostname, host, pathname } = url;
@@ -178,9 +170,7 @@ function readAgent({ agent, token }: Options): AgentSettings | undefined {
 
 /** Returns an address that begins with https: or http:. */
 function readAddress(option: string, text: unknown): URL {
-  const url = typeof text === "string" && URL.canParse(text) ? new URL(text) : undefined;
-  if (url?.protocol !== "https:" && url?.protocol !== "http:") bad(option, text, "an address with https:");
-  return url!;
+  return httpURL(text) ?? bad(option, text, "an address with https:");
 }
 
 /** Returns a copy of the list. */
