@@ -73,8 +73,7 @@ export function readAgent(response: Response, call: Call, address: string): Fiel
 
 /** Returns the error for a status that is no success, with AWS's code and message. */
 function byLambda({ status, headers }: Response, fields: Fields, call: Call): GuardsError {
-  const header = headers["x-amzn-errortype"];
-  const given = String((Array.isArray(header) ? header[0] : header) ?? fields["__type"] ?? fields["code"] ?? "");
+  const given = String(headers["x-amzn-errortype"] ?? fields["__type"] ?? fields["code"] ?? "");
   const code = given.split(/[,:]/)[0]!.split("#").at(-1);
   const message = String(fields["Message"] ?? fields["message"] ?? fields["detail"] ?? "");
   return httpError(status, code || `HTTP ${status}`, message, call);

@@ -46,7 +46,8 @@ export class Aws implements Way {
 
   async open(call: Call): Promise<() => void> {
     // The SDK can need seconds to find these, so it is no part of an attempt.
-    call.region = regionOf(call.url) ?? (this.#region || (await this.#findRegion(call)));
+    const find = () => findRegion(call.name, () => this.#environment.region());
+    call.region = regionOf(call.url) ?? (this.#region ||= await within(call.timeout, call, find));
     call.credentials = await this.#credentials.find(call);
     const { address } = this.#targets.get(call.name) ?? (await this.#findTarget(call));
     return this.#connections.enter(call, address);
@@ -77,11 +78,6 @@ export class Aws implements Way {
     const sent = sign({ first, headers, body }, call.credentials!, region, "lambda", now);
     sent["user-agent"] = this.#agent;
     return this.#connections.send(call, address, path, sent, body, ending);
-  }
-
-  async #findRegion(call: Call): Promise<string> {
-    const region = await within(call.timeout, call, () => findRegion(call.name, () => this.#environment.region()));
-    return (this.#region = region);
   }
 
   async #findTarget(call: Call): Promise<Target> {

@@ -4,7 +4,7 @@ import { Readable } from "node:stream";
 import { readAnswer } from "./answer.js";
 import { findRegion, regionOf } from "./aws.js";
 import type { Answer, Call, Way } from "./call.js";
-import { hasSpoken, maxAnswer, type Response, throwAgain, traceOf } from "./connections.js";
+import { heard, maxAnswer, type Response, throwAgain, traceOf } from "./connections.js";
 import { Credentials } from "./credentials.js";
 import { failure } from "./failure.js";
 import { Places } from "./places.js";
@@ -112,8 +112,7 @@ export class ByClient implements Way {
       const followed = this.#client.config.requestHandler.metadata !== undefined;
       const sent = followed ? inTurn(call, ending, (follow) => withBody(followedBody(bytes, follow))) : withBody(bytes);
       const { response } = (await sent) as { response: Received };
-      hasSpoken(address);
-      call.caller.heard();
+      heard(address, call);
       return Object.assign(response, { body: await read(response.body) });
     } catch (error) {
       return throwAgain(error, address, call.name);

@@ -62,9 +62,10 @@ const noHTTP = /^(HPE_|ERR_SSL_|EPROTO$|ERR_PROXY_TUNNEL$)/;
 /** The addresses that have sent this process an HTTP response. */
 const spoken = new Set<string>();
 
-/** Notes that an address has sent an HTTP response. */
-export function hasSpoken(address: string): void {
+/** Notes that an address has sent the HTTP response of a call. */
+export function heard(address: string, call: Call): void {
   spoken.add(address);
+  call.caller.heard();
 }
 
 /**
@@ -109,11 +110,8 @@ export class Connections {
     headers["content-length"] = String(Buffer.byteLength(body));
     Object.assign(headers, this.#trace());
     const options = { method: body ? "POST" : "GET", path, headers, agent: tls ? this.#tls : this.#plain, hostname, port, socketPath };
-    const heard = () => {
-      call.caller.heard();
-      spoken.add(address.origin);
-    };
-    return exchange((tls ? https : http).request(options), body, ending, heard).catch((error: unknown) => {
+    const sent = exchange((tls ? https : http).request(options), body, ending, () => heard(address.origin, call));
+    return sent.catch((error: unknown) => {
       this.#closeIdle();
       return throwAgain(error, address.origin, call.name);
     });

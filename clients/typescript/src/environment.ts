@@ -3,15 +3,12 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { httpURL } from "./connections.js";
 import { ConfigurationError } from "./errors.js";
+import type { Settings } from "./options.js";
 import { endpointBySDK, loadClient, type Sdk } from "./sdk.js";
 import type { AwsCredentials } from "./sign.js";
 
 /** What the app's options say about AWS. */
-export interface Given {
-  region?: string | undefined;
-  credentials?: AwsCredentials | (() => AwsCredentials | Promise<AwsCredentials>) | undefined;
-  endpoint?: URL | undefined;
-}
+type Given = Partial<Pick<Settings, "region" | "credentials" | "endpoint">>;
 
 /** The partitions of AWS whose names are known here: the form of their regions, and their suffixes. */
 const partitions = [

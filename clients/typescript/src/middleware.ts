@@ -74,11 +74,7 @@ const names = ["userId", "skip", "count", "limit", "tier", "roles", "subjects", 
  * Returns a function that asks the guard about one request. It returns undefined if the app skips this request. An
  * unknown option, or one that is no function, is a ConfigurationError at once. What the function throws is an Error.
  */
-export function checker<Request>(
-  guards: Checks,
-  activity: Activity,
-  options: LimitOptions<Request>,
-): (request: Request) => Promise<Checked | undefined> {
+export function checker<R>(guards: Checks, activity: Activity, options: LimitOptions<R>): (request: R) => Promise<Checked | undefined> {
   const name = nameOf(activity);
   if (typeof guards?.check !== "function") throw new ConfigurationError(`The limit "${name}" has no guards, want new Guards().`);
   for (const [option, value] of Object.entries(Object.assign({ userId: undefined }, options))) {
@@ -97,7 +93,7 @@ export function checker<Request>(
   if (options.countIf) checkCountIf(name, guards, options);
   return (request) => ownError(activity, () => ask(request));
 
-  async function ask(request: Request): Promise<Checked | undefined> {
+  async function ask(request: R): Promise<Checked | undefined> {
     if (trueOrFalse("skip", name, (await options.skip?.(request)) ?? false)) return undefined;
     const userId = await options.userId(request);
     if (!userId) {

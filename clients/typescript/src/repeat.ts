@@ -37,17 +37,13 @@ export async function repeat<T>(
 /** An Ending ends one attempt early. It does what an AbortController would do here, and costs a tenth. */
 export class Ending {
   readonly #acts: (() => void)[] = [];
-  #reason: Error | undefined;
-
   /** Why the attempt was ended; undefined if it was not. */
-  get reason(): Error | undefined {
-    return this.#reason;
-  }
+  reason: Error | undefined;
 
   /** Ends the attempt. Only the first reason counts. */
   end(reason: Error): void {
-    if (this.#reason) return;
-    this.#reason = reason;
+    if (this.reason) return;
+    this.reason = reason;
     for (const act of this.#acts) act();
   }
 
@@ -58,7 +54,7 @@ export class Ending {
 
   /** Throws the reason if the attempt was ended. */
   check(): void {
-    if (this.#reason) throw this.#reason;
+    if (this.reason) throw this.reason;
   }
 }
 
