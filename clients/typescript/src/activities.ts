@@ -1,6 +1,6 @@
 import { kindOf } from "./args.js";
 import { ValidationError } from "./errors.js";
-import { nearest } from "./nearest.js";
+import { doYouMean } from "./nearest.js";
 
 /**
  * A list of activities, as `guards generate` writes it: the guard of each one, the window of its limit in seconds, the
@@ -37,7 +37,7 @@ export interface Place {
   activity: string;
   /** The window of its limit in seconds, if the list has it. */
   window: number | undefined;
-  /** The names of its subjects; undefined if the list does not have the activity. */
+  /** The names of its subjects, with a question mark after an optional one; undefined if the list does not have the activity. */
   subjects: readonly string[] | undefined;
   /** Whether the list says that the activity has `Hold`, so that a release may come 15 minutes after its check. */
   hold: boolean;
@@ -58,8 +58,8 @@ export function find(asked: Activity, known: Known, byAgent = false): Place {
     return { guard, activity, window: own?.window, subjects: own && (own.subjects ?? []), hold: own?.hold ?? false };
   }
   const problem = `no guard is known for the activity ${JSON.stringify(activity)}`;
-  const near = typeof asked === "string" ? nearest(asked, [...known.keys()]) : undefined;
-  if (near !== undefined) throw new ValidationError(`${problem}. Do you mean "${near}"?`);
+  const question = typeof asked === "string" && doYouMean(asked, [...known.keys()]);
+  if (question) throw new ValidationError(`${problem}.${question}`);
   const list = known.size > 0 ? "write the list again with guards generate" : passList;
   throw new ValidationError(`${problem}: ${list}, or name the guard: { guard, activity }`);
 }

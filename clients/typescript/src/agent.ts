@@ -2,10 +2,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { readAgent } from "./answer.js";
 import type { Answer, Call, Way } from "./call.js";
 import type { Address, Connections } from "./connections.js";
-import type { Ending } from "./ending.js";
 import { ConfigurationError, type GuardsError, OutageError } from "./errors.js";
 import { causes, failure } from "./failure.js";
-import { traceOf } from "./trace.js";
+import type { Ending } from "./repeat.js";
 
 /** Where an agent is, and what it wants to be told. */
 export interface AgentSettings extends Address {
@@ -34,10 +33,10 @@ export function isMissing(error: unknown): error is ConfigurationError {
 
 /** Through an agent beside the app: plain HTTP, no AWS, no proxy and no redirect. */
 export class ByAgent implements Way {
+  readonly circuit = "agent";
   readonly #agent: AgentSettings;
   readonly #connections: Connections;
   readonly #headers: Record<string, string>;
-  readonly #trace = traceOf();
   /** Why the last connection was refused. */
   #refused = "";
 
@@ -52,14 +51,8 @@ export class ByAgent implements Way {
     return !answered.has(this.#agent.origin);
   }
 
-  circuit(): string {
-    return "agent";
-  }
-
-  async open(call: Call): Promise<() => void> {
-    const leave = await this.#connections.places(this.#agent.origin).enter(call);
-    call.caller.begin();
-    return leave;
+  open(call: Call): Promise<() => void> {
+    return this.#connections.enter(call, this.#agent);
   }
 
   async send(call: Call, ending: Ending): Promise<Answer> {
@@ -68,7 +61,7 @@ export class ByAgent implements Way {
     const path = `${base}/${health ? "health" : encodeURIComponent(call.guard)}`;
     for (let n = 0; ; n++) {
       try {
-        const response = await this.#connections.send(call, this.#agent, path, { ...this.#headers, ...this.#trace() }, health ? "" : call.body, ending);
+        const response = await this.#connections.send(call, this.#agent, path, { ...this.#headers }, health ? "" : call.body, ending);
         if (response.headers["guards-agent"] !== undefined) answered.add(origin);
         return { fields: readAgent(response, call, origin), date: response.headers.date };
       } catch (error) {

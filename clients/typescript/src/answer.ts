@@ -1,12 +1,16 @@
-import type { Call } from "./call.js";
+import type { Answer, Call } from "./call.js";
 import type { Response } from "./connections.js";
 import { AnswerError, ConfigurationError, type GuardsError, OutageError, ValidationError } from "./errors.js";
 import { hide, httpError, notInvoked } from "./failure.js";
 
 type Fields = Record<string, unknown>;
 
-/** Reads the answer to an Invoke. It throws the error that the guard reported. */
-export function readInvoked(response: Response, call: Call): Fields {
+/** Reads the answer to an Invoke, or the response of a Function URL. It throws the error that the guard reported. */
+export function readAnswer(response: Response, call: Call): Answer {
+  return { fields: call.url ? readResponded(response, call) : readInvoked(response, call), date: response.headers.date };
+}
+
+function readInvoked(response: Response, call: Call): Fields {
   const fields = parse(response.body);
   const functionError = response.headers["x-amz-function-error"];
   if (response.status >= 300) throw byLambda(response, fields, call);
@@ -33,7 +37,7 @@ export function readInvoked(response: Response, call: Call): Fields {
 }
 
 /** Reads the response of a Function URL. It throws the error that the guard, or AWS for it, reported. */
-export function readResponded(response: Response, call: Call): Fields {
+function readResponded(response: Response, call: Call): Fields {
   const fields = parse(response.body);
   if ((response.status === 200 || response.status === 429) && typeof fields["allowed"] === "boolean") {
     const { type, title, status, "violated-policies": violated, ...answer } = fields; // a 429 is a problem document too
@@ -69,8 +73,7 @@ export function readAgent(response: Response, call: Call, address: string): Fiel
 
 /** Returns the error for a status that is no success, with AWS's code and message. */
 function byLambda({ status, headers }: Response, fields: Fields, call: Call): GuardsError {
-  const header = headers["x-amzn-errortype"];
-  const given = String((Array.isArray(header) ? header[0] : header) ?? fields["__type"] ?? fields["code"] ?? "");
+  const given = String(headers["x-amzn-errortype"] ?? fields["__type"] ?? fields["code"] ?? "");
   const code = given.split(/[,:]/)[0]!.split("#").at(-1);
   const message = String(fields["Message"] ?? fields["message"] ?? fields["detail"] ?? "");
   return httpError(status, code || `HTTP ${status}`, message, call);

@@ -1,8 +1,7 @@
 import type { AttemptArgs } from "./attempt.js";
-import type { CheckArgs, GivenLimit, ReleaseArgs, ReleaseOptions } from "./decision.js";
+import type { CheckArgs, ReleaseArgs } from "./decision.js";
 import { ValidationError } from "./errors.js";
-import { nearest } from "./nearest.js";
-import type { WaitOptions } from "./wait.js";
+import { doYouMean } from "./nearest.js";
 
 /** What one argument accepts. */
 interface Accepted {
@@ -64,10 +63,7 @@ const required: Readonly<Record<string, readonly string[]>> = {
 /** The arguments that not every op has. */
 const special: Readonly<Record<string, readonly string[]>> = { check: ["onOutage"], slot: ["onOutage", "orThrow"], release: ["clear"] };
 
-const ofOps = Object.keys(accepted).filter(
-  (name) => !["orThrow", "clear", "succeeded", "onLocked", "onOutage", "maxWait", "prefix", "key", "fold"].includes(name),
-);
-
+const ofOps = ["userId", "count", "limit", "partial", "tier", "roles", "subjects", "requestId", "readyAt", "job", "at", "signal"];
 const ofAttempts = ["userId", "limit", "tier", "roles", "subjects", "signal", "onOutage", "clear", "succeeded", "onLocked"];
 
 /**
@@ -76,7 +72,7 @@ const ofAttempts = ["userId", "limit", "tier", "roles", "subjects", "signal", "o
  */
 export function readArgs(op: string, given: unknown, guard?: string): CheckArgs & Partial<ReleaseArgs> {
   const names = op === "reset" ? ofOps.filter((name) => name !== "limit") : ofOps;
-  return read(given, [...names, ...(special[op] ?? [])], required[op] ?? ["userId"], guard) as unknown as CheckArgs & Partial<ReleaseArgs>;
+  return read(given, [...names, ...(special[op] ?? [])], required[op] ?? ["userId"], guard);
 }
 
 /** Returns a copy of the arguments of `attempt`. A mistake is a ValidationError. */
@@ -85,30 +81,11 @@ export function readAttempt<T>(given: AttemptArgs<T>, guard: string): AttemptArg
     if (!(name in given)) continue;
     throw new ValidationError(`${name} does not go with attempt: each call is one attempt, with an id of its own`, { guard });
   }
-  return read(given, ofAttempts, ["userId"], guard) as unknown as AttemptArgs<T>;
+  return read(given, ofAttempts, ["userId"], guard);
 }
 
-/** Returns a copy of the limit that a request has. A mistake is a ValidationError. */
-export function readLimit(given: unknown): GivenLimit | undefined {
-  return read({ limit: given }, ["limit"], [])["limit"] as GivenLimit | undefined;
-}
-
-/** Returns a copy of the options of a call that has a decision. A mistake is a ValidationError. */
-export function readOptions(given: unknown, op = ""): ReleaseOptions {
-  return read(given, op === "release" ? ["clear", "signal"] : ["signal"], []);
-}
-
-/** Returns a copy of the options of `wait`. A mistake is a ValidationError. */
-export function readWaitOptions(given: unknown): WaitOptions {
-  return read(given, ["maxWait", "signal"], []);
-}
-
-/** Returns a copy of the options of `ipKey` and `accountKey`. A mistake is a ValidationError. */
-export function readKeyOptions(given: unknown, names: readonly string[], needed: readonly string[] = []): Record<string, unknown> {
-  return read(given, names, needed);
-}
-
-function read(given: unknown, names: readonly string[], needed: readonly string[], guard?: string): Record<string, unknown> {
+/** Returns a copy of what a method was given: nothing but these names, and all that are needed. A mistake is a ValidationError. */
+export function read<T>(given: unknown, names: readonly string[], needed: readonly string[] = [], guard?: string): T {
   const wrong = (problem: string): never => {
     throw new ValidationError(problem, { guard });
   };
@@ -122,9 +99,8 @@ function read(given: unknown, names: readonly string[], needed: readonly string[
   for (const name of needed) if (args[name] === undefined) wrong(`${name} is missing, want ${accepted[name]!.want}`);
   for (const [name, value] of Object.entries(args)) {
     if (!names.includes(name)) {
-      const near = nearest(name, names);
-      const question = near === undefined ? "" : `. Do you mean "${near}"?`;
-      wrong(`the argument ${JSON.stringify(name)} is not known, want only ${names.join(", ")}${question}`);
+      const question = doYouMean(name, names);
+      wrong(`the argument ${JSON.stringify(name)} is not known, want only ${names.join(", ")}${question && `.${question}`}`);
     }
     if (value === undefined || name === "subjects") continue;
     check(name, value, accepted[name]!);
@@ -138,7 +114,7 @@ function read(given: unknown, names: readonly string[], needed: readonly string[
     }
     args[name] = numbers.length > 0 ? Object.fromEntries(numbers) : undefined; // a decision keeps this copy
   }
-  return args;
+  return args as T;
 }
 
 /** Reports whether JSON has a form for a value. What is inside of it is not looked at. */
@@ -148,13 +124,8 @@ function isJSON(value: unknown): boolean {
 
 /** Reports whether a value is a secret for an HMAC. Bytes can come from another realm. */
 function isKey(value: unknown): boolean {
-  if (typeof value === "string") return isUnicode(value) && Buffer.byteLength(value) >= 16;
+  if (typeof value === "string") return value.isWellFormed() && Buffer.byteLength(value) >= 16;
   return Object.prototype.toString.call(value) === "[object Uint8Array]" && (value as Uint8Array).byteLength >= 16;
-}
-
-/** Reports whether a text has a form in UTF-8. Half of a surrogate pair has none. */
-export function isUnicode(text: string): boolean {
-  return !/\p{Surrogate}/u.test(text);
 }
 
 /** Reports whether a value has what this package calls of an AbortSignal. It can come from another realm or a library. */

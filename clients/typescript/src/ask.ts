@@ -1,12 +1,11 @@
 import type { Place } from "./activities.js";
 import { ByAgent, isMissing } from "./agent.js";
-import { answeredAt } from "./answered.js";
 import { Aws } from "./aws.js";
 import { Breaker } from "./breaker.js";
 import type { Call, Event, Way } from "./call.js";
 import { ByClient } from "./client.js";
 import { Connections } from "./connections.js";
-import type { CheckArgs, Decision, LimitArgs, UserArgs } from "./decision.js";
+import { answeredAt, type CheckArgs, type Decision, type LimitArgs, type UserArgs } from "./decision.js";
 import { Environment } from "./environment.js";
 import { GuardsError, OutageError, ValidationError } from "./errors.js";
 import type { Settings } from "./options.js";
@@ -52,7 +51,7 @@ export class Asker {
     const event = { ...rest, ...(subjects && { subjects }), activity, op };
     const body = json(event, name);
     checkSignal(signal);
-    const caller = this.#breaker.enter(name, this.#way.circuit({ name }));
+    const caller = this.#breaker.enter(name, this.#way.circuit);
     const time = new Stopwatch();
     const { timeout, urls } = this.#settings;
     const call: Call = { guard, name, event, body, url: urls.get(guard), region: "", signal, timeout, time, caller };

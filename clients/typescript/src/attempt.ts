@@ -23,28 +23,23 @@ export interface AttemptArgs<T = unknown> extends Omit<StatusArgs, "count" | "pa
   onLocked?: ((decision: Decision) => unknown) | undefined;
 }
 
-/** What happens after `verify`. Neither throws. */
-interface Ends {
-  succeeded: () => Promise<void>;
-  failed: () => Promise<void>;
-}
-
-/** Runs `verify`. Only a success counts as one: after everything else, the attempt stays counted. */
-export async function runAttempt<T>(
-  decision: Decision,
-  verify: (decision: Decision) => T | Promise<T>,
-  { succeeded, guard }: Pick<AttemptArgs<T>, "succeeded"> & { guard: string },
-  ends: Ends,
-): Promise<T> {
-  let success = false;
-  try {
-    const result = await verify(decision);
-    checkResolved("verify", result, guard);
-    success = succeeded ? isSuccess("succeeded", await succeeded(result), guard) : isSuccess("verify", result, guard);
-    return result;
-  } finally {
-    await (success ? ends.succeeded() : ends.failed());
+/** Reports whether a result of `verify` is a success. One that can't be meant as an answer is a ValidationError. */
+export async function isSuccess<T>(result: T, succeeded: AttemptArgs<T>["succeeded"], guard: string): Promise<boolean> {
+  const wrong = (name: string, kind: string, want: string): never => {
+    throw new ValidationError(`${name} returned ${kind}, want ${want}. The attempt stays counted`, { guard });
+  };
+  const resolved = (name: string, value: unknown): void => {
+    const kind = kindOf(value);
+    if (unresolved.has(kind)) wrong(name, kind, "its result"); // nobody has called, awaited or iterated over it, and it is true
+  };
+  resolved("verify", result);
+  if (!succeeded) {
+    const kind = ambiguous(result);
+    return kind ? wrong("verify", kind, "a result, or an option succeeded such as (response) => response.ok") : Boolean(result);
   }
+  const success: unknown = (await succeeded(result)) ?? false; // only nothing can stand for false
+  resolved("succeeded", success);
+  return typeof success === "boolean" ? success : wrong("succeeded", kindOf(success), "true or false");
 }
 
 /** Reports whether a check used up one of the limits. */
@@ -62,16 +57,6 @@ export function lateness(activity: string, ms: number, hold: boolean): string | 
   return `${late}. ${hold ? "With Hold, a guard takes it for 15 minutes." : "Give the activity Hold, and write the list of activities again with guards generate."}`;
 }
 
-/** Reports whether a result is true. One that can't be meant as an answer is a ValidationError. */
-function isSuccess(name: "verify" | "succeeded", result: unknown, guard: string): boolean {
-  checkResolved(name, result, guard);
-  const decides = name === "succeeded"; // so it knows, and only nothing can stand for false
-  const kind = decides ? (typeof result === "boolean" ? undefined : kindOf(result)) : ambiguous(result);
-  if (!kind || (decides && (result === undefined || result === null))) return Boolean(result);
-  const want = decides ? "true or false" : "a result, or an option succeeded such as (response) => response.ok";
-  throw new ValidationError(`${name} returned ${kind}, want ${want}. The attempt stays counted`, { guard });
-}
-
 /** Names a result that is true and can mean a failure. Errors can come from another realm. */
 function ambiguous(result: unknown): string | undefined {
   if (result instanceof Error || Object.prototype.toString.call(result) === "[object Error]") return "an error";
@@ -79,12 +64,6 @@ function ambiguous(result: unknown): string | undefined {
   if (typeof result !== "object" || result === null) return undefined;
   const { allowed, reason } = result as Partial<Decision>;
   return typeof allowed === "boolean" && typeof reason === "string" ? "a decision" : undefined;
-}
-
-/** Throws a ValidationError for what nobody has called, awaited or iterated over. It would always be true. */
-function checkResolved(name: string, result: unknown, guard: string): void {
-  const kind = kindOf(result);
-  if (unresolved.has(kind)) throw new ValidationError(`${name} returned ${kind}, want its result. The attempt stays counted`, { guard });
 }
 
 /**

@@ -1,14 +1,12 @@
-import { readInvoked, readResponded } from "./answer.js";
+import { readAnswer } from "./answer.js";
 import type { Answer, Call, Way } from "./call.js";
 import { type Address, addressOf, type Connections, type Response } from "./connections.js";
 import { Credentials } from "./credentials.js";
 import type { Environment } from "./environment.js";
-import type { Ending } from "./ending.js";
 import { ConfigurationError } from "./errors.js";
 import { failure } from "./failure.js";
-import { within } from "./repeat.js";
+import { type Ending, within } from "./repeat.js";
 import { canonicalQuery, escape, firstLines, sign } from "./sign.js";
-import { traceOf } from "./trace.js";
 
 /** A clock that differs from AWS's by so much is wrong, in milliseconds: AWS refuses signatures from five minutes on. */
 const tooWrong = 4 * 60_000;
@@ -32,7 +30,6 @@ export class Aws implements Way {
   /** By the names of functions. */
   readonly #targets = new Map<string, Target>();
   readonly #agent: string;
-  readonly #trace = traceOf();
   /** The address of Lambda's API. */
   #endpoint: URL | undefined;
   #region = "";
@@ -47,26 +44,20 @@ export class Aws implements Way {
     this.#agent = `guards-typescript${app ? ` app/${app.replace(/[^!#-'*+.^`|~\w-]/g, "-")}` : ""}`;
   }
 
-  circuit({ name }: Pick<Call, "name">): string {
-    return name;
-  }
-
   async open(call: Call): Promise<() => void> {
     // The SDK can need seconds to find these, so it is no part of an attempt.
-    call.region = regionOf(call.url) ?? (this.#region || (await this.#findRegion(call)));
+    const find = () => findRegion(call.name, () => this.#environment.region());
+    call.region = regionOf(call.url) ?? (this.#region ||= await within(call.timeout, call, find));
     call.credentials = await this.#credentials.find(call);
     const { address } = this.#targets.get(call.name) ?? (await this.#findTarget(call));
-    const leave = await this.#connections.places(address.origin).enter(call);
-    call.caller.begin();
-    return leave;
+    return this.#connections.enter(call, address);
   }
 
   async send(call: Call, ending: Ending): Promise<Answer> {
     try {
       let response = await this.#signed(call, ending);
       if (response.status === 403 && this.#clockWasWrong(response)) response = await this.#signed(call, ending);
-      const fields = call.url ? readResponded(response, call) : readInvoked(response, call);
-      return { fields, date: response.headers.date };
+      return readAnswer(response, call);
     } catch (error) {
       throw failure(error, call);
     }
@@ -86,12 +77,7 @@ export class Aws implements Way {
     const now = new Date(Date.now() + this.#offset);
     const sent = sign({ first, headers, body }, call.credentials!, region, "lambda", now);
     sent["user-agent"] = this.#agent;
-    return this.#connections.send(call, address, path, Object.assign(sent, this.#trace()), body, ending);
-  }
-
-  async #findRegion(call: Call): Promise<string> {
-    const region = await within(call.timeout, call, () => findRegion(call.name, () => this.#environment.region()));
-    return (this.#region = region);
+    return this.#connections.send(call, address, path, sent, body, ending);
   }
 
   async #findTarget(call: Call): Promise<Target> {

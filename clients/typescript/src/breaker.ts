@@ -4,9 +4,9 @@ import { ConfigurationError, type GuardsError, OutageError } from "./errors.js";
 export const pause = 1000;
 
 /** What is known about one function. */
-interface State {
+class State {
   /** How many calls the function, or AWS for it, has answered. */
-  answers: number;
+  answers = 0;
   /** While calls fail at once: when the next one may probe, on the clock of performance.now. */
   pausedUntil: number | undefined;
   /** Why calls fail, if it is a mistake. */
@@ -14,7 +14,7 @@ interface State {
   /** The latest probe of this pause. */
   probe: Caller | undefined;
   /** What ends the calls that wait in this process. */
-  waiting: Set<() => void>;
+  readonly waiting = new Set<() => void>();
 }
 
 /**
@@ -35,10 +35,7 @@ export class Breaker {
    */
   enter(name: string, key = name): Caller {
     let state = this.#states.get(key);
-    if (!state) {
-      state = { answers: 0, pausedUntil: undefined, mistake: undefined, probe: undefined, waiting: new Set() };
-      this.#states.set(key, state);
-    }
+    if (!state) this.#states.set(key, (state = new State()));
     if (state.pausedUntil === undefined) return new Caller(name, state, this);
     if (performance.now() < state.pausedUntil) throw leftAlone(name, state);
     state.pausedUntil = performance.now() + pause; // the others wait for the probe
@@ -52,7 +49,8 @@ export class Caller {
   readonly #state: State;
   readonly #breaker: Breaker;
   #answers: number;
-  #began = false;
+  /** Whether a request of this call had its socket. */
+  began = false;
 
   /** @internal */
   constructor(name: string, state: State, breaker: Breaker) {
@@ -62,11 +60,6 @@ export class Caller {
     this.#answers = state.answers;
   }
 
-  /** Whether a request of this call had its socket. */
-  get began(): boolean {
-    return this.#began;
-  }
-
   /** Whether the function has answered no call since this one began. */
   get silent(): boolean {
     return this.#state.answers === this.#answers;
@@ -74,8 +67,8 @@ export class Caller {
 
   /** Notes that a request of this call has its socket. The call begins with the first one. */
   begin(): void {
-    if (!this.#began) this.#answers = this.#state.answers;
-    this.#began = true;
+    if (!this.began) this.#answers = this.#state.answers;
+    this.began = true;
   }
 
   /** Notes that the call waits in this process. If the function must not be called now, the call is ended. */

@@ -1,7 +1,7 @@
 import type { Caller } from "./breaker.js";
 import type { Decision } from "./decision.js";
-import type { Ending } from "./ending.js";
 import type { GuardsError, OutageError } from "./errors.js";
+import type { Ending } from "./repeat.js";
 import type { AwsCredentials } from "./sign.js";
 import type { Stopwatch } from "./stopwatch.js";
 
@@ -48,8 +48,8 @@ export interface Answer {
 
 /** A way to ask guards: by Lambda's API and by Function URL, or by an agent. */
 export interface Way {
-  /** What calls have in common that fail together: the guard's function, or the agent. */
-  circuit(call: Pick<Call, "name">): string;
+  /** What all calls have in common if they fail together. By default, only those of one function do. */
+  readonly circuit?: string;
   /** Whether only one attempt is made now, which has all the time. */
   readonly once?: boolean;
   /**

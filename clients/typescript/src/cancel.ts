@@ -1,12 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** What is done when a signal aborts, for each call that has it and has not ended. */
-interface Waiting {
-  acts: Set<() => void>;
-  ring: () => void;
-}
-
-const waiting = new WeakMap<AbortSignal, Waiting>();
+/** What is done when a signal aborts, for each call that has it and has not ended, and the listener that does it. */
+const waiting = new WeakMap<AbortSignal, { acts: Set<() => void>; ring: () => void }>();
 
 /**
  * Calls `act` when the signal aborts. Returns a function that switches this off. A signal gets one listener, however many

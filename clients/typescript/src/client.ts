@@ -1,18 +1,16 @@
 // The option client: requests go through a LambdaClient of the AWS SDK, with its middleware and its HTTP handler.
 import type { ClientRequest, IncomingHttpHeaders } from "node:http";
 import { Readable } from "node:stream";
-import { readInvoked, readResponded } from "./answer.js";
+import { readAnswer } from "./answer.js";
 import { findRegion, regionOf } from "./aws.js";
 import type { Answer, Call, Way } from "./call.js";
-import { hasSpoken, maxAnswer, type Response, throwAgain } from "./connections.js";
+import { heard, maxAnswer, type Response, throwAgain, traceOf } from "./connections.js";
 import { Credentials } from "./credentials.js";
-import type { Ending } from "./ending.js";
 import { failure } from "./failure.js";
 import { Places } from "./places.js";
-import { timedOut, within } from "./repeat.js";
+import { type Ending, timedOut, within } from "./repeat.js";
 import { type LambdaClientOf, loadSDK } from "./sdk.js";
 import { Stopwatch } from "./stopwatch.js";
-import { traceOf } from "./trace.js";
 
 /** A request that a handler of the SDK can send. */
 interface Sendable {
@@ -21,6 +19,9 @@ interface Sendable {
   hostname?: string;
   port?: number | undefined;
 }
+
+/** Is told which request of Node carries a body. */
+type Follow = (carrier: ClientRequest) => void;
 
 /** What a handler of the SDK brought back. */
 interface Received {
@@ -42,10 +43,6 @@ export class ByClient implements Way {
     this.#credentials = new Credentials(async () => client.config.credentials());
   }
 
-  circuit({ name }: Pick<Call, "name">): string {
-    return name;
-  }
-
   async open(call: Call): Promise<() => void> {
     const region = await within(call.timeout, call, () => findRegion(call.name, () => this.#client.config.region()));
     call.region = regionOf(call.url) ?? region;
@@ -58,8 +55,7 @@ export class ByClient implements Way {
     const response = await sent.catch((error: unknown) => {
       throw failure(error, call);
     });
-    const fields = call.url ? readResponded(response, call) : readInvoked(response, call);
-    return { fields, date: response.headers.date };
+    return readAnswer(response, call);
   }
 
   async #invoke(call: Call, ending: Ending): Promise<Response> {
@@ -106,17 +102,17 @@ export class ByClient implements Way {
     call: Call,
     ending: Ending,
     request: Sendable,
-    body: Uint8Array,
+    bytes: Uint8Array,
     send: (request: Sendable) => Promise<{ response: unknown }>,
   ): Promise<Received & { body: Uint8Array }> {
     const address = `${request.protocol}//${request.hostname}:${request.port}`;
+    const withBody = (body: unknown) => send(Object.assign(request, { body }));
     try {
       // Handlers that use Node's own HTTP have metadata. With others, such as fetch, no request waits for a socket.
       const followed = this.#client.config.requestHandler.metadata !== undefined;
-      const sent = followed ? inTurn(call, ending, request, body, send) : send(Object.assign(request, { body }));
+      const sent = followed ? inTurn(call, ending, (follow) => withBody(followedBody(bytes, follow))) : withBody(bytes);
       const { response } = (await sent) as { response: Received };
-      hasSpoken(address);
-      call.caller.heard();
+      heard(address, call);
       return Object.assign(response, { body: await read(response.body) });
     } catch (error) {
       return throwAgain(error, address, call.name);
@@ -136,15 +132,9 @@ function handling(ending: Ending): { abortSignal: AbortSignal; requestTimeout: n
  * The call's time stands still until then. A handler can have a timeout of its own that ends this wait. Then the request is
  * sent again.
  */
-async function inTurn<T>(
-  call: Call,
-  ending: Ending,
-  request: Sendable,
-  body: Uint8Array,
-  send: (request: Sendable) => Promise<T>,
-): Promise<T> {
+async function inTurn<T>(call: Call, ending: Ending, send: (follow: Follow) => Promise<T>): Promise<T> {
   let leave: (() => void) | undefined; // set while the request waits
-  const follow = (carrier: ClientRequest): void => {
+  const follow: Follow = (carrier) => {
     leave?.();
     leave = undefined;
     if (!queued(carrier)) return call.caller.begin();
@@ -159,9 +149,8 @@ async function inTurn<T>(
   };
   try {
     for (;;) {
-      request.body = new Body(body, follow);
       try {
-        return await send(request);
+        return await send(follow);
       } catch (error) {
         if (!leave || !(error instanceof Error) || error.name !== "TimeoutError") throw error;
       }
@@ -196,27 +185,18 @@ function wait({ name, time, timeout, caller }: Call, ending: Ending): () => void
   };
 }
 
-/** A body that tells which request of Node carries it: Node's handlers pipe such a body into the request. */
-class Body extends Readable {
-  readonly #bytes: Uint8Array;
-  readonly #follow: (carrier: ClientRequest) => void;
-
-  constructor(bytes: Uint8Array, follow: (carrier: ClientRequest) => void) {
-    super();
-    this.#bytes = bytes;
-    this.#follow = follow;
-  }
-
-  override pipe<T extends NodeJS.WritableStream>(carrier: T): T {
-    this.#follow(carrier as unknown as ClientRequest);
-    carrier.end(this.#bytes);
-    return carrier;
-  }
-
-  override _read(): void {
-    this.push(this.#bytes);
+/** Returns a body that tells which request of Node carries it: Node's handlers pipe such a body into the request. */
+function followedBody(bytes: Uint8Array, follow: Follow): Readable {
+  const read = function (this: Readable): void {
+    this.push(bytes);
     this.push(null);
-  }
+  };
+  const pipe = <T extends NodeJS.WritableStream>(carrier: T): T => {
+    follow(carrier as unknown as ClientRequest);
+    carrier.end(bytes);
+    return carrier;
+  };
+  return Object.assign(new Readable({ read }), { pipe });
 }
 
 /** Reads a body. If it has more than 64 KiB, it returns their text with dots after it, and closes the connection. */

@@ -1,10 +1,10 @@
 import * as http from "node:http";
 import * as https from "node:https";
 import type { Call } from "./call.js";
-import type { Ending } from "./ending.js";
 import { OutageError } from "./errors.js";
 import { causes } from "./failure.js";
 import { Places } from "./places.js";
+import type { Ending } from "./repeat.js";
 
 /** How much of an answer is read, in bytes. A guard's answers are far shorter. */
 export const maxAnswer = 64 * 1024;
@@ -20,6 +20,12 @@ export interface Address {
   socketPath?: string | undefined;
 }
 
+/** Returns a text as a URL; undefined if it is none with https: or http:. */
+export function httpURL(text: unknown): URL | undefined {
+  const url = typeof text === "string" && URL.canParse(text) ? new URL(text) : undefined;
+  return url?.protocol === "https:" || url?.protocol === "http:" ? url : undefined;
+}
+
 /** Returns where a URL leads. */
 export function addressOf({ origin, protocol, hostname, port }: URL): Address {
   return { origin, protocol, hostname: hostname.replace(/^\[|\]$/g, ""), port };
@@ -33,15 +39,33 @@ export interface Response {
   body: string;
 }
 
+/** Lambda's store for what belongs to one invocation, in functions that run several at once. */
+interface Lambda {
+  awslambda?: { InvokeStore?: { getXRayTraceId?: () => string | undefined } };
+}
+
+/**
+ * Returns a function for the header that continues the app's trace, if the app is a Lambda function. Lambda's own detection
+ * of loops needs it, too.
+ */
+export function traceOf(): () => Record<string, string> | undefined {
+  if (!process.env["AWS_LAMBDA_FUNCTION_NAME"]) return () => undefined;
+  return () => {
+    const id = (globalThis as Lambda).awslambda?.InvokeStore?.getXRayTraceId?.() ?? process.env["_X_AMZN_TRACE_ID"];
+    return id ? { "x-amzn-trace-id": id } : undefined;
+  };
+}
+
 /** Codes of Node for bytes that are no HTTP or no TLS, and for a proxy that opens no tunnel. */
 const noHTTP = /^(HPE_|ERR_SSL_|EPROTO$|ERR_PROXY_TUNNEL$)/;
 
 /** The addresses that have sent this process an HTTP response. */
 const spoken = new Set<string>();
 
-/** Notes that an address has sent an HTTP response. */
-export function hasSpoken(address: string): void {
+/** Notes that an address has sent the HTTP response of a call. */
+export function heard(address: string, call: Call): void {
   spoken.add(address);
+  call.caller.heard();
 }
 
 /**
@@ -63,30 +87,31 @@ export class Connections {
   readonly #places = new Map<string, Places>();
   readonly #plain = new http.Agent({ keepAlive: true });
   readonly #tls = new https.Agent({ keepAlive: true });
+  readonly #trace = traceOf();
 
   constructor(max: number) {
     this.#max = max;
   }
 
-  /** Returns the places of an address. */
-  places(origin: string): Places {
+  /** Waits for a connection to an address, and begins the call. Returns a function that gives the connection to the next call. */
+  async enter(call: Call, { origin }: Address): Promise<() => void> {
     let places = this.#places.get(origin);
     if (!places) this.#places.set(origin, (places = new Places(this.#max)));
-    return places;
+    const leave = await places.enter(call);
+    call.caller.begin();
+    return leave;
   }
 
-  /** Sends one request and reads the response. Without a body, it is a GET. */
+  /** Sends one request with these headers and its own, and reads the response. Without a body, it is a GET. */
   send(call: Call, address: Address, path: string, headers: Record<string, string>, body: string, ending: Ending): Promise<Response> {
     ending.check();
     const tls = address.protocol === "https:";
     const { hostname, port, socketPath } = address;
     headers["content-length"] = String(Buffer.byteLength(body));
+    Object.assign(headers, this.#trace());
     const options = { method: body ? "POST" : "GET", path, headers, agent: tls ? this.#tls : this.#plain, hostname, port, socketPath };
-    const heard = () => {
-      call.caller.heard();
-      spoken.add(address.origin);
-    };
-    return exchange((tls ? https : http).request(options), body, ending, heard).catch((error: unknown) => {
+    const sent = exchange((tls ? https : http).request(options), body, ending, () => heard(address.origin, call));
+    return sent.catch((error: unknown) => {
       this.#closeIdle();
       return throwAgain(error, address.origin, call.name);
     });

@@ -35,9 +35,7 @@ export function cooldown(source: CooldownSource, onTick: (secondsLeft: number) =
   else {
     const header = retryAfter(source.headers.get("Retry-After"));
     if (header !== undefined) start(header);
-    else {
-      void waitTimeOf(source).then(start);
-    }
+    else void waitTimeOf(source).then(start);
   }
 
   return () => {

@@ -190,3 +190,22 @@ export interface ReleaseArgs extends UserArgs, SubjectArgs, LimitArgs {
   /** How many of its actions to give back or to renew; 1 to 1,000,000. Default: 1. */
   count?: number | undefined;
 }
+
+/** When the guards answered, by decision, in Unix milliseconds of their own clocks. A copy of a decision has no entry. */
+const dates = new WeakMap<Decision, number>();
+
+/** Notes the header Date of the response that brought a decision. Returns the decision. */
+export function answeredAt(decision: Decision, date: string | undefined): Decision {
+  if (decision.at !== undefined) return decision;
+  const at = Date.parse(date ?? "");
+  if (!Number.isNaN(at)) dates.set(decision, at);
+  return decision;
+}
+
+/**
+ * Returns when a decision was made by the guard's clock, in Unix milliseconds: its `at`, or else the second when the
+ * response was sent. It is undefined for a copy without `at`. This machine's clock can be wrong, so it never counts.
+ */
+export function madeAt(decision: Decision): number | undefined {
+  return decision.at ?? dates.get(decision);
+}

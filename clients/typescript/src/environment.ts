@@ -1,16 +1,14 @@
 import { readFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join } from "node:path";
+import { httpURL } from "./connections.js";
 import { ConfigurationError } from "./errors.js";
+import type { Settings } from "./options.js";
 import { endpointBySDK, loadClient, type Sdk } from "./sdk.js";
 import type { AwsCredentials } from "./sign.js";
 
 /** What the app's options say about AWS. */
-export interface Given {
-  region?: string | undefined;
-  credentials?: AwsCredentials | (() => AwsCredentials | Promise<AwsCredentials>) | undefined;
-  endpoint?: URL | undefined;
-}
+type Given = Partial<Pick<Settings, "region" | "credentials" | "endpoint">>;
 
 /** The partitions of AWS whose names are known here: the form of their regions, and their suffixes. */
 const partitions = [
@@ -140,7 +138,7 @@ function flag(env: NodeJS.ProcessEnv, name: string): boolean {
 function address(env: NodeJS.ProcessEnv, name: string): URL | undefined {
   const value = env[name];
   if (!value) return undefined;
-  const url = URL.canParse(value) ? new URL(value) : undefined;
-  if (url?.protocol === "https:" || url?.protocol === "http:") return url;
+  const url = httpURL(value);
+  if (url) return url;
   throw new ConfigurationError(`${name} is ${JSON.stringify(value)}, want an address with https:.`);
 }

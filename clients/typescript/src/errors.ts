@@ -9,9 +9,7 @@ export interface ErrorDetails {
 
 /** The base of all errors that this package throws. No message contains a user id or a request id. */
 export class GuardsError extends Error {
-  static {
-    this.prototype.name = "GuardsError";
-  }
+  static { this.prototype.name = "GuardsError"; }
 
   /** The function that was asked, with its prefix; undefined if none was asked. */
   readonly guard: string | undefined;
@@ -27,30 +25,22 @@ export class GuardsError extends Error {
  * Lambda can't run the function until its settings are corrected.
  */
 export class ConfigurationError extends GuardsError {
-  static {
-    this.prototype.name = "ConfigurationError";
-  }
+  static { this.prototype.name = "ConfigurationError"; }
 }
 
 /** The request contains a mistake. Nothing was counted. */
 export class ValidationError extends GuardsError {
-  static {
-    this.prototype.name = "ValidationError";
-  }
+  static { this.prototype.name = "ValidationError"; }
 }
 
 /** The function answered, but not as a guard does, or it crashed. By Function URL, a timeout looks like a crash. */
 export class AnswerError extends GuardsError {
-  static {
-    this.prototype.name = "AnswerError";
-  }
+  static { this.prototype.name = "AnswerError"; }
 }
 
 /** The guard did not answer in time, or it could not be reached, or it reported that its table did not answer. */
 export class OutageError extends GuardsError {
-  static {
-    this.prototype.name = "OutageError";
-  }
+  static { this.prototype.name = "OutageError"; }
 
   /** Whether the same request could succeed at once, so that the client sends it again. */
   readonly retryable: boolean;
@@ -67,9 +57,7 @@ export class OutageError extends GuardsError {
 
 /** `guarded`, `attempt` or `withSlot` was refused. Its function was not called. */
 export class LimitedError extends GuardsError {
-  static {
-    this.prototype.name = "LimitedError";
-  }
+  static { this.prototype.name = "LimitedError"; }
 
   readonly decision: Decision;
 

@@ -1,7 +1,6 @@
 import type { ClientRateLimitInfo, Options, Store } from "express-rate-limit";
 import type { Activities, Activity } from "./activities.js";
-import { madeAt } from "./answered.js";
-import type { Decision, GivenLimit } from "./decision.js";
+import { type Decision, type GivenLimit, madeAt } from "./decision.js";
 import { OutageError } from "./errors.js";
 import type { Guards } from "./guards.js";
 import { type LimitOption, limitOf, ownError } from "./middleware.js";

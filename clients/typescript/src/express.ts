@@ -19,11 +19,7 @@ export interface ExpressLimitOptions extends LimitOptions<Request> {
  * If a later handler fails, the request stays counted. Use `guards.guarded` in the handler to give the count back, or
  * `countIf`. What it gives back is sent beside the response, so in a Lambda function use `guards.attempt` instead.
  */
-export function limit<G extends Checks>(
-  guards: G,
-  activity: ActivityOf<G>,
-  options: ExpressLimitOptions,
-): RequestHandler {
+export function limit<G extends Checks>(guards: G, activity: ActivityOf<G>, options: ExpressLimitOptions): RequestHandler {
   const check = checker(guards, activity, options);
   return (request, response, next) => {
     ownError(activity, () => handle(request, response, next)).catch(next);

@@ -16,23 +16,8 @@ const passing = /^(EC2Throttled|EC2Unexpected|ENILimitReached|ResourceNotReady|S
 const unnamed = /^(Unknown|UnknownError|Error|SyntaxError|\d+)$/;
 
 /** Codes of Node for connections that could not be made, or that broke. */
-const connections = new Set([
-  "EADDRNOTAVAIL",
-  "EAI_AGAIN",
-  "ECONNABORTED",
-  "ECONNREFUSED",
-  "ECONNRESET",
-  "EHOSTDOWN",
-  "EHOSTUNREACH",
-  "EMFILE",
-  "ENETDOWN",
-  "ENETUNREACH",
-  "ENFILE",
-  "ENOBUFS",
-  "EPIPE",
-  "ETIMEDOUT",
-  "HPE_INVALID_EOF_STATE",
-]);
+const noConnection =
+  /^(EADDRNOTAVAIL|EAI_AGAIN|ECONNABORTED|ECONNREFUSED|ECONNRESET|EHOSTDOWN|EHOSTUNREACH|EMFILE|ENETDOWN|ENETUNREACH|ENFILE|ENOBUFS|EPIPE|ETIMEDOUT|HPE_INVALID_EOF_STATE)$/;
 
 /** What this package reads from an error of the SDK or of Node. */
 interface Failure {
@@ -48,6 +33,7 @@ interface Failure {
 /** Turns an error of the SDK into one of this package. */
 export function failure(error: unknown, call: Call): GuardsError {
   if (error instanceof GuardsError) return error;
+  const { name, region, url } = call;
   const e: Failure = error instanceof Error ? error : { name: "Error", message: String(error) };
   const status = e.$metadata?.httpStatusCode;
   if (status !== undefined && status >= 300) {
@@ -57,8 +43,13 @@ export function failure(error: unknown, call: Call): GuardsError {
   const all = [...causes(e)];
   // ENOTFOUND: the name servers answered that the host does not exist. If none answered, the code is EAI_AGAIN.
   const absent = all.find((c) => c.code === "ENOTFOUND");
-  if (absent) return noHost(absent.hostname ?? "with this name", call, error);
-  const broken = all.map((c) => c.code).find((code): code is string => typeof code === "string" && connections.has(code));
+  if (absent) {
+    // It is usually a misspelt region. So this is a mistake, which lets nobody through.
+    const { hostname: host = "with this name" } = absent;
+    const check = url?.hostname === host ? `the URL of ${name}` : `the region ${region}`;
+    return new ConfigurationError(`There is no host ${host}. Check ${check}.`, { guard: name, cause: error });
+  }
+  const broken = all.map((c) => c.code).find((code): code is string => typeof code === "string" && noConnection.test(code));
   if (broken !== undefined || e.name === "TimeoutError") return outage(e.message || broken || e.name, call, error);
   // The credentials were found before the first attempt, so they could not be renewed since.
   if (e.name === "CredentialsProviderError") return outage(e.name, call, error);
@@ -77,46 +68,30 @@ export function kind(error: unknown): string {
 export function httpError(status: number, code: string, message: string, call: Call, cause?: unknown): GuardsError {
   const { name, region, url } = call;
   const details = { guard: name, cause };
+  const mistake = (problem: string) => new ConfigurationError(problem, details);
   if (lasting.test(code)) {
     const why = (message ? `${code}: ${hide(message, call)}` : code).replace(/\.$/, "");
-    return new ConfigurationError(`Lambda can't run ${name}: ${why}. Correct the function: this does not pass by itself.`, details);
+    return mistake(`Lambda can't run ${name}: ${why}. Correct the function: this does not pass by itself.`);
   }
   if (url && status === 502 && !passing.test(code)) {
     return new AnswerError(`${name} failed: ${hide(code, call)}. It crashed, can't start or timed out. Its log says why.`, details);
   }
   if (status === 429 || status >= 500 || code === "TooManyRequestsException") return outage(message ? `${code}: ${message}` : code, call, cause);
-  if (badCredentials.test(code)) {
-    return new ConfigurationError(`AWS refused the credentials (${code}). Renew them, and check this machine's clock.`, details);
-  }
+  if (badCredentials.test(code)) return mistake(`AWS refused the credentials (${code}). Renew them, and check this machine's clock.`);
   if (url && status === 403) {
-    return new ConfigurationError(
-      `The app may not call the URL of ${name}. Allow its role lambda:InvokeFunctionUrl and lambda:InvokeFunction on this function.`,
-      details,
-    );
+    return mistake(`The app may not call the URL of ${name}. Allow its role lambda:InvokeFunctionUrl and lambda:InvokeFunction on this function.`);
   }
   if (code === "AccessDeniedException") {
-    return new ConfigurationError(
-      `The app may not invoke ${name} in ${region}. Allow its role the action lambda:InvokeFunction on this function.`,
-      details,
-    );
+    return mistake(`The app may not invoke ${name} in ${region}. Allow its role the action lambda:InvokeFunction on this function.`);
   }
   if (code === "ResourceNotFoundException" || (url && status === 404)) {
-    return new ConfigurationError(
-      `There is no function ${name} in ${region}. Deploy it, or check the region and the name.`,
-      details,
-    );
+    return mistake(`There is no function ${name} in ${region}. Deploy it, or check the region and the name.`);
   }
   return notInvoked(code, message, call, cause);
 }
 
 function outage(why: string, call: Call, cause: unknown): OutageError {
   return new OutageError(`${call.name} did not answer: ${hide(why, call)}`, { guard: call.name, cause, retryable: true });
-}
-
-/** A host that does not exist is usually a misspelt region. So this is a mistake, which lets nobody through. */
-function noHost(host: string, { name, region, url }: Call, cause: unknown): ConfigurationError {
-  const check = url?.hostname === host ? `the URL of ${name}` : `the region ${region}`;
-  return new ConfigurationError(`There is no host ${host}. Check ${check}.`, { guard: name, cause });
 }
 
 /** Returns the error for a mistake that has no sentence of its own. */

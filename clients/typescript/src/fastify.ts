@@ -23,11 +23,7 @@ export interface FastifyLimitOptions extends LimitOptions<FastifyRequest> {
  * If the handler fails, the request stays counted. Use `guards.guarded` in the handler to give the count back, or
  * `countIf`. What it gives back is sent beside the response, so in a Lambda function use `guards.attempt` instead.
  */
-export function limit<G extends Checks>(
-  guards: G,
-  activity: ActivityOf<G>,
-  options: FastifyLimitOptions,
-): preHandlerAsyncHookHandler {
+export function limit<G extends Checks>(guards: G, activity: ActivityOf<G>, options: FastifyLimitOptions): preHandlerAsyncHookHandler {
   const check = checker(guards, activity, options);
   return async (request, reply) => {
     const checked = await check(request);

@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { type Activities, type Activity, find, isActivity, passList, type Place } from "./activities.js";
-import { kindOf, readArgs, readAttempt, readOptions } from "./args.js";
+import { kindOf, read, readArgs, readAttempt } from "./args.js";
 import { askedOf, Asker } from "./ask.js";
-import { type AttemptArgs, lateness, runAttempt, usedUp } from "./attempt.js";
+import { type AttemptArgs, isSuccess, lateness, usedUp } from "./attempt.js";
 import type { Event, Way } from "./call.js";
 import type { CallOptions, CheckArgs, Decision, ReleaseArgs, ReleaseOptions, SlotArgs, StatusArgs, UserArgs } from "./decision.js";
 import { ConfigurationError, GuardsError, LimitedError, OutageError, ValidationError } from "./errors.js";
@@ -100,7 +100,7 @@ export class Guards<out A extends Activities = {}> {
    * once. If `used` is no whole number of at least 0, it throws a ValidationError and gives nothing back.
    */
   async settle(decision: Decision, used: number, options: CallOptions = {}): Promise<void> {
-    const { signal } = readOptions(options);
+    const { signal } = read<CallOptions>(options, ["signal"]);
     if (!isDecision(decision)) throw new ValidationError(`the decision is ${kindOf(decision)}, want that of a check`);
     if (!Number.isInteger(used) || used < 0) {
       throw new ValidationError(`used is ${typeof used === "number" ? used : kindOf(used)}, want a whole number of at least 0`);
@@ -235,17 +235,21 @@ export class Guards<out A extends Activities = {}> {
     const sent = performance.now();
     const decision = await this.check(activity, args);
     if (!decision.allowed) throw new LimitedError(decision, guard);
-    return runAttempt(decision, verify, { succeeded, guard }, {
-      succeeded: () => this.giveBack(decision, { clear, sent }),
-      failed: async () => {
-        if (!usedUp(decision)) return;
+    let success = false; // after an error, too, the attempt stays counted
+    try {
+      const result = await verify(decision);
+      success = await isSuccess(result, succeeded, guard);
+      return result;
+    } finally {
+      if (success) await this.giveBack(decision, { clear, sent });
+      else if (usedUp(decision)) {
         try {
           await onLocked?.(decision);
         } catch (cause) {
           this.#asker.warn(new GuardsError(`onLocked of ${decision.activity} failed`, { guard, cause }));
         }
-      },
-    });
+      }
+    }
   }
 
   /**
@@ -292,7 +296,7 @@ export class Guards<out A extends Activities = {}> {
   /** Releases or renews, given a decision or the fields of its receipt. */
   async #withReceipt(op: "release" | "renew", what: Decision | Activity<A>, args: ReleaseOptions): Promise<Decision> {
     if (!isDecision(what)) return this.#other(op, what, args as ReleaseArgs);
-    const options = readOptions(args, op);
+    const options = read<ReleaseOptions>(args, op === "release" ? ["clear", "signal"] : ["signal"]);
     if (counted(what)) return this.#other(op, what, { ...receipt(what), ...options });
     throw new ValidationError(`the decision has no receipt, so there is nothing to ${op === "renew" ? "renew" : "give back"}`);
   }

@@ -21,11 +21,7 @@ export interface HonoLimitOptions extends LimitOptions<Context> {
  * If a later handler fails, the request stays counted. Use `guards.guarded` in the handler to give the count back, or
  * `countIf`. The response waits until what it gives back is given back.
  */
-export function limit<G extends Checks>(
-  guards: G,
-  activity: ActivityOf<G>,
-  options: HonoLimitOptions,
-): MiddlewareHandler {
+export function limit<G extends Checks>(guards: G, activity: ActivityOf<G>, options: HonoLimitOptions): MiddlewareHandler {
   const check = checker(guards, activity, options);
   return async (context, next) => {
     const checked = await check(context);

@@ -1,6 +1,5 @@
-import { madeAt } from "./answered.js";
 import { kindOf } from "./args.js";
-import type { Decision, Figures } from "./decision.js";
+import { type Decision, type Figures, madeAt } from "./decision.js";
 import { ConfigurationError } from "./errors.js";
 
 /** A refusal as an HTTP response. */

@@ -1,5 +1,6 @@
 import { createHmac, hash } from "node:crypto";
-import { isUnicode, readKeyOptions } from "./args.js";
+import { isIPv4 } from "node:net";
+import { read } from "./args.js";
 import { ValidationError } from "./errors.js";
 
 /** A secret of at least 16 bytes. A string means its UTF-8. */
@@ -40,7 +41,7 @@ const form = /^(?:\[(?<inside>[0-9a-f:.]+)(?:%[\w.~-]+)?\](?::(?<after>\d{1,5}))
  * X-Forwarded-For. Anything else, such as undefined, a leading zero in IPv4 or a space, is a ValidationError.
  */
 export function ipKey(address: string | undefined, options: IPKeyOptions = {}): string {
-  const { prefix = 64, key } = readKeyOptions(options, ["prefix", "key"]) as IPKeyOptions;
+  const { prefix = 64, key } = read<IPKeyOptions>(options, ["prefix", "key"]);
   const network = networkOf(address, prefix);
   if (network === undefined) throw new ValidationError("the address is no IPv4 or IPv6 address, with or without a port");
   return key === undefined || key === null ? network : keyed(key, network);
@@ -60,12 +61,6 @@ function networkOf(address: unknown, prefix: number): string | undefined {
   return `${shortest(masked.map((group) => group.toString(16)).join(":"))}/${prefix}`;
 }
 
-/** Reports whether a text is four numbers from 0 to 255 without leading zeros. */
-function isIPv4(text: string): boolean {
-  const bytes = text.split(".");
-  return bytes.length === 4 && bytes.every((byte) => /^(?:0|[1-9]\d{0,2})$/.test(byte) && Number(byte) <= 255);
-}
-
 /** Returns the form of RFC 5952 of an IPv6 address in hexadecimal digits, as hosts in URLs have it; undefined: it is none. */
 function shortest(text: string): string | undefined {
   const url = `http://[${text}]`;
@@ -81,8 +76,8 @@ function shortest(text: string): string | undefined {
  * one with half of a surrogate pair, and what is no string is a ValidationError.
  */
 export function accountKey(text: string, options: AccountKeyOptions): string {
-  const { key, fold = true } = readKeyOptions(options, ["key", "fold"], ["key"]) as unknown as AccountKeyOptions;
-  if (typeof text !== "string" || !isUnicode(text)) throw new ValidationError("the account's name is no string of Unicode");
+  const { key, fold = true } = read<AccountKeyOptions>(options, ["key", "fold"], ["key"]);
+  if (typeof text !== "string" || !text.isWellFormed()) throw new ValidationError("the account's name is no string of Unicode");
   let [start, end] = [0, text.length]; // a pattern would take the square of a long text's time
   while (start < end && isAround(text[end - 1]!)) end--;
   while (start < end && isAround(text[start]!)) start++;

@@ -1,10 +1,10 @@
 import { type Activities, type Activity, isActivity } from "./activities.js";
-import { kindOf, readLimit } from "./args.js";
+import { kindOf, read } from "./args.js";
 import type { CheckArgs, Decision, GivenLimit } from "./decision.js";
 import { ConfigurationError } from "./errors.js";
 import type { Guards } from "./guards.js";
 import { rateLimitHeaders } from "./http.js";
-import { nearest } from "./nearest.js";
+import { doYouMean } from "./nearest.js";
 import type { Subjects } from "./subjects.js";
 
 type Maybe<T> = T | null | undefined | Promise<T | null | undefined>;
@@ -74,15 +74,14 @@ const names = ["userId", "skip", "count", "limit", "tier", "roles", "subjects", 
  * Returns a function that asks the guard about one request. It returns undefined if the app skips this request. An
  * unknown option, or one that is no function, is a ConfigurationError at once. What the function throws is an Error.
  */
-export function checker<Request>(
-  guards: Checks,
-  activity: Activity,
-  options: LimitOptions<Request>,
-): (request: Request) => Promise<Checked | undefined> {
+export function checker<R>(guards: Checks, activity: Activity, options: LimitOptions<R>): (request: R) => Promise<Checked | undefined> {
   const name = nameOf(activity);
   if (typeof guards?.check !== "function") throw new ConfigurationError(`The limit "${name}" has no guards, want new Guards().`);
   for (const [option, value] of Object.entries(Object.assign({ userId: undefined }, options))) {
-    if (!names.includes(option)) throw new ConfigurationError(unknown(option, name));
+    if (!names.includes(option)) {
+      const question = doYouMean(option, names);
+      throw new ConfigurationError(`The option ${option} of the limit "${name}" is not known, want one of ${names.join(", ")}.${question}`);
+    }
     if (option === "onOutage") {
       if (value === undefined || value === "allow" || value === "deny") continue;
       throw new ConfigurationError(`The option onOutage of the limit "${name}" is ${kindOf(value)}, want "allow" or "deny".`);
@@ -94,8 +93,8 @@ export function checker<Request>(
   if (options.countIf) checkCountIf(name, guards, options);
   return (request) => ownError(activity, () => ask(request));
 
-  async function ask(request: Request): Promise<Checked | undefined> {
-    if (await skipped(name, options, request)) return undefined;
+  async function ask(request: R): Promise<Checked | undefined> {
+    if (trueOrFalse("skip", name, (await options.skip?.(request)) ?? false)) return undefined;
     const userId = await options.userId(request);
     if (!userId) {
       throw new ConfigurationError(
@@ -115,7 +114,8 @@ export function checker<Request>(
     const sent = performance.now();
     const decision = await guards.check(activity, args);
     const asked = options.countIf && decision.allowed;
-    const responded = (status: number) => (guards as Guards).giveBackUnless(decision, sent, () => counts(name, options, status));
+    const responded = (status: number) =>
+      (guards as Guards).giveBackUnless(decision, sent, async () => trueOrFalse("countIf", name, await options.countIf?.({ status })));
     return { decision, headers: rateLimitHeaders(decision), responded: asked ? responded : undefined };
   }
 }
@@ -143,24 +143,17 @@ export function nameOf(activity: Activity): string {
 export function limitOf<Request>(activity: Activity, given: LimitOption<Request> | undefined): (request: Request) => Promise<GivenLimit | undefined> {
   if (typeof given === "function") return async (request) => (await given(request)) ?? undefined;
   try {
-    const value = readLimit(given);
-    return async () => value;
+    const { limit } = read<Pick<CheckArgs, "limit">>({ limit: given }, ["limit"]);
+    return async () => limit;
   } catch (cause) {
     throw new ConfigurationError(`The limit "${nameOf(activity)}" has a wrong option: ${(cause as Error).message}.`, { cause });
   }
 }
 
-function unknown(option: string, limit: string): string {
-  const near = nearest(option, names);
-  const question = near === undefined ? "" : ` Do you mean "${near}"?`;
-  return `The option ${option} of the limit "${limit}" is not known, want one of ${names.join(", ")}.${question}`;
-}
-
-/** Reports whether the app skips this request. A function, or a text such as "false", would be true for everybody. */
-async function skipped<Request>(name: string, options: LimitOptions<Request>, request: Request): Promise<boolean> {
-  const skip: unknown = (await options.skip?.(request)) ?? false;
-  if (typeof skip === "boolean") return skip;
-  throw new ConfigurationError(`The function skip of the limit "${name}" returned ${kindOf(skip)}, want true or false.`);
+/** Returns what a function of the app returned. Another function, or a text such as "false", would be true for everybody. */
+function trueOrFalse(option: "skip" | "countIf", limit: string, returned: unknown): boolean {
+  if (typeof returned === "boolean") return returned;
+  throw new ConfigurationError(`The function ${option} of the limit "${limit}" returned ${kindOf(returned)}, want true or false.`);
 }
 
 /** Throws a ConfigurationError if the middleware can't have countIf. */
@@ -172,11 +165,4 @@ function checkCountIf<Request>(name: string, guards: Checks, { requestId, count 
   }
   if (typeof (guards as Guards).giveBackUnless === "function") return;
   throw new ConfigurationError(`The limit "${name}" has countIf and guards that can't give back, want new Guards().`);
-}
-
-/** Reports whether a request counts, by the status of its response. */
-async function counts<Request>(name: string, options: LimitOptions<Request>, status: number): Promise<boolean> {
-  const counted: unknown = await options.countIf?.({ status });
-  if (typeof counted === "boolean") return counted;
-  throw new ConfigurationError(`The function countIf of the limit "${name}" returned ${kindOf(counted)}, want true or false.`);
 }

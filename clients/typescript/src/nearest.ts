@@ -1,7 +1,8 @@
-/** Returns the name that a misspelled one is meant to be; undefined if no name is near. */
-export function nearest(misspelled: string, names: readonly string[]): string | undefined {
+/** Asks whether the nearest name was meant, with a space before the question. Returns an empty text if no name is near. */
+export function doYouMean(misspelled: string, names: readonly string[]): string {
   const near = names.filter((name) => distance(misspelled, name) <= name.length / 4);
-  return near.sort((a, b) => distance(misspelled, a) - distance(misspelled, b))[0];
+  const [nearest] = near.sort((a, b) => distance(misspelled, a) - distance(misspelled, b));
+  return nearest === undefined ? "" : ` Do you mean "${nearest}"?`;
 }
 
 /** Returns how many edits turn `a` into `b`. An edit inserts, removes or changes one letter, or swaps two neighbours. */

@@ -2,10 +2,10 @@ import type { Activities, Known } from "./activities.js";
 import type { AgentSettings } from "./agent.js";
 import { isPlain, kindOf } from "./args.js";
 import type { Way } from "./call.js";
-import { addressOf } from "./connections.js";
+import { addressOf, httpURL } from "./connections.js";
 import type { Decision } from "./decision.js";
 import { ConfigurationError, type GuardsError } from "./errors.js";
-import { nearest } from "./nearest.js";
+import { doYouMean } from "./nearest.js";
 import type { LambdaClientOf } from "./sdk.js";
 import type { AwsCredentials } from "./sign.js";
 
@@ -76,26 +76,18 @@ export interface Options<A extends Activities = Activities> {
 export type Observed = Omit<Decision, "userId" | "requestId" | "subjects">;
 
 /** The options with their defaults. */
-export interface Settings {
+export interface Settings
+  extends Pick<Options, "region" | "credentials" | "client" | "observe">,
+    Required<Pick<Options, "connections" | "prefix" | "onOutage" | "timeout" | "maxTries" | "warn">> {
   /** A way of a test, which takes the place of all others. */
   way: Way | undefined;
   /** The option `activities`. */
   known: Known;
   agent: AgentSettings | undefined;
-  region: string | undefined;
-  credentials: Options["credentials"];
   endpoint: URL | undefined;
-  connections: number;
-  client: LambdaClientOf | undefined;
   urls: ReadonlyMap<string, URL>;
-  prefix: string;
-  onOutage: "allow" | "deny";
-  timeout: number;
-  maxTries: number;
   /** How long an attempt may take if another one can follow, in milliseconds. */
   attemptTimeout: number;
-  warn: (error: GuardsError) => unknown;
-  observe: Options["observe"];
 }
 
 /** The time of a request beyond the guard's decision, in milliseconds. */
@@ -104,24 +96,8 @@ const overhead = 300;
 /** The longest time that a timer of Node can run, in milliseconds. A longer one would fire at once. */
 export const maxTimer = 2 ** 31 - 1;
 
-const names = [
-  "activities",
-  "agent",
-  "token",
-  "region",
-  "credentials",
-  "endpoint",
-  "connections",
-  "client",
-  "urls",
-  "prefix",
-  "onOutage",
-  "timeout",
-  "maxTries",
-  "decisionTimeout",
-  "warn",
-  "observe",
-];
+const ofAws = ["region", "credentials", "endpoint", "connections", "client", "urls"];
+const names = ["activities", "agent", "token", ...ofAws, "prefix", "onOutage", "timeout", "maxTries", "decisionTimeout", "warn", "observe"];
 
 /** Checks the options and adds the defaults. It throws a ConfigurationError. */
 export function settings(options: Options, way?: Way): Settings {
@@ -182,8 +158,8 @@ function readAgent({ agent, token }: Options): AgentSettings | undefined {
   if (path !== undefined) {
     return { ...shared, origin: text, host: "localhost", protocol: "http:", hostname: "", port: "", socketPath: path };
   }
-  const url = typeof text === "string" && URL.canParse(text) ? new URL(text) : undefined;
-  if (!url || !/^https?:$/.test(url.protocol) || url.search || url.username) {
+  const url = httpURL(text);
+  if (!url || url.search || url.username) {
     throw new ConfigurationError(`The ${name} is ${show(text)}, want an address such as http://127.0.0.1:2774 or unix:/PATH.`);
   }
   const { protocol, hostname, host, pathname } = url;
@@ -194,9 +170,7 @@ function readAgent({ agent, token }: Options): AgentSettings | undefined {
 
 /** Returns an address that begins with https: or http:. */
 function readAddress(option: string, text: unknown): URL {
-  const url = typeof text === "string" && URL.canParse(text) ? new URL(text) : undefined;
-  if (url?.protocol !== "https:" && url?.protocol !== "http:") bad(option, text, "an address with https:");
-  return url!;
+  return httpURL(text) ?? bad(option, text, "an address with https:");
 }
 
 /** Returns a copy of the list. */
@@ -223,9 +197,7 @@ function parse(urls: Readonly<Record<string, string>>, known: Known): Map<string
   const parsed = new Map<string, URL>();
   for (const [guard, text] of Object.entries(urls)) {
     if (known.size > 0 && !guards.includes(guard)) {
-      const near = nearest(guard, guards);
-      const question = near === undefined ? "" : ` Do you mean "${near}"?`;
-      throw new ConfigurationError(`The option urls["${guard}"] names no guard of the option activities.${question}`);
+      throw new ConfigurationError(`The option urls["${guard}"] names no guard of the option activities.${doYouMean(guard, guards)}`);
     }
     parsed.set(guard, readAddress(`urls["${guard}"]`, text));
   }

@@ -1,4 +1,5 @@
 import { createHmac, hash } from "node:crypto";
+import { posix } from "node:path";
 
 /** AWS credentials, as the AWS SDK has them. */
 export interface AwsCredentials {
@@ -73,13 +74,7 @@ export function canonicalQuery(query: Query): string {
 
 /** All services but S3 encode the path a second time, without its empty parts and dots. */
 function canonicalPath(path: string): string {
-  const parts: string[] = [];
-  for (const part of path.split("/")) {
-    if (part === "..") parts.pop();
-    else if (part !== "" && part !== ".") parts.push(part);
-  }
-  const end = parts.length > 0 && path.endsWith("/") ? "/" : "";
-  return `/${parts.map(escape).join("/")}${end}`;
+  return posix.normalize(path).split("/").map(escape).join("/");
 }
 
 /** Derives the key of a day, which takes four hashes, and keeps it. */

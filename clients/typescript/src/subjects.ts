@@ -1,3 +1,4 @@
+import type { Place } from "./activities.js";
 import { isPlain } from "./args.js";
 import { ValidationError } from "./errors.js";
 
@@ -7,24 +8,12 @@ import { ValidationError } from "./errors.js";
  */
 export type Subjects = Readonly<Record<string, string | null | undefined>>;
 
-/** An activity with its subjects in the list. A name that ends with a question mark is optional. */
-interface Listed {
-  readonly activity: string;
-  /** Undefined if the list does not have the activity. */
-  readonly subjects: readonly string[] | undefined;
-}
-
 /**
  * Returns the subjects that a request sends; undefined if there are none. If the list has others for the activity, that is
  * a ValidationError. A reset may leave them out, because it clears the user alone. The message never shows what the app
  * sent, because that could be an id.
  */
-export function readSubjects(
-  op: string,
-  { activity, subjects: listed }: Listed,
-  given: unknown,
-  guard: string,
-): Record<string, string> | undefined {
+export function readSubjects(op: string, { activity, subjects: listed }: Place, given: unknown, guard: string): Record<string, string> | undefined {
   const wrong = (problem: string): never => {
     throw new ValidationError(problem, { guard });
   };
@@ -51,6 +40,6 @@ export function readSubjects(
 }
 
 /** Returns the subjects that a request about an activity must have, all with one id. */
-export function anySubjects({ subjects = [] }: Listed, id: string): Record<string, string> {
+export function anySubjects({ subjects = [] }: Place, id: string): Record<string, string> {
   return Object.fromEntries(subjects.filter((name) => !name.endsWith("?")).map((name) => [name, id]));
 }

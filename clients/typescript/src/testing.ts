@@ -83,10 +83,6 @@ class Script implements Way {
   readonly played = new Map<string, TestRefusal & { allowed: boolean }>(); // by activity
   down = false;
 
-  circuit({ name }: Pick<Call, "name">): string {
-    return name;
-  }
-
   async open(): Promise<() => void> {
     return () => {};
   }

@@ -1,4 +1,4 @@
-import { isPlain, kindOf, readWaitOptions } from "./args.js";
+import { isPlain, kindOf, read } from "./args.js";
 import { pause } from "./cancel.js";
 import type { Decision } from "./decision.js";
 import { ValidationError } from "./errors.js";
@@ -18,7 +18,7 @@ export type Waiting = Pick<Decision, "waitTime"> & Partial<Pick<Decision, "allow
 /** See Guards.wait. */
 export async function wait(decision: Waiting, options: WaitOptions = {}): Promise<boolean> {
   if (!isPlain(decision)) throw new ValidationError(`the decision is ${kindOf(decision)}, want that of a check`);
-  const { maxWait = 60_000, signal } = readWaitOptions(options);
+  const { maxWait = 60_000, signal } = read<WaitOptions>(options, ["maxWait", "signal"]);
   const { allowed, reason, waitTime } = decision;
   if (waitTime !== undefined && !(Number.isFinite(waitTime) && waitTime >= 0)) {
     throw new ValidationError(`waitTime is ${typeof waitTime === "number" ? waitTime : kindOf(waitTime)}, want milliseconds`);

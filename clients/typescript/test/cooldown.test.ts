@@ -120,6 +120,7 @@ test("no file imports a package, and only the client itself those of Node", () =
     "node:fs/promises",
     "node:http",
     "node:https",
+    "node:net",
     "node:os",
     "node:path",
     "node:stream",
