@@ -79,7 +79,7 @@ class Lean(Way):
     def _source_of(self, credentials: Any) -> Source:
         if credentials is not None:
             return _credentials.of_option(credentials)
-        found = None if self._settings.sdk.has_default else _credentials.of_environment()
+        found = None if self._settings.has_default else _credentials.of_environment()
         return found or Source(self._settings.credentials)
 
     def _wait(self, request: Request, call: Call) -> Found:
