@@ -14,7 +14,7 @@ from guards._base import Base
 from guards._call import Call
 from guards._callbacks import result_of
 from guards._context import AsyncContext
-from guards._decision import Decision
+from guards._decision import Decision, time_to_wait
 from guards._errors import GuardsError, NoThread, OutageError
 from guards._places import Workers
 from guards._request import (
@@ -27,9 +27,9 @@ from guards._request import (
     StatusOptions,
     holds,
     new_request,
+    ready_requests,
     with_receipt,
 )
-from guards._retry import time_to_wait
 from guards._slot import Slot, before_the_second_release
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class AsyncGuards(Base[A]):
         on_outage does not decide. A timeout of the app, such as
         asyncio.timeout, cancels too: make the option timeout shorter than it.
         """
-        request = self._check_request(activity, user_id, options)
+        request = new_request(self._settings, "check", activity, user_id=user_id, **options)
         began = time.monotonic()
         try:
             return self._checked(request, await self._ask(request), began)
@@ -106,13 +106,7 @@ class AsyncGuards(Base[A]):
         self, activity: A | GuardActivity, /, *, user_id: str, **options: Unpack[CheckOptions]
     ) -> AbstractAsyncContextManager[Decision]: ...
     def guarded(
-        self,
-        activity: A | GuardActivity,
-        fn: Callable[[Decision], Awaitable[T]] | None = None,
-        /,
-        *,
-        user_id: str,
-        **options: Unpack[CheckOptions],
+        self, activity: A | GuardActivity, fn: Callable[[Decision], Any] | None = None, /, *, user_id: str, **options: Any
     ) -> Any:
         """Check, and run fn(decision) or the body of an async with statement. See Guards.guarded.
 
@@ -129,10 +123,8 @@ class AsyncGuards(Base[A]):
         async with context as decision:
             return await result_of(fn(decision))
 
-    async def _admitted(self, activity: A | GuardActivity, user_id: str, options: CheckOptions) -> Decision:
-        decision = await self.check(activity, user_id=user_id, **options)
-        self._admit(decision)
-        return decision
+    async def _admitted(self, activity: A | GuardActivity, user_id: str, options: Any) -> Decision:
+        return self._admit(await self.check(activity, user_id=user_id, **options))
 
     async def _after(self, decision: Decision, error: BaseException | None) -> None:
         if error is not None and decision.has_receipt:
@@ -284,7 +276,7 @@ class AsyncGuards(Base[A]):
 
     async def ready(self, *activities: A | GuardActivity) -> None:
         """Ask each guard for a status at the same time. See Guards.ready."""
-        requests = self._ready_requests(activities)
+        requests = ready_requests(self._settings, activities)
         answers = await asyncio.gather(*(self._ask(request) for request in requests), return_exceptions=True)
         for answer in answers:
             if isinstance(answer, BaseException):

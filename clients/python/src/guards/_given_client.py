@@ -12,7 +12,6 @@ from guards._call import Call, GivenUp, LateError, Task, Time
 from guards._connection import Connections
 from guards._credentials import Source
 from guards._errors import ConfigurationError, GuardsError, Lost
-from guards._foreign import foreign
 from guards._lambda import URL_HOST
 from guards._process import Own
 from guards._request import Request
@@ -78,7 +77,7 @@ class GivenClient(Way):
         except Exception as error:  # a source of credentials can be the app's own code
             if signing.asks_credentials and signing.prepared is None:
                 raise self._source.failed(request.function, error) from error
-            message = f"{request.function} could not be invoked: {foreign(error, request)}"
+            message = f"{request.function} could not be invoked: {request.without_ids(error)}"
             raise ConfigurationError(message, request.function) from error
         finally:
             call.plan.spend(time_left.seconds - time_left.left)

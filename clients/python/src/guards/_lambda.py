@@ -14,7 +14,6 @@ from guards._connection import Connections
 from guards._credentials import Source
 from guards._decision import date_of
 from guards._errors import ConfigurationError, GuardsError, Lost
-from guards._foreign import foreign
 from guards._process import Own
 from guards._request import Request
 from guards._response import Response
@@ -90,7 +89,7 @@ class Lean(Way):
         except Exception as error:
             shown = str(error)
             if not isinstance(error, GuardsError):
-                shown = f"{request.function} could not be invoked: {foreign(error, request)}"
+                shown = f"{request.function} could not be invoked: {request.without_ids(error)}"
             raise ConfigurationError(shown, request.function) from error
         self.region, self._found = found.region, found
         return found
