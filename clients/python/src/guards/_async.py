@@ -25,7 +25,6 @@ from guards._request import (
     Receipt,
     Request,
     StatusOptions,
-    holds,
     new_request,
     ready_requests,
     with_receipt,
@@ -205,7 +204,7 @@ class AsyncGuards(Base[A]):
         """Return an attempt that was checked. It can be refused."""
         began = time.monotonic()
         decision = await self.check(activity, user_id=user_id, **options)
-        return AsyncAttempt(self, decision, began, hold=holds(self._settings, activity), clear=clear)
+        return AsyncAttempt(self, activity, decision, began, clear=clear)
 
     def slot(
         self, activity: A | GuardActivity, *, user_id: str, or_raise: bool = False, **options: Unpack[CheckOptions]
@@ -215,18 +214,7 @@ class AsyncGuards(Base[A]):
         A task renews the slot. The slot is also released if the body is cancelled.
         """
         must_be("or_raise", or_raise, bool, "True or False")
-        renewals: list[asyncio.Task[None]] = []
-
-        async def begin() -> Slot:
-            slot = await self._open(activity, user_id, or_raise, options)
-            renewals.append(asyncio.create_task(self._keep(slot)))
-            return slot
-
-        async def end(slot: Slot, _: BaseException | None) -> None:
-            renewals[0].cancel()
-            await self._free(slot)
-
-        return AsyncContext(begin, end)
+        return AsyncContext(lambda: self._open(activity, user_id, or_raise, options), lambda slot, _: self._free(slot))
 
     async def _open(self, activity: A | GuardActivity, user_id: str, or_raise: bool, options: CheckOptions) -> Slot:
         sent = time.monotonic()
@@ -239,9 +227,12 @@ class AsyncGuards(Base[A]):
         except BaseException:
             await self._free(slot)
             raise
+        slot._renewals = asyncio.create_task(self._keep(slot))
         return slot
 
     async def _free(self, slot: Slot) -> None:
+        if slot._renewals is not None:
+            slot._renewals.cancel()
         if (request := slot._release()) is not None:
             await self._release_at_the_end(request, twice=True)
 
@@ -325,17 +316,15 @@ class Job:
         """Make the call in this thread."""
         if self._call.is_over:
             return
+        settle: Callable[[Any], None] = self.answer.set_result
+        outcome: Decision | BaseException
         try:
-            decision, error = self._run(), None
-        except BaseException as raised:
-            decision, error = None, raised
+            outcome = self._run()
+        except BaseException as error:
+            settle, outcome = self.answer.set_exception, error
         with suppress(RuntimeError):  # the loop is closed
-            self._loop.call_soon_threadsafe(self._deliver, decision, error)
+            self._loop.call_soon_threadsafe(self._deliver, settle, outcome)
 
-    def _deliver(self, decision: Decision | None, error: BaseException | None) -> None:
-        if self.answer.done():  # it was cancelled
-            return
-        if error is not None:
-            self.answer.set_exception(error)
-        elif decision is not None:
-            self.answer.set_result(decision)
+    def _deliver(self, settle: Callable[[Any], None], outcome: Decision | BaseException) -> None:
+        if not self.answer.done():  # it was cancelled
+            settle(outcome)

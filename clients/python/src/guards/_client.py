@@ -24,7 +24,6 @@ from guards._request import (
     Receipt,
     Request,
     StatusOptions,
-    holds,
     new_request,
     ready_requests,
     with_receipt,
@@ -239,7 +238,7 @@ class Guards(Base[A]):
         """Return an attempt that was checked. It can be refused."""
         began = time.monotonic()
         decision = self.check(activity, user_id=user_id, **options)
-        return Attempt(self, decision, began, hold=holds(self._settings, activity), clear=clear)
+        return Attempt(self, activity, decision, began, clear=clear)
 
     def slot(
         self, activity: A | GuardActivity, *, user_id: str, or_raise: bool = False, **options: Unpack[CheckOptions]
