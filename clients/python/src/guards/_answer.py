@@ -120,7 +120,7 @@ def _refused(response: Response, request: Request, region: str) -> Exception:
         message = f"There is no function {function} in {region}. Deploy it, or check the region and the name."
     else:
         reason = request.without_ids(body.get("message") or body.get("Message") or "")
-        message = f"{function} could not be invoked: {code}: {reason}"
+        return request.not_invoked(f"{code}: {reason}")
     return ConfigurationError(message, function)
 
 

@@ -146,7 +146,7 @@ class Base(Generic[A]):
     def _new_call(self, request: Request) -> Call:
         """Return a new call, unless it would fail at once."""
         if sys.is_finalizing():  # what the interpreter drops at its exit, such as a generator, gives nothing back
-            raise ConfigurationError(f"{request.function} could not be invoked: the process ends", request.function)
+            raise request.not_invoked("the process ends")
         self._way.look(request)
         self._breaker.look(request.function)
         settings = self._settings

@@ -86,11 +86,10 @@ class Lean(Way):
             found = self._settings.find() if self._settings.are_lean else self._settling.result(call, Time(call.plan.remaining))
         except (GivenUp, Lost):
             raise
+        except GuardsError as error:
+            raise ConfigurationError(str(error), request.function) from error
         except Exception as error:
-            shown = str(error)
-            if not isinstance(error, GuardsError):
-                shown = f"{request.function} could not be invoked: {request.without_ids(error)}"
-            raise ConfigurationError(shown, request.function) from error
+            raise request.not_invoked(request.without_ids(error)) from error
         self.region, self._found = found.region, found
         return found
 

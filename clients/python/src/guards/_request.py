@@ -138,6 +138,10 @@ class Request:
         kept: dict[str, Any] = {"window": self.window, "subjects": self.subjects, "asked": asked or None}
         return Decision.read(answer, guard=self.guard, outage=outage, **kept)
 
+    def not_invoked(self, why: object) -> ConfigurationError:
+        """Return the error if a mistake of the app or of this machine kept the request from the guard."""
+        return ConfigurationError(f"{self.function} could not be invoked: {why}", self.function)
+
     def without_ids(self, text: object, most: int = 500) -> str:
         """Return a text of others for a message: at most so many characters, without the ids, even if JSON escaped them."""
         shown = str(text)
@@ -187,12 +191,11 @@ def new_request(
     optional = {"count": count, "partial": partial or None, "tier": tier, "roles": _list(roles)}
     optional["limit"] = dict(limit) or None if isinstance(limit, Mapping) else limit
     optional |= {"requestId": request_id, "at": at, "clear": clear or None, "readyAt": ready_at, "job": job}
+    optional["subjects"] = _given(subjects)
     event: dict[str, Any] = {"userId": user_id, "activity": name, "op": op}
     event |= {key: value for key, value in optional.items() if value is not None}
-    others: Any = _given(subjects)
-    if others is not None:
-        event["subjects"] = others
-    problem = wrong_field(event) or (entry and _wrong_subjects(op, name, entry.subjects, others or {}))
+    others: Any = event.get("subjects", {})
+    problem = wrong_field(event) or (entry and _wrong_subjects(op, name, entry.subjects, others))
     if problem:
         raise ValidationError(problem, settings.prefix + guard)
     try:
@@ -205,7 +208,7 @@ def new_request(
         url=settings.urls.get(guard),
         event=event,
         payload=payload,
-        subjects=others or {},
+        subjects=others,
         window=None if tier or "limit" in event or entry is None else entry.window,
         # A repeat of a check without an id would count twice. A repeat of a reset could delete what was counted since.
         max_tries=1 if op == "reset" or (op == "check" and partial) else settings.max_tries,

@@ -68,8 +68,7 @@ class Way:
     def failed(self, request: Request, last: Lost) -> GuardsError:
         """Return the error of a call, given the end of its last attempt."""
         if isinstance(last, NoThread):
-            message = f"{request.function} could not be invoked: no thread is left for the request: {last}"
-            return ConfigurationError(message, request.function)
+            return request.not_invoked(f"no thread is left for the request: {last}")
         return OutageError(f"{request.function} did not answer: {last}", request.function, answered=last.answered)
 
     def attempt(self, request: Request, call: Call, finding: Finding) -> Decision:
@@ -95,7 +94,6 @@ class Way:
 
         Only what is known to pass by itself is an outage.
         """
-        function = request.function
         if isinstance(error, GuardsError | Lost):
             return error
         if isinstance(error, LateError):
@@ -103,19 +101,19 @@ class Way:
         if isinstance(error, NoHostError):
             check = "the proxy"
             if error.host == address.host:
-                check = f"the region {self.region}" if request.url is None else f"the URL of {function}"
-            return ConfigurationError(f"There is no host {error.host}. Check {check}.", function)
+                check = f"the region {self.region}" if request.url is None else f"the URL of {request.function}"
+            return ConfigurationError(f"There is no host {error.host}. Check {check}.", request.function)
         why = request.without_ids(error)
         if is_no_http(error):
             why = f"no HTTP server answers at {address.origin}: {why}"
             if address.origin in spoke_http:
                 return Lost(why)
-            return ConfigurationError(f"{function} could not be invoked: {why}. Check this address and the proxy.", function)
+            return request.not_invoked(f"{why}. Check this address and the proxy.")
         if isinstance(error, BrokenError):
             return Lost(why)
         if _passes(error):
             return Lost(f"Could not connect to {address.origin}: {why}")
-        return ConfigurationError(f"{function} could not be invoked: {why}", function)
+        return request.not_invoked(why)
 
     def read(self, response: Response, request: Request) -> Decision:
         """Return the decision of a response."""
