@@ -30,9 +30,8 @@ from guards import (
     ValidationError,
 )
 from guards._agent import answered
-from guards._call import Call
+from guards._call import Call, Plan
 from guards._request import new_request
-from guards._retry import Plan
 from tests.conftest import BRIEF, LISTED, PATIENT, SHORT, Client
 from tests.server import Handler, Server, Step, answer, close, hang, raw, reset
 from tests.test_addresses import Port, http_answer, says

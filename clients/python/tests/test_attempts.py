@@ -16,7 +16,8 @@ import pytest
 
 import guards
 from guards import ConfigurationError, OutageError
-from guards._retry import Plan, time_to_wait
+from guards._call import Plan
+from guards._decision import time_to_wait
 from tests.conftest import BRIEF, HASTY, PATIENT, Client, Clock, tasks, until
 from tests.server import Handler, Server, after, answer, close, cut, hang, lambda_error, reset, trickle
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from guards import AsyncGuards, ConfigurationError, Decision, Guards, LimitedError, OutageError
-from guards._retry import time_to_wait
+from guards._decision import time_to_wait
 from tests.activities import ACTIVITIES
 from tests.conftest import PATIENT, Client
 from tests.server import Handler, Server, answer, function_error, lambda_error, refuse

@@ -19,9 +19,8 @@ import pytest
 from botocore.awsrequest import AWSResponse
 
 from guards import ConfigurationError, Credentials, Guards
-from guards._call import Call
+from guards._call import Call, Plan
 from guards._request import new_request
-from guards._retry import Plan
 from guards._sigv4 import Address
 from tests.conftest import PATIENT, Client
 from tests.server import Handler, Server, answer, lambda_error

@@ -12,15 +12,13 @@ from guards._call import Call, Time
 from guards._connection import Connections, NoHostError
 from guards._decision import Decision
 from guards._errors import ConfigurationError, GuardsError, Lost, NoThread, ValidationError
-from guards._failure import is_no_http, meaning
-from guards._foreign import foreign
 from guards._options import Agent
 from guards._process import Own
 from guards._request import Request
 from guards._response import Response
 from guards._sigv4 import Address
 from guards._trust import Trust
-from guards._way import USER_AGENT, Signed, Way, traced
+from guards._way import USER_AGENT, Signed, Way, is_no_http, traced
 
 # The agents that have answered this process. Before that, an agent that does not answer is a mistake.
 answered: set[str] = set()
@@ -83,10 +81,10 @@ class ByAgent(Way):
         if isinstance(error, NoHostError):
             return ConfigurationError(f"There is no host {error.host}. Check the address of the agent.", request.function)
         if is_no_http(error):
-            return self._other_program(request) if self._agent.name not in answered else Lost(foreign(error, request))
+            return self._other_program(request) if self._agent.name not in answered else Lost(request.without_ids(error))
         if isinstance(error, ConnectionRefusedError | FileNotFoundError):
-            return Lost(foreign(error.strerror or error, request), refused=True)
-        return meaning(error, request, address, time_left)
+            return Lost(request.without_ids(error.strerror or error), refused=True)
+        return super().meaning(error, request, address, time_left)
 
     def read(self, response: Response, request: Request) -> Decision:
         """Return the decision of a response."""
@@ -98,7 +96,7 @@ class ByAgent(Way):
             return request.decision(allowed=True, reason="")
         if response.status_code in (200, 400, 429, 503) and not is_health:
             return read_url(response, request, "")
-        detail = foreign(json_of(response.content).get("detail") or f"HTTP {response.status_code}", request)
+        detail = request.without_ids(json_of(response.content).get("detail") or f"HTTP {response.status_code}")
         if response.status_code == 413:
             raise ValidationError(detail, request.function)
         raise ConfigurationError(f"The agent at {self._agent.name} could not decide: {detail}", request.function)

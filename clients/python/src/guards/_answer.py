@@ -7,7 +7,6 @@ from typing import Any
 
 from guards._decision import Decision
 from guards._errors import AnswerError, ConfigurationError, GuardsError, Lost, ValidationError
-from guards._foreign import foreign
 from guards._request import Request
 from guards._response import LONGEST_BODY, Response
 
@@ -76,7 +75,7 @@ def _decision(response: Response, request: Request) -> Decision:
 def _failed(error: dict[str, Any], request: Request) -> Decision:
     """Read a function error. The guard made all its own attempts, so a further one would not help."""
     kind, message = error.get("errorType"), str(error.get("errorMessage") or "")
-    shown = foreign(message, request)
+    shown = request.without_ids(message)
     if kind == "RateLimitExceeded":  # the guard has ON_LIMIT=error
         return request.decision(allowed=False, reason="limited", granted=0, message=message)
     if kind == "ValidationError":
@@ -85,7 +84,7 @@ def _failed(error: dict[str, Any], request: Request) -> Decision:
         raise Lost(shown, again=False, answered=True)
     if kind == "Sandbox.Timedout" or (not kind and "Task timed out after" in message):
         raise Lost("the function timed out", again=False)
-    raise _crashed(foreign(kind or "Unhandled", request), request.function)
+    raise _crashed(request.without_ids(kind or "Unhandled"), request.function)
 
 
 def _crashed(code: str, function: str) -> AnswerError:
@@ -97,7 +96,7 @@ def _refused(response: Response, request: Request, region: str) -> Exception:
     status, body, function = response.status_code, json_of(response.content), request.function
     by_url = request.url is not None
     code = str(response.headers.get("x-amzn-errortype") or body.get("__type") or "").split(":")[0].rpartition("#")[2]
-    code = foreign(code or f"HTTP {status}", request)
+    code = request.without_ids(code or f"HTTP {status}")
     kind = code.removesuffix("Exception")
     if kind in _CANNOT_START:
         message = f"Lambda can't start {function}: {code}. {_CANNOT_START[kind]}"
@@ -120,13 +119,13 @@ def _refused(response: Response, request: Request, region: str) -> Exception:
     elif status == 404 if by_url else kind == "ResourceNotFound":
         message = f"There is no function {function} in {region}. Deploy it, or check the region and the name."
     else:
-        reason = foreign(body.get("message") or body.get("Message") or "", request)
-        message = f"{function} could not be invoked: {code}: {reason}"
+        reason = request.without_ids(body.get("message") or body.get("Message") or "")
+        return request.not_invoked(f"{code}: {reason}")
     return ConfigurationError(message, function)
 
 
 def _no_answer(body: bytes, request: Request) -> GuardsError:
-    excerpt = foreign(body.decode(errors="replace"), request, 100)
+    excerpt = request.without_ids(body.decode(errors="replace"), 100)
     escaped = json.dumps(excerpt)[1:-1]
     return AnswerError(
         f"{request.function} answered something that no guard answers: {escaped}. Check the function's name.", request.function

@@ -14,7 +14,7 @@ from guards._base import Base
 from guards._call import Call
 from guards._callbacks import result_of
 from guards._context import AsyncContext
-from guards._decision import Decision
+from guards._decision import Decision, time_to_wait
 from guards._errors import GuardsError, NoThread, OutageError
 from guards._places import Workers
 from guards._request import (
@@ -25,11 +25,10 @@ from guards._request import (
     Receipt,
     Request,
     StatusOptions,
-    holds,
     new_request,
+    ready_requests,
     with_receipt,
 )
-from guards._retry import time_to_wait
 from guards._slot import Slot, before_the_second_release
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ class AsyncGuards(Base[A]):
         on_outage does not decide. A timeout of the app, such as
         asyncio.timeout, cancels too: make the option timeout shorter than it.
         """
-        request = self._check_request(activity, user_id, options)
+        request = new_request(self._settings, "check", activity, user_id=user_id, **options)
         began = time.monotonic()
         try:
             return self._checked(request, await self._ask(request), began)
@@ -106,13 +105,7 @@ class AsyncGuards(Base[A]):
         self, activity: A | GuardActivity, /, *, user_id: str, **options: Unpack[CheckOptions]
     ) -> AbstractAsyncContextManager[Decision]: ...
     def guarded(
-        self,
-        activity: A | GuardActivity,
-        fn: Callable[[Decision], Awaitable[T]] | None = None,
-        /,
-        *,
-        user_id: str,
-        **options: Unpack[CheckOptions],
+        self, activity: A | GuardActivity, fn: Callable[[Decision], Any] | None = None, /, *, user_id: str, **options: Any
     ) -> Any:
         """Check, and run fn(decision) or the body of an async with statement. See Guards.guarded.
 
@@ -129,10 +122,8 @@ class AsyncGuards(Base[A]):
         async with context as decision:
             return await result_of(fn(decision))
 
-    async def _admitted(self, activity: A | GuardActivity, user_id: str, options: CheckOptions) -> Decision:
-        decision = await self.check(activity, user_id=user_id, **options)
-        self._admit(decision)
-        return decision
+    async def _admitted(self, activity: A | GuardActivity, user_id: str, options: Any) -> Decision:
+        return self._admit(await self.check(activity, user_id=user_id, **options))
 
     async def _after(self, decision: Decision, error: BaseException | None) -> None:
         if error is not None and decision.has_receipt:
@@ -213,7 +204,7 @@ class AsyncGuards(Base[A]):
         """Return an attempt that was checked. It can be refused."""
         began = time.monotonic()
         decision = await self.check(activity, user_id=user_id, **options)
-        return AsyncAttempt(self, decision, began, hold=holds(self._settings, activity), clear=clear)
+        return AsyncAttempt(self, activity, decision, began, clear=clear)
 
     def slot(
         self, activity: A | GuardActivity, *, user_id: str, or_raise: bool = False, **options: Unpack[CheckOptions]
@@ -223,18 +214,7 @@ class AsyncGuards(Base[A]):
         A task renews the slot. The slot is also released if the body is cancelled.
         """
         must_be("or_raise", or_raise, bool, "True or False")
-        renewals: list[asyncio.Task[None]] = []
-
-        async def begin() -> Slot:
-            slot = await self._open(activity, user_id, or_raise, options)
-            renewals.append(asyncio.create_task(self._keep(slot)))
-            return slot
-
-        async def end(slot: Slot, _: BaseException | None) -> None:
-            renewals[0].cancel()
-            await self._free(slot)
-
-        return AsyncContext(begin, end)
+        return AsyncContext(lambda: self._open(activity, user_id, or_raise, options), lambda slot, _: self._free(slot))
 
     async def _open(self, activity: A | GuardActivity, user_id: str, or_raise: bool, options: CheckOptions) -> Slot:
         sent = time.monotonic()
@@ -247,9 +227,12 @@ class AsyncGuards(Base[A]):
         except BaseException:
             await self._free(slot)
             raise
+        slot._renewals = asyncio.create_task(self._keep(slot))
         return slot
 
     async def _free(self, slot: Slot) -> None:
+        if slot._renewals is not None:
+            slot._renewals.cancel()
         if (request := slot._release()) is not None:
             await self._release_at_the_end(request, twice=True)
 
@@ -284,7 +267,7 @@ class AsyncGuards(Base[A]):
 
     async def ready(self, *activities: A | GuardActivity) -> None:
         """Ask each guard for a status at the same time. See Guards.ready."""
-        requests = self._ready_requests(activities)
+        requests = ready_requests(self._settings, activities)
         answers = await asyncio.gather(*(self._ask(request) for request in requests), return_exceptions=True)
         for answer in answers:
             if isinstance(answer, BaseException):
@@ -333,17 +316,15 @@ class Job:
         """Make the call in this thread."""
         if self._call.is_over:
             return
+        settle: Callable[[Any], None] = self.answer.set_result
+        outcome: Decision | BaseException
         try:
-            decision, error = self._run(), None
-        except BaseException as raised:
-            decision, error = None, raised
+            outcome = self._run()
+        except BaseException as error:
+            settle, outcome = self.answer.set_exception, error
         with suppress(RuntimeError):  # the loop is closed
-            self._loop.call_soon_threadsafe(self._deliver, decision, error)
+            self._loop.call_soon_threadsafe(self._deliver, settle, outcome)
 
-    def _deliver(self, decision: Decision | None, error: BaseException | None) -> None:
-        if self.answer.done():  # it was cancelled
-            return
-        if error is not None:
-            self.answer.set_exception(error)
-        elif decision is not None:
-            self.answer.set_result(decision)
+    def _deliver(self, settle: Callable[[Any], None], outcome: Decision | BaseException) -> None:
+        if not self.answer.done():  # it was cancelled
+            settle(outcome)

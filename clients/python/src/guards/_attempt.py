@@ -14,7 +14,7 @@ from guards._arguments import described, must_be
 from guards._callbacks import is_async, not_async, result_of, returned, true_or_false
 from guards._decision import Decision
 from guards._errors import GuardsError, ValidationError
-from guards._request import AttemptOptions, CheckOptions, Request, with_receipt
+from guards._request import AnyActivity, AttemptOptions, CheckOptions, Request, holds, with_receipt
 
 if TYPE_CHECKING:
     from guards._async import AsyncGuards
@@ -35,11 +35,13 @@ class _Attempt:
     decision: Decision
     """The decision of the check. Its field remaining says how many attempts are left."""
 
-    def __init__(self, guards: Base[Any], decision: Decision, began: float, *, hold: bool, clear: bool = False) -> None:
+    def __init__(
+        self, guards: Base[Any], activity: AnyActivity, decision: Decision, began: float, *, clear: bool = False
+    ) -> None:
         self.decision = decision
         self._client = guards
         self._began = began
-        self._hold = hold
+        self._hold = holds(guards._settings, activity)
         self._clear = clear
         self._has_succeeded = False
         self._is_over = False
@@ -71,11 +73,6 @@ class _Attempt:
         crossed = [self.decision.crossed, *(limit.crossed for limit in self.decision.limits)]
         return not self._has_succeeded and 100 in crossed
 
-    def _asked(self, error: Exception) -> bool:
-        """Note that count_if raised, and return that the attempt counts."""
-        self._report("count_if", error)
-        return True
-
     def _report(self, option: str, error: Exception) -> None:
         """Call warn with what a function of the app raised."""
         failure = GuardsError(f"the option {option} raised {type(error).__name__} for {self.decision.activity}", self._function)
@@ -103,7 +100,8 @@ class Attempt(_Attempt):
         try:
             counts = counted(not_async(count_if(response), "The option count_if"))
         except Exception as error:
-            counts = self._asked(error)
+            self._report("count_if", error)
+            counts = True
         if not counts:
             self.succeeded()
 
@@ -124,7 +122,8 @@ class AsyncAttempt(_Attempt):
         try:
             counts = counted(await result_of(count_if(response)))
         except Exception as error:
-            counts = self._asked(error)
+            self._report("count_if", error)
+            counts = True
         if not counts:
             await self.succeeded()
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Generic, Literal
 
 from guards._arguments import described, must_be, must_be_count
 from guards._breaker import Breaker
-from guards._call import Call
+from guards._call import Call, Plan
 from guards._callbacks import is_async, not_async
 from guards._decision import Decision, anonymous
 from guards._errors import ConfigurationError, GuardsError, LimitedError, Lost, OutageError, ValidationError
@@ -21,17 +21,11 @@ from guards._process import Own
 from guards._request import (
     A,
     AnyActivity,
-    CheckOptions,
-    GuardActivity,
     Receipt,
     Request,
-    any_subjects,
-    health_request,
     new_request,
-    one_for_each_guard,
     with_receipt,
 )
-from guards._retry import Plan
 from guards._way import Way
 
 Listed = (
@@ -40,8 +34,6 @@ Listed = (
     | tuple[str, int | None, bool]
     | tuple[str, int | None, tuple[str, ...], bool]
 )
-
-READY = "ready"  # the id of the user and of the subjects of ready()
 
 
 class Base(Generic[A]):
@@ -154,7 +146,7 @@ class Base(Generic[A]):
     def _new_call(self, request: Request) -> Call:
         """Return a new call, unless it would fail at once."""
         if sys.is_finalizing():  # what the interpreter drops at its exit, such as a generator, gives nothing back
-            raise ConfigurationError(f"{request.function} could not be invoked: the process ends", request.function)
+            raise request.not_invoked("the process ends")
         self._way.look(request)
         self._breaker.look(request.function)
         settings = self._settings
@@ -174,9 +166,6 @@ class Base(Generic[A]):
                     if pause is None:
                         raise self._way.failed(request, lost) from lost
                 call.sleep(pause)
-
-    def _check_request(self, activity: AnyActivity, user_id: str, options: CheckOptions) -> Request:
-        return new_request(self._settings, "check", activity, user_id=user_id, **options)
 
     def _checked(self, request: Request, decision: Decision, began: float) -> Decision:
         """Return what a check returns, given the guard's answer."""
@@ -206,16 +195,6 @@ class Base(Generic[A]):
         if not given >= {"user_id", "at", "request_id"}:
             raise TypeError(f"{op} needs user_id, at and request_id")
         return new_request(self._settings, op, what, clear=clear, **receipt)
-
-    def _ready_requests(self, activities: tuple[A | GuardActivity, ...]) -> list[Request]:
-        settings = self._settings
-        if settings.agent is not None and not activities and not settings.activities:
-            return [health_request()]
-        requests = []
-        for activity in one_for_each_guard(settings, activities):
-            subjects = any_subjects(settings, activity, READY)
-            requests.append(new_request(settings, "status", activity, user_id=READY, subjects=subjects))
-        return requests
 
     def _settleable(self, decision: Decision) -> Decision:
         vars(decision)["_client"] = self  # no field, because apps compare, copy and print the fields
@@ -264,10 +243,11 @@ class Base(Generic[A]):
         if not callable(fn):
             raise ValidationError(f"the function of guarded is {described(fn)}, want a function")
 
-    def _admit(self, decision: Decision) -> None:
-        """Raise a LimitedError for a decision that does not let the user go on."""
+    def _admit(self, decision: Decision) -> Decision:
+        """Return a decision that lets the user go on. Another one raises a LimitedError."""
         if not decision.allowed:
             raise LimitedError(decision, self._settings.prefix + decision.guard) from decision.outage
+        return decision
 
     def _report(self, error: GuardsError) -> None:
         """Call warn. An error of warn itself is logged, because it must not hide the app's."""

@@ -49,22 +49,19 @@ class Breaker:
     def call(self, function: str) -> Iterator[Finding]:
         """Run a call in this context. It raises an OutageError at once if the function must not be called now."""
         call = self._enter(function)
+        end = self._answered
         try:
             yield call
         except OutageError as outage:
-            if outage.answered:
-                self._answered(call)
-            else:
-                self._lost(call)
+            if not outage.answered:
+                end = self._lost
             raise
         except BaseException:  # a mistake, or the caller gave up: for example, asyncio cancelled it
-            if call.has_response:
-                self._answered(call)
-            else:
-                self.undo(call)
+            if not call.has_response:
+                end = self.undo
             raise
-        else:
-            self._answered(call)
+        finally:
+            end(call)
 
     def look(self, function: str) -> None:
         """Raise an OutageError if a call would fail at once. A call that has to wait for a connection begins after that."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import socket
 import threading
 import time
@@ -13,7 +14,6 @@ from typing import Any, Generic, TypeVar
 from guards._breaker import Finding
 from guards._errors import NoThread
 from guards._process import Own
-from guards._retry import Plan
 
 T = TypeVar("T")
 
@@ -24,6 +24,8 @@ LATE = 0.025  # a tick counts at most this much more than its length
 # How many times an answer that has already arrived is read after the end of the attempt's time. It is bounded, so that a
 # server that sends without end can't hold a call forever.
 GRACE = 8
+
+_FIRST_PAUSE = 0.05  # seconds between two attempts, at most
 
 
 class LateError(Exception):
@@ -74,6 +76,40 @@ class Time:
     def spend(self, seconds: float) -> None:
         """Take a tick off what is left."""
         self.left -= min(seconds, TICK + LATE)
+
+
+class Plan:
+    """Divides the time of one call among its attempts. All times are in seconds."""
+
+    def __init__(self, timeout: float, attempt: float, attempts: int) -> None:
+        self.remaining = timeout
+        self._attempt = attempt
+        self._left = attempts  # attempts that have not begun
+        self._longest_pause = _FIRST_PAUSE
+
+    def begin(self) -> None:
+        """Begin an attempt."""
+        self._left -= 1
+
+    def time(self) -> float:
+        """Return how long this attempt may take. If no other one can follow, it gets all the remaining time."""
+        if self._left > 0 and self.remaining >= 2 * self._attempt:
+            return self._attempt
+        return self.remaining
+
+    def spend(self, seconds: float) -> None:
+        """Take some time off what remains."""
+        self.remaining = max(0.0, self.remaining - seconds)
+
+    def pause(self) -> float | None:
+        """Return how long to wait before a further attempt, or None if no attempt can follow."""
+        spare = self.remaining - self._attempt
+        if self._left == 0 or spare < 0:
+            return None
+        pause = min(spare, random.uniform(0, self._longest_pause))
+        self._longest_pause *= 2
+        self.spend(pause)
+        return pause
 
 
 class Call:

@@ -13,7 +13,7 @@ from guards._attempt import Attempt, check_arguments, decided, judge
 from guards._base import Base
 from guards._callbacks import is_async, must_not_be_async, not_async
 from guards._context import Context
-from guards._decision import Decision
+from guards._decision import Decision, time_to_wait
 from guards._errors import GuardsError, OutageError
 from guards._places import Places
 from guards._request import (
@@ -24,11 +24,10 @@ from guards._request import (
     Receipt,
     Request,
     StatusOptions,
-    holds,
     new_request,
+    ready_requests,
     with_receipt,
 )
-from guards._retry import time_to_wait
 from guards._slot import Slot, before_the_second_release
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ class Guards(Base[A]):
         In an outage, the option on_outage of the client decides. A mistake
         raises a ConfigurationError, ValidationError or AnswerError.
         """
-        request = self._check_request(activity, user_id, options)
+        request = new_request(self._settings, "check", activity, user_id=user_id, **options)
         began = time.monotonic()
         try:
             return self._checked(request, self._ask(request), began)
@@ -115,13 +114,7 @@ class Guards(Base[A]):
         self, activity: A | GuardActivity, /, *, user_id: str, **options: Unpack[CheckOptions]
     ) -> AbstractContextManager[Decision]: ...
     def guarded(
-        self,
-        activity: A | GuardActivity,
-        fn: Callable[[Decision], T] | None = None,
-        /,
-        *,
-        user_id: str,
-        **options: Unpack[CheckOptions],
+        self, activity: A | GuardActivity, fn: Callable[[Decision], Any] | None = None, /, *, user_id: str, **options: Any
     ) -> Any:
         """Check, and run fn(decision) if the user may go on; or, without fn, the body of a with statement.
 
@@ -131,7 +124,7 @@ class Guards(Base[A]):
         can't be given back. fn must not be async: its errors would come too
         late to give anything back.
         """
-        context = Context(lambda: self._admitted(activity, user_id, options), self._after)
+        context = Context(lambda: self._admit(self.check(activity, user_id=user_id, **options)), self._after)
         if fn is None:
             return context
         self._runs(fn)
@@ -140,18 +133,19 @@ class Guards(Base[A]):
         with context as decision:
             return not_async(fn(decision), "The function of guarded")
 
-    def _admitted(self, activity: A | GuardActivity, user_id: str, options: CheckOptions) -> Decision:
-        decision = self.check(activity, user_id=user_id, **options)
-        self._admit(decision)
-        return decision
-
     def _after(self, decision: Decision, error: BaseException | None) -> None:
         if error is not None and decision.has_receipt:
             self._give_back(with_receipt(self._settings, "release", decision))
 
-    def _give_back(self, release: Request) -> None:
+    def _give_back(self, release: Request, *, twice: bool = False) -> None:
         try:
-            self._decide(release)
+            try:
+                self._decide(release)
+            except GuardsError:
+                if not twice:
+                    raise
+                time.sleep(before_the_second_release())
+                self._decide(release)
         except GuardsError as error:
             self._report(error)
 
@@ -244,7 +238,7 @@ class Guards(Base[A]):
         """Return an attempt that was checked. It can be refused."""
         began = time.monotonic()
         decision = self.check(activity, user_id=user_id, **options)
-        return Attempt(self, decision, began, hold=holds(self._settings, activity), clear=clear)
+        return Attempt(self, activity, decision, began, clear=clear)
 
     def slot(
         self, activity: A | GuardActivity, *, user_id: str, or_raise: bool = False, **options: Unpack[CheckOptions]
@@ -292,17 +286,8 @@ class Guards(Base[A]):
             slot._repeat()
 
     def _free(self, slot: Slot) -> None:
-        request = slot._release()
-        if request is None:
-            return
-        try:
-            self._decide(request)
-        except GuardsError:
-            time.sleep(before_the_second_release())
-            try:
-                self._decide(request)
-            except GuardsError as error:
-                self._report(error)
+        if (release := slot._release()) is not None:
+            self._give_back(release, twice=True)
 
     def ready(self, *activities: A | GuardActivity) -> None:
         """Ask each guard for a status at the same time, so that mistakes show when the app starts.
@@ -315,7 +300,7 @@ class Guards(Base[A]):
         """
         from concurrent.futures import ThreadPoolExecutor  # takes 10 ms to load
 
-        requests = self._ready_requests(activities)
+        requests = ready_requests(self._settings, activities)
         with ThreadPoolExecutor(len(requests)) as pool:
             answers = [pool.submit(self._ask, request) for request in requests]
         for answer in answers:

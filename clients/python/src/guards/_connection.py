@@ -98,10 +98,10 @@ class Connections:
     ) -> Response:
         """Send a POST, or a GET without a body, and return the response. With fresh, it opens a new connection."""
         proxy = self._proxy(address)
-        forwards = proxy is not None and proxy.forwards(address)
-        if forwards and proxy is not None:
-            headers = {**headers, **proxy.headers}
-        request = _request(address.origin + address.target if forwards else address.target, headers, body)
+        target = address.target
+        if proxy is not None and proxy.forwards(address):
+            headers, target = {**headers, **proxy.headers}, address.origin + target
+        request = _request(target, headers, body)
         idle = self._idle.setdefault(address.origin, deque())
         if fresh:
             _close(idle)  # the others can be dead for the same reason
@@ -163,14 +163,12 @@ def connect(address: Address, call: Call, time_left: Time) -> socket.socket:
                 raise OSError(number, os.strerror(number))
             sock.settimeout(TICK)
             return sock
-        except OSError as error:
+        except BaseException as error:
+            call.let_go()
+            sock.close()
+            if not isinstance(error, OSError):
+                raise
             failure = error
-            call.let_go()
-            sock.close()
-        except BaseException:
-            call.let_go()
-            sock.close()
-            raise
     raise failure
 
 
@@ -180,7 +178,10 @@ def connect_unix(path: str, call: Call, time_left: Time) -> socket.socket:
     try:
         sock.settimeout(TICK)
         call.hold(sock)
-        while not _is_connected(sock, path):  # the other side accepts too slowly
+        while True:
+            with suppress(BlockingIOError, TimeoutError):  # the other side accepts too slowly
+                sock.connect(path)
+                return sock
             if time_left.left <= 0:
                 raise LateError
             time.sleep(SHORTEST)
@@ -190,15 +191,6 @@ def connect_unix(path: str, call: Call, time_left: Time) -> socket.socket:
         call.let_go()
         sock.close()
         raise
-    return sock
-
-
-def _is_connected(sock: socket.socket, path: str) -> bool:
-    try:
-        sock.connect(path)
-    except (BlockingIOError, TimeoutError):
-        return False
-    return True
 
 
 def _resolved(address: Address, call: Call, time_left: Time) -> list[tuple[int, Any]]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from types import TracebackType
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from guards._errors import ValidationError
 
@@ -22,7 +22,8 @@ class _Once(Generic[T]):
 
     _value: T
 
-    def __init__(self) -> None:
+    def __init__(self, begin: Callable[[], Any], end: Callable[[T, BaseException | None], Any]) -> None:
+        self._begin, self._end = begin, end
         self._entered = threading.Lock()  # is never opened again
 
     def _enter(self) -> None:
@@ -42,10 +43,6 @@ class Context(_Once[T]):
     interpreter drops an open context at its exit.
     """
 
-    def __init__(self, begin: Callable[[], T], end: Callable[[T, BaseException | None], None]) -> None:
-        super().__init__()
-        self._begin, self._end = begin, end
-
     def __enter__(self) -> T:
         self._enter()
         self._value = self._begin()
@@ -58,10 +55,6 @@ class Context(_Once[T]):
 
 class AsyncContext(_Once[T]):
     """As Context, for an async with statement."""
-
-    def __init__(self, begin: Callable[[], Awaitable[T]], end: Callable[[T, BaseException | None], Awaitable[None]]) -> None:
-        super().__init__()
-        self._begin, self._end = begin, end
 
     async def __aenter__(self) -> T:
         self._enter()

@@ -26,14 +26,15 @@ class Source:
     """A source of credentials that can be slow or fail, such as STS. It is asked once at a time, for all calls that wait.
 
     load returns the credentials of an SDK, or Credentials. It may return the
-    same object again, which is asked whether it has to be renewed.
+    same object again, which is asked whether it has to be renewed. Credentials
+    that are loaded already never change.
     """
 
-    def __init__(self, load: Callable[[], Any], *, once: bool = True) -> None:
+    def __init__(self, load: Callable[[], Any], *, once: bool = True, loaded: Credentials | None = None) -> None:
         self.had = False  # whether a request was ever signed
         self._load = load
         self._once = once  # whether what was loaded renews itself
-        self._loaded: Any = None
+        self._loaded: Any = loaded
         self._last: Credentials | None = None  # that it returned
         self._shared = Shared(self._ask, forked=self._unlock)
 
@@ -67,8 +68,8 @@ class Source:
     def _at_once(self) -> Credentials | None:
         """Return the credentials, if nobody has to be asked for them first."""
         loaded = self._loaded
-        if loaded is None:
-            return None
+        if loaded is None or isinstance(loaded, Credentials):
+            return loaded
         if not hasattr(loaded, "refresh_needed") or not loaded.refresh_needed():
             return _frozen(loaded)
         if loaded.refresh_needed(_MUST_RENEW):
@@ -92,23 +93,10 @@ class Source:
             self._loaded._refresh_lock = threading.Lock()
 
 
-class Fixed(Source):
-    """Credentials that never change."""
-
-    def __init__(self, credentials: Credentials) -> None:
-        super().__init__(lambda: credentials)
-        self._loaded = credentials
-
-    def get(self, call: Call, time_left: Time, function: str) -> Credentials:  # noqa: ARG002
-        """Return the credentials."""
-        fixed: Credentials = self._loaded
-        return fixed
-
-
 def of_option(value: Any) -> Source:
     """Return the source of the option credentials."""
     if isinstance(value, Credentials) and all(isinstance(part, str) and part for part in value[:2]):
-        return Fixed(value)
+        return Source(lambda: value, loaded=value)
     if hasattr(value, "get_frozen_credentials"):
         return Source(lambda: value)
     if callable(value) and not isinstance(value, type):
@@ -123,12 +111,9 @@ def of_environment() -> Source | None:
     if not key or os.environ.get("AWS_CREDENTIAL_EXPIRATION"):
         return None
     if not secret:
-        return Source(_nothing)
-    return Fixed(Credentials(key, secret, os.environ.get("AWS_SECURITY_TOKEN") or os.environ.get("AWS_SESSION_TOKEN")))
-
-
-def _nothing() -> Any:
-    raise NoneFoundError
+        return Source(lambda: None)
+    found = Credentials(key, secret, os.environ.get("AWS_SECURITY_TOKEN") or os.environ.get("AWS_SESSION_TOKEN"))
+    return Source(lambda: found, loaded=found)
 
 
 def _frozen(loaded: Any) -> Credentials:

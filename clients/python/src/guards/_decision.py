@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar
 
+from guards._arguments import must_be, must_be_seconds
 from guards._errors import OutageError
 
 
@@ -170,6 +172,22 @@ def anonymous(decision: Decision) -> Decision:
     """Return a decision without the ids of the user, the request and the subjects."""
     answer = {name: value for name, value in decision.answer.items() if name not in ("userId", "requestId", "subjects")}
     return replace(decision, user_id="", request_id=None, subjects={}, answer=answer)
+
+
+def time_to_wait(decision: Decision, max_wait: float) -> float | None:
+    """Return how long to sleep before the same request can pass, in seconds. None means that it can't pass in that time.
+
+    Up to 10 % is added, or up to 50 ms if that is more, so that users who were
+    refused together do not come back together.
+    """
+    must_be("the decision", decision, Decision, "one of this package")
+    must_be_seconds("max_wait", max_wait)
+    if not decision.wait_time:
+        return 0.0 if decision.allowed else None
+    if decision.wait_time > max_wait * 1000 or decision.reason == "blocked":
+        return None
+    wait = decision.wait_time / 1000
+    return wait + random.uniform(0, max(wait / 10, 0.05))
 
 
 def date_of(header: str | None) -> int | None:

@@ -12,7 +12,6 @@ from guards._call import Call, GivenUp, LateError, Task, Time
 from guards._connection import Connections
 from guards._credentials import Source
 from guards._errors import ConfigurationError, GuardsError, Lost
-from guards._foreign import foreign
 from guards._lambda import URL_HOST
 from guards._process import Own
 from guards._request import Request
@@ -78,18 +77,16 @@ class GivenClient(Way):
         except Exception as error:  # a source of credentials can be the app's own code
             if signing.asks_credentials and signing.prepared is None:
                 raise self._source.failed(request.function, error) from error
-            message = f"{request.function} could not be invoked: {foreign(error, request)}"
-            raise ConfigurationError(message, request.function) from error
+            raise request.not_invoked(request.without_ids(error)) from error
         finally:
             call.plan.spend(time_left.seconds - time_left.left)
         if signing.prepared is None:  # for example because of botocore's Stubber
-            raise ConfigurationError(f"{request.function} could not be invoked: the client sent no request", request.function)
+            raise request.not_invoked("the client sent no request")
         self._source.had = True
         address = Address(signing.prepared.url)
         headers = {"host": address.authority}
         for name, value in signing.prepared.headers.items():
-            text = value.decode() if isinstance(value, bytes) else value
-            headers[name.lower()] = text
+            headers[name.lower()] = value.decode() if isinstance(value, bytes) else value
         headers.pop("content-length", None)
         return Signed(address, headers | traced())
 

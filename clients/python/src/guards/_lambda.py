@@ -14,7 +14,6 @@ from guards._connection import Connections
 from guards._credentials import Source
 from guards._decision import date_of
 from guards._errors import ConfigurationError, GuardsError, Lost
-from guards._foreign import foreign
 from guards._process import Own
 from guards._request import Request
 from guards._response import Response
@@ -79,7 +78,7 @@ class Lean(Way):
     def _source_of(self, credentials: Any) -> Source:
         if credentials is not None:
             return _credentials.of_option(credentials)
-        found = None if self._settings.sdk.has_default else _credentials.of_environment()
+        found = None if self._settings.has_default else _credentials.of_environment()
         return found or Source(self._settings.credentials)
 
     def _wait(self, request: Request, call: Call) -> Found:
@@ -87,11 +86,10 @@ class Lean(Way):
             found = self._settings.find() if self._settings.are_lean else self._settling.result(call, Time(call.plan.remaining))
         except (GivenUp, Lost):
             raise
+        except GuardsError as error:
+            raise ConfigurationError(str(error), request.function) from error
         except Exception as error:
-            shown = str(error)
-            if not isinstance(error, GuardsError):
-                shown = f"{request.function} could not be invoked: {foreign(error, request)}"
-            raise ConfigurationError(shown, request.function) from error
+            raise request.not_invoked(request.without_ids(error)) from error
         self.region, self._found = found.region, found
         return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
@@ -105,6 +106,13 @@ class CheckOptions(StatusOptions, total=False):
     its memory is refused, too."""
 
 
+# Go escapes these characters in JSON, too.
+_ESCAPED_BY_GO = str.maketrans({c: f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"})
+
+# A longer id is hidden anywhere. A shorter one, such as "a", is part of ordinary words, so it is hidden only as a whole word.
+_LONG_ID = 8
+
+
 @dataclass(frozen=True)
 class Request:
     """One request to a guard, the same in each attempt."""
@@ -119,18 +127,38 @@ class Request:
     max_tries: int  # at most
     on_outage: str | None = None  # instead of the client's option
 
-    def decision(self, **answer: Any) -> Decision:
+    def decision(self, *, allowed: bool, reason: str, outage: OutageError | None = None, **answer: Any) -> Decision:
         """Return a decision about this request that no guard wrote."""
-        asked = {"userId": self.event["userId"], "activity": self.event["activity"], "op": self.event["op"]}
-        first = {"allowed": answer.pop("allowed"), "reason": answer.pop("reason")}
-        outage = answer.pop("outage", None)
-        return self.read({**first, **asked, **answer}, outage)
+        asked = {name: self.event[name] for name in ("userId", "activity", "op")}
+        return self.read({"allowed": allowed, "reason": reason, **asked, **answer}, outage)
 
     def read(self, answer: Mapping[str, Any], outage: OutageError | None = None) -> Decision:
         """Return the decision of an answer to this request."""
         asked = {name: self.event[name] for name in ("tier", "limit") if name in self.event}
         kept: dict[str, Any] = {"window": self.window, "subjects": self.subjects, "asked": asked or None}
         return Decision.read(answer, guard=self.guard, outage=outage, **kept)
+
+    def not_invoked(self, why: object) -> ConfigurationError:
+        """Return the error if a mistake of the app or of this machine kept the request from the guard."""
+        return ConfigurationError(f"{self.function} could not be invoked: {why}", self.function)
+
+    def without_ids(self, text: object, most: int = 500) -> str:
+        """Return a text of others for a message: at most so many characters, without the ids, even if JSON escaped them."""
+        shown = str(text)
+        for value in (self.event["userId"], self.event.get("requestId"), *self.subjects.values()):
+            for form in _forms(str(value)) if value else ():
+                pattern = re.escape(form)
+                if len(str(value)) < _LONG_ID:
+                    pattern = f"(?<![0-9A-Za-z]){pattern}(?![0-9A-Za-z])"
+                shown = re.sub(pattern, "***", shown)
+        return shown[:most]
+
+
+def _forms(value: str) -> list[str]:
+    """Return a value as it is and as JSON in different programs, the longest form first."""
+    plain = json.dumps(value, ensure_ascii=False)[1:-1]
+    forms = {value, plain, json.dumps(value)[1:-1], plain.translate(_ESCAPED_BY_GO)}
+    return sorted(forms, key=len, reverse=True)
 
 
 def new_request(
@@ -163,12 +191,11 @@ def new_request(
     optional = {"count": count, "partial": partial or None, "tier": tier, "roles": _list(roles)}
     optional["limit"] = dict(limit) or None if isinstance(limit, Mapping) else limit
     optional |= {"requestId": request_id, "at": at, "clear": clear or None, "readyAt": ready_at, "job": job}
+    optional["subjects"] = _given(subjects)
     event: dict[str, Any] = {"userId": user_id, "activity": name, "op": op}
     event |= {key: value for key, value in optional.items() if value is not None}
-    others: Any = _given(subjects)
-    if others is not None:
-        event["subjects"] = others
-    problem = wrong_field(event) or (entry and _wrong_subjects(op, name, entry.subjects, others or {}))
+    others: Any = event.get("subjects", {})
+    problem = wrong_field(event) or (entry and _wrong_subjects(op, name, entry.subjects, others))
     if problem:
         raise ValidationError(problem, settings.prefix + guard)
     try:
@@ -181,18 +208,12 @@ def new_request(
         url=settings.urls.get(guard),
         event=event,
         payload=payload,
-        subjects=others or {},
+        subjects=others,
         window=None if tier or "limit" in event or entry is None else entry.window,
         # A repeat of a check without an id would count twice. A repeat of a reset could delete what was counted since.
         max_tries=1 if op == "reset" or (op == "check" and partial) else settings.max_tries,
         on_outage=on_outage,
     )
-
-
-def health_request() -> Request:
-    """Return the request that asks an agent whether its limits and settings are right."""
-    event = {"userId": "", "activity": "", "op": "health"}
-    return Request(guard="", function="the agent", url=None, event=event, payload=b"", subjects={}, window=None, max_tries=3)
 
 
 def _new_id() -> str:
@@ -236,27 +257,26 @@ def with_receipt(settings: Settings, op: str, decision: Decision, count: int | N
     )
 
 
+_READY = "ready"  # the id of the user and of the subjects of ready()
 _NAME_THE_GUARD = "or name the guard: GuardActivity(guard, activity)"
 _PASS_THE_LIST = f"pass {LIST} as the option activities, {_NAME_THE_GUARD}"
 
 
-def one_for_each_guard(settings: Settings, activities: Iterable[A | GuardActivity]) -> list[A | GuardActivity]:
-    """Return the first activity of each guard; without activities, of each guard in the client's list."""
-    asked = list(activities)
-    if not asked:
-        asked = [GuardActivity(entry.guard, name) for name, entry in settings.activities.items()]
+def ready_requests(settings: Settings, activities: Iterable[AnyActivity]) -> list[Request]:
+    """Return a request about the first activity of each guard; without activities, of each guard in the client's list."""
+    asked = list(activities) or [GuardActivity(entry.guard, name) for name, entry in settings.activities.items()]
+    if not asked and settings.agent is not None:  # the agent tells whether its limits and settings are right
+        health = {"userId": "", "activity": "", "op": "health"}
+        return [Request("", "the agent", url=None, event=health, payload=b"", subjects={}, window=None, max_tries=3)]
     if not asked:
         raise ConfigurationError(f"no guard is known: {_PASS_THE_LIST}")
-    first: dict[str, A | GuardActivity] = {}
+    requests: dict[str, Request] = {}
     for activity in asked:
-        first.setdefault(_find(settings, activity)[0], activity)
-    return list(first.values())
-
-
-def any_subjects(settings: Settings, activity: AnyActivity, subject_id: str) -> dict[str, str]:
-    """Return the subjects that a request about the activity must have, all with one id."""
-    entry = _find(settings, activity)[2]
-    return {name: subject_id for name in (entry.subjects if entry else ()) if not name.endswith("?")}
+        guard, _, entry = _find(settings, activity)
+        if guard not in requests:
+            subjects = {name: _READY for name in (entry.subjects if entry else ()) if not name.endswith("?")}
+            requests[guard] = new_request(settings, "status", activity, user_id=_READY, subjects=subjects)
+    return list(requests.values())
 
 
 def holds(settings: Settings, activity: AnyActivity) -> bool:

@@ -6,12 +6,16 @@ import math
 import random
 import threading
 import time
+from typing import TYPE_CHECKING
 
 from guards._breaker import PAUSE
 from guards._decision import Decision
 from guards._errors import ValidationError
 from guards._options import Settings
 from guards._request import Request, with_receipt
+
+if TYPE_CHECKING:
+    import asyncio
 
 # How long before its end a slot is lost, in seconds. Until then another caller can't get it, even if the clocks of the
 # guard's instances differ.
@@ -41,6 +45,7 @@ class Slot:
         self._due = 0.0  # when the next renewal is sent
         self._repeat_after = 0.0
         self._ended = threading.Event()
+        self._renewals: asyncio.Task[None] | None = None  # with asyncio
         vars(decision)["_slot"] = self._held
         if self._held and decision.held_until is not None:
             self._hold(sent, decision)

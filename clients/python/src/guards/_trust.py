@@ -18,24 +18,21 @@ class Trust:
     def __init__(self, bundle: Callable[[], str | None], client_cert: str | tuple[str, str] | None = None) -> None:
         self._bundle = bundle  # returns a file, or a folder; None: the usual certificates
         self._client_cert = client_cert
-        self._context: ssl.SSLContext | None = None
+        self._context: ssl.SSLContext | None = None  # that the connections have in common
 
     def secured(self, sock: Any, host: str, context: ssl.SSLContext | None = None) -> Any:
         """Return the socket with TLS, whose handshake comes next. A context is used instead of the usual one."""
         import ssl
 
-        context = context or self.context()
+        if context is None:
+            if self._context is None:
+                self._context = new_context(self._bundle(), self._client_cert)
+            context = self._context
         if isinstance(sock, ssl.SSLSocket | Tls):  # TLS to a proxy, and within it to the guard
             return Tls(sock, context, host)
         made = context.wrap_socket(sock, server_hostname=host, do_handshake_on_connect=False)
         made.settimeout(TICK)
         return made
-
-    def context(self) -> ssl.SSLContext:
-        """Return what the connections have in common."""
-        if self._context is None:
-            self._context = new_context(self._bundle(), self._client_cert)
-        return self._context
 
 
 def new_context(bundle: str | None, client_cert: str | tuple[str, str] | None) -> ssl.SSLContext:

@@ -2,30 +2,48 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import socket
+import sys
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from guards._answer import read_invoke, read_url
 from guards._breaker import Finding
-from guards._call import Call, GivenUp, Time
-from guards._connection import Connections
+from guards._call import Call, GivenUp, LateError, Time
+from guards._connection import Connections, NoHostError, NoTunnelError, spoke_http
 from guards._decision import Decision
 from guards._errors import ConfigurationError, GuardsError, Lost, NoThread, OutageError
-from guards._failure import meaning
 from guards._process import Own
 from guards._request import Request
-from guards._response import Response
+from guards._response import BrokenError, NoHTTPError, Response
 from guards._sigv4 import Address
 
 USER_AGENT = "cric-talk-guards-python"
 
+# What OpenSSL reports about bytes that are no TLS. A wrong certificate is another matter.
+_NO_TLS = {
+    "BAD_PACKET_LENGTH",
+    "BAD_RECORD_TYPE",
+    "HTTP_REQUEST",
+    "PACKET_LENGTH_TOO_LONG",
+    "RECORD_LAYER_FAILURE",
+    "UNEXPECTED_MESSAGE",
+    "UNKNOWN_PROTOCOL",
+    "WRONG_VERSION_NUMBER",
+}
 
-class Signed:
+# What the system reports if a network or a host can't be reached, or if this machine has no port or file left for it.
+_UNREACHABLE = {errno.ENETDOWN, errno.ENETUNREACH, errno.ENETRESET, errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ETIMEDOUT}
+_UNREACHABLE |= {errno.EADDRNOTAVAIL, errno.EMFILE, errno.ENFILE, errno.ENOBUFS}
+
+
+class Signed(NamedTuple):
     """A request that can be sent."""
 
-    def __init__(self, address: Address, headers: dict[str, str]) -> None:
-        self.address = address
-        self.headers = headers
+    address: Address
+    headers: dict[str, str]
 
 
 class Way:
@@ -50,8 +68,7 @@ class Way:
     def failed(self, request: Request, last: Lost) -> GuardsError:
         """Return the error of a call, given the end of its last attempt."""
         if isinstance(last, NoThread):
-            message = f"{request.function} could not be invoked: no thread is left for the request: {last}"
-            return ConfigurationError(message, request.function)
+            return request.not_invoked(f"no thread is left for the request: {last}")
         return OutageError(f"{request.function} did not answer: {last}", request.function, answered=last.answered)
 
     def attempt(self, request: Request, call: Call, finding: Finding) -> Decision:
@@ -73,8 +90,30 @@ class Way:
         return self.read(response, request)
 
     def meaning(self, error: Exception, request: Request, address: Address, time_left: Time) -> Exception:
-        """Return what an error of a connection means."""
-        return meaning(error, request, address, time_left, self.region)
+        """Return what an error of a connection means: an outage, or a mistake that lets nobody through.
+
+        Only what is known to pass by itself is an outage.
+        """
+        if isinstance(error, GuardsError | Lost):
+            return error
+        if isinstance(error, LateError):
+            return Lost(f"no answer in {round(time_left.seconds * 1000)} ms")
+        if isinstance(error, NoHostError):
+            check = "the proxy"
+            if error.host == address.host:
+                check = f"the region {self.region}" if request.url is None else f"the URL of {request.function}"
+            return ConfigurationError(f"There is no host {error.host}. Check {check}.", request.function)
+        why = request.without_ids(error)
+        if is_no_http(error):
+            why = f"no HTTP server answers at {address.origin}: {why}"
+            if address.origin in spoke_http:
+                return Lost(why)
+            return request.not_invoked(f"{why}. Check this address and the proxy.")
+        if isinstance(error, BrokenError):
+            return Lost(why)
+        if _passes(error):
+            return Lost(f"Could not connect to {address.origin}: {why}")
+        return request.not_invoked(why)
 
     def read(self, response: Response, request: Request) -> Decision:
         """Return the decision of a response."""
@@ -106,3 +145,24 @@ def traced() -> dict[str, str]:
     if not trace or "AWS_LAMBDA_FUNCTION_NAME" not in os.environ:
         return {}
     return {"x-amzn-trace-id": quote(trace, safe="-=;:+&[]{}\"',")}
+
+
+def is_no_http(error: Exception) -> bool:
+    """Report whether something else than HTTP or TLS came, or a proxy refused to connect."""
+    return isinstance(error, NoHTTPError | NoTunnelError) or (_is_tls(error) and error.reason in _NO_TLS)  # type: ignore[attr-defined]
+
+
+def _passes(error: Exception) -> bool:
+    """Report whether a connection broke, was refused or found no way. Other errors are mistakes, such as a missing CA bundle."""
+    if isinstance(error, socket.gaierror):
+        return error.errno in (socket.EAI_AGAIN, socket.EAI_FAIL)
+    if isinstance(error, ConnectionError | TimeoutError):
+        return True
+    if _is_tls(error):
+        return type(error).__name__ in ("SSLEOFError", "SSLZeroReturnError")
+    return isinstance(error, OSError) and error.errno in _UNREACHABLE
+
+
+def _is_tls(error: Exception) -> bool:
+    ssl: Any = sys.modules.get("ssl")  # if nobody has loaded it, it has raised nothing
+    return ssl is not None and isinstance(error, ssl.SSLError)

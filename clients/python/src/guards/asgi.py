@@ -88,11 +88,8 @@ class LimitMiddleware:
         count_if: Callable[[http.Response], bool | Awaitable[bool]] | None = None,
     ) -> None:
         refused = refused or too_many
-        http.check_client(guards, AsyncGuards)
-        http.check_on_outage(on_outage)
-        http.check_limit(limit)
-        http.check_count_if(count_if, guards)
-        http.check_functions(user_id=user_id, skip=skip, subjects=subjects, options=options, refused=refused)
+        functions = {"user_id": user_id, "skip": skip, "subjects": subjects, "options": options, "refused": refused}
+        http.check_middleware(guards, AsyncGuards, on_outage, limit, count_if, **functions)
         self.app = app
         self.guards = guards
         self.activity = activity

@@ -115,11 +115,8 @@ def limit(
     it back. If the endpoint returns a Response of its own, FastAPI does not
     add the RateLimit headers to it: use guards.asgi.LimitMiddleware instead.
     """
-    http.check_client(guards, AsyncGuards)
-    http.check_on_outage(on_outage)
-    http.check_limit(limit)
-    http.check_count_if(count_if, guards)
-    http.check_functions(user_id=user_id, subjects=subjects, skip=skip, options=options)
+    functions = {"user_id": user_id, "subjects": subjects, "skip": skip, "options": options}
+    http.check_middleware(guards, AsyncGuards, on_outage, limit, count_if, **functions)
     number_of = limit if callable(limit) else _fixed(limit)
     for name, dependency in (("user_id", user_id), ("subjects", subjects), ("limit", number_of)):
         for parameter in inspect.signature(dependency).parameters.values():

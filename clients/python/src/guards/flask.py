@@ -64,12 +64,8 @@ def limit(
     Flask's response to the error decides.
     """
     answer = refused or too_many
-    http.check_client(guards, Guards)
-    http.check_on_outage(on_outage)
     functions: dict[str, Any] = {"user_id": user_id, "skip": skip, "subjects": subjects, "options": options, "refused": answer}
-    http.check_functions(**functions)
-    http.check_limit(limit)
-    http.check_count_if(count_if, guards)
+    http.check_middleware(guards, Guards, on_outage, limit, count_if, **functions)
     for name, function in {**functions, "limit": limit, "count_if": count_if}.items():
         if callable(function) and is_async(function):
             raise must_not_be_async(f"The option {name}")

@@ -148,38 +148,23 @@ def check_options(options: Any, subjects: Any, on_outage: OnOutage, count_if: ob
     return {"on_outage": on_outage, **options, **given}  # type: ignore[typeddict-item]
 
 
-def check_on_outage(value: object) -> None:
-    """Raise an error for a wrong option on_outage of a middleware."""
-    if value not in (None, "allow", "deny"):
-        raise ConfigurationError(f'The option on_outage is {value!r}, want "allow" or "deny".')
-
-
-def check_limit(value: object) -> None:
-    """Raise an error for a wrong option limit of a middleware. What a function returns is checked for each request."""
-    if not callable(value) and value is not None and (problem := wrong_field({"limit": value})):
+def check_middleware(
+    guards: object, want: type[Base[Any]], on_outage: object, limit: object, count_if: object, **functions: object
+) -> None:
+    """Raise an error for a wrong option of a middleware. What a function returns is checked for each request."""
+    if isinstance(guards, Base) and not isinstance(guards, want):  # it could not use the check of the other kind
+        raise ConfigurationError(f"The option guards is a client of the class {type(guards).__name__}, want {want.__name__}.")
+    if on_outage not in (None, "allow", "deny"):
+        raise ConfigurationError(f'The option on_outage is {on_outage!r}, want "allow" or "deny".')
+    if not callable(limit) and limit is not None and (problem := wrong_field({"limit": limit})):
         raise ConfigurationError(f"The option {problem}.")
-
-
-def check_count_if(count_if: object, guards: object) -> None:
-    """Raise an error for a wrong option count_if of a middleware. None: every allowed request counts."""
-    if count_if is None:
-        return
-    check_functions(count_if=count_if)
-    if not isinstance(guards, Base):
-        raise ConfigurationError(f"The option count_if needs a client of this package, and guards is {type(guards).__name__}.")
-
-
-def check_functions(**functions: object) -> None:
-    """Raise an error if an option of a middleware is no function."""
+    if count_if is not None:
+        functions["count_if"] = count_if
     for name, function in functions.items():
         if not callable(function):
             raise ConfigurationError(f"The option {name} is {function!r}, want a function.")
-
-
-def check_client(guards: object, want: type[Base[Any]]) -> None:
-    """Raise an error if a middleware got the client of the other kind, whose check it could not use."""
-    if isinstance(guards, Base) and not isinstance(guards, want):
-        raise ConfigurationError(f"The option guards is a client of the class {type(guards).__name__}, want {want.__name__}.")
+    if count_if is not None and not isinstance(guards, Base):
+        raise ConfigurationError(f"The option count_if needs a client of this package, and guards is {type(guards).__name__}.")
 
 
 def _seconds(milliseconds: float) -> int:

@@ -89,7 +89,7 @@ class FakeGuards:
 
     def client(self, activities: Mapping[A, Listed] | Mapping[A, Mapping[str, Any]], /, **options: Unpack[Options]) -> Guards[A]:
         """Return a client that asks these guards. It knows the activities of the app's list."""
-        options.setdefault("warn", _ignore)
+        options.setdefault("warn", lambda _: None)
         return Guards(activities=activities, client=_ByTest(self), **options)
 
     def async_client(
@@ -98,7 +98,7 @@ class FakeGuards:
         """Return a client for asyncio. See client."""
         from guards._async import AsyncGuards
 
-        options.setdefault("warn", _ignore)
+        options.setdefault("warn", lambda _: None)
         return AsyncGuards(activities=activities, client=_ByTest(self), **options)
 
     def refuse(
@@ -215,7 +215,3 @@ def _allowed(event: dict[str, Any], now: int, given: dict[str, Any]) -> dict[str
     if event["op"] in ("check", "renew"):
         answer |= {"at": now, "heldUntil": end, "requestId": event.get("requestId", "guards.testing")}
     return answer
-
-
-def _ignore(_: GuardsError) -> None:
-    pass
