@@ -3,12 +3,20 @@ package dynamostore_test
 import (
 	"context"
 	"errors"
+	"io"
 	"math"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/cric-talk/guards/internal/ratelimit"
 	. "github.com/cric-talk/guards/internal/ratelimit/dynamostore"
@@ -61,5 +69,84 @@ func TestIncompleteSettingsAreRejectedAtTheFirstAttempt(t *testing.T) {
 		if !ok || e.What != want || e.Failure != ratelimit.Misconfigured || d.Requests != 1 {
 			t.Errorf("Check = %+v, %v, want %q at the first attempt", d, err, want)
 		}
+	}
+}
+
+// answered returns the error of a response with the status and the code.
+func answered(status int, code, message string) error {
+	return &smithyhttp.ResponseError{
+		Response: &smithyhttp.Response{Response: &http.Response{StatusCode: status}},
+		Err:      &smithy.GenericAPIError{Code: code, Message: message},
+	}
+}
+
+func TestClassify(t *testing.T) {
+	for name, tt := range map[string]struct {
+		err  error
+		want ratelimit.Failure
+		what string // what it says; empty: anything
+	}{
+		"throughput exceeded":         {answered(400, "ProvisionedThroughputExceededException", ""), ratelimit.NotApplied, "the table is throttled"},
+		"throttling":                  {answered(400, "ThrottlingException", ""), ratelimit.NotApplied, ""},
+		"request limit":               {answered(400, "RequestLimitExceeded", ""), ratelimit.NotApplied, ""},
+		"conflict of two regions":     {answered(400, "ReplicatedWriteConflictException", ""), ratelimit.NotApplied, ""},
+		"internal error":              {answered(500, "InternalServerError", ""), ratelimit.Unknown, "the table failed"},
+		"service unavailable":         {answered(503, "ServiceUnavailable", ""), ratelimit.Unknown, ""},
+		"connection lost":             {&smithyhttp.RequestSendError{Err: io.ErrUnexpectedEOF}, ratelimit.Unknown, "the table did not answer in time"},
+		"timeout":                     {context.DeadlineExceeded, ratelimit.Unknown, "the table did not answer in time"},
+		"canceled":                    {context.Canceled, ratelimit.Unknown, ""},
+		"unreadable body":             {&smithy.DeserializationError{Err: io.ErrUnexpectedEOF}, ratelimit.Unknown, ""},
+		"wrong type of an attribute":  {answered(400, "ValidationException", "An operand in the update expression has an incorrect data type"), ratelimit.Unreadable, ""},
+		"another fault of validation": {answered(400, "ValidationException", "Item size has exceeded the maximum"), ratelimit.Invalid, ""},
+		"no table":                    {answered(400, "ResourceNotFoundException", ""), ratelimit.Misconfigured, "the table does not exist"},
+		"no access":                   {answered(400, "AccessDeniedException", ""), ratelimit.Misconfigured, "access to the table is denied"},
+		"expired credentials":         {answered(400, "ExpiredTokenException", ""), ratelimit.Misconfigured, "access to the table is denied"},
+		"no credentials":              {errors.New("no credentials anywhere"), ratelimit.Misconfigured, ""},
+	} {
+		e, ok := errors.AsType[*ratelimit.StoreError](Classify(tt.err))
+		if !ok || e.Failure != tt.want || e.What == "" || tt.what != "" && e.What != tt.what || !errors.Is(e, tt.err) {
+			t.Errorf("%s: Classify = %+v, want class %d with its cause, and %q", name, e, tt.want, tt.what)
+		}
+	}
+	if err := Classify(nil); err != nil {
+		t.Errorf("Classify(nil) = %v, want nil", err)
+	}
+}
+
+// The first request after Redial opens a connection, and the next one has the same. Requests
+// that are sent as usual share neither.
+func TestRedialOpensAConnection(t *testing.T) {
+	var connections atomic.Int64
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte("{}"))
+	}))
+	server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	server.Start()
+	defer server.Close()
+	for name, client := range map[string]aws.HTTPClient{"the SDK's": awshttp.NewBuildableClient(), "net/http's": &http.Client{Transport: &http.Transport{}}} {
+		connections.Store(0)
+		store := New(aws.Config{
+			Region: "eu-west-1", BaseEndpoint: &server.URL, HTTPClient: client,
+			Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+				return aws.Credentials{AccessKeyID: "key", SecretAccessKey: "secret"}, nil
+			}),
+		}, "rateLimit")
+		read := func(s ratelimit.Store, want int64) {
+			t.Helper()
+			if _, err := s.Read(t.Context(), ratelimit.Key{UserID: "u1", Activity: "act"}); err != nil || connections.Load() != want {
+				t.Errorf("%s: %d connections, want %d: %v", name, connections.Load(), want, err)
+			}
+		}
+		read(store, 1)
+		read(store, 1)
+		beside := store.Redial()
+		read(beside, 2)
+		read(beside, 2)
+		read(store, 2)
+		read(store.Redial(), 3)
 	}
 }
