@@ -87,14 +87,14 @@ func TestTheSameIDInBothActivitiesOfAGroup(t *testing.T) {
 // An item of a group lasts as long as the longest limit of the group counts, whichever
 // activity wrote it last.
 func TestAGroupsItemLasts(t *testing.T) {
-	store := &expiring{Store: new(memstore.Store)}
+	store, expires := expiring()
 	short, long := policy.Must("posts: 10/1m"), policy.Must("all: 100/1d")
 	l := &Limiter{Store: store, Now: newClock().now}
 	r := inGroup("create_post", short, "r1", 1)
 	r.Policy = short.Beside(short, long)
 	mustCheck(t, l, r)
-	if _, want := long.Item(start.UnixMilli()); store.expires != want {
-		t.Errorf("the item expires at %d, want %d", store.expires, want)
+	if _, want := long.Item(start.UnixMilli()); *expires != want {
+		t.Errorf("the item expires at %d, want %d", *expires, want)
 	}
 }
 

@@ -2,7 +2,6 @@ package ratelimit_test
 
 import (
 	"cmp"
-	"context"
 	"flag"
 	"math/rand"
 	"slices"
@@ -87,7 +86,8 @@ func newFleet(t *testing.T, seed int64, high, low string, ordinary bool) *fleet 
 	t.Helper()
 	f := &fleet{t: t, seed: seed, ordinary: ordinary, random: rand.New(rand.NewSource(seed)), at: float64(newClock().now().UnixMilli()), texts: [2]string{high, low}}
 	lose := []float64{0, 0.05, 0.3}[seed%3]
-	f.store = &freezing{&storetest.Metered{Store: new(memstore.Store), Lose: func() bool { return f.random.Float64() < lose }}, f}
+	lossy := &storetest.Metered{Store: new(memstore.Store), Lose: func() bool { return f.random.Float64() < lose }}
+	f.store = afterEach(lossy, func(Write, bool) { f.freeze() })
 	f.instances = make([]*Limiter, 1+f.random.Intn(20))
 	for i := range f.instances {
 		f.replace(i)
@@ -185,23 +185,15 @@ func (f *fleet) judge(texts ...string) {
 	}
 }
 
-// freezing is a store that freezes an instance now and then, after its update was
-// performed and before it reads the answer. Meanwhile others go on, and so do other
-// callers of that instance.
-type freezing struct {
-	Store
-	fleet *fleet
-}
-
-func (s *freezing) Update(ctx context.Context, w Write) (Item, bool, error) {
-	item, done, err := s.Store.Update(ctx, w)
-	if f := s.fleet; !f.thawing && f.random.Intn(30) == 0 {
+// freeze freezes an instance now and then, after its update was performed and before it reads
+// the answer. Meanwhile others go on, and so do other callers of that instance.
+func (f *fleet) freeze() {
+	if !f.thawing && f.random.Intn(30) == 0 {
 		f.thawing = true
 		f.flow(f.random.Float64() * 3000)
 		f.thawing = false
 		f.frozen++
 	}
-	return item, done, err
 }
 
 // A load is what callers ask of one key, in virtual time.

@@ -1,8 +1,6 @@
 package ratelimit_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -91,59 +89,32 @@ func TestARoomRefuses(t *testing.T) {
 func TestARoomRefusesAfterAPartFromMemory(t *testing.T) {
 	c, store := newClock(), new(memstore.Store)
 	mustDoAll(t, &Limiter{Store: store, Now: c.now}, Check, message("v", "r", "a", "10/1m", "1/1m"), 0, "the only place in the room")
-	l := &Limiter{Store: throttling{store, "u"}, Now: c.now, Memory: NewMemory(mib)}
+	l := &Limiter{Store: throttling(store, "u"), Now: c.now, Memory: NewMemory(mib)}
 	d, err := l.DecideAll(t.Context(), Check, message("u", "r", "b", "10/1m", "1/1m"), false)
 	if err != nil || d.Allowed || d.Reason != Unavailable || d.Outage == nil || d.LimitedBy != "room" {
 		t.Errorf("%+v, %v, want a refusal by the room, unavailable", d, err)
 	}
 }
 
-// throttling is a store that throttles the items of one user.
-type throttling struct {
-	Store
-	user string
-}
-
-func (s throttling) Update(ctx context.Context, w Write) (Item, bool, error) {
-	if w.Key.UserID == s.user {
-		return Item{}, false, &StoreError{Failure: NotApplied, What: "throttled"}
-	}
-	return s.Store.Update(ctx, w)
-}
-
 // An instance dies between the updates, or before it gives back. A repeat counts what
 // is missing, and nothing twice.
 func TestARepeatCountsWhatIsMissing(t *testing.T) {
 	for performed := range 4 {
-		store := &mortal{Store: new(memstore.Store), left: performed}
-		c := newClock()
+		store, c := new(memstore.Store), newClock()
 		parts := message("u", "r", "a", "10/1m", "3/1m")
-		dying := &Limiter{Store: store, Now: c.now, Memory: NewMemory(mib)}
+		dying := &Limiter{Store: mortal(store, performed), Now: c.now, Memory: NewMemory(mib)}
 		parts[0].Fallback, parts[1].Fallback = false, false
 		_, _ = dying.DecideAll(t.Context(), Check, parts, false)
-		d, err := (&Limiter{Store: store.Store, Now: c.now}).DecideAll(t.Context(), Check, parts, false)
+		d, err := (&Limiter{Store: store, Now: c.now}).DecideAll(t.Context(), Check, parts, false)
 		if err != nil || !d.Allowed || d.Reason != OK && d.Reason != Duplicate || (d.Reason == Duplicate) != (performed >= 2) {
 			t.Errorf("after %d requests: %+v, %v", performed, d, err)
 		}
 		for _, p := range parts {
-			if used := usedIn(t, store.Store, p, c); used != 1 {
+			if used := usedIn(t, store, p, c); used != 1 {
 				t.Errorf("after %d requests: %s counts %d, want 1", performed, p.UserID, used)
 			}
 		}
 	}
-}
-
-// mortal is a store that stops after some updates, as if the process had died.
-type mortal struct {
-	Store
-	left int
-}
-
-func (s *mortal) Update(ctx context.Context, w Write) (Item, bool, error) {
-	if s.left--; s.left < 0 {
-		return Item{}, false, errors.New("killed")
-	}
-	return s.Store.Update(ctx, w)
 }
 
 // A clock that moves between the requests of a decision does not change its receipt: all
@@ -187,7 +158,7 @@ func TestARenewalEndsBetweenTwoParts(t *testing.T) {
 		d := mustDoAll(t, l, Check, parts, 0, "a check")
 		c.add(3 * time.Minute)
 		parts[0].At, parts[1].At = d.At, d.At
-		dying := &Limiter{Store: &mortal{Store: store, left: performed}, Now: c.now}
+		dying := &Limiter{Store: mortal(store, performed), Now: c.now}
 		_, _ = dying.DecideAll(t.Context(), Renew, parts, false)
 		c.add(2 * time.Second)
 		if d = mustDoAll(t, l, Renew, parts, d.At, "a renewal"); d.At == 0 {
@@ -307,16 +278,18 @@ func TestAnErrorKeepsWhatARepeatReliesOn(t *testing.T) {
 		for i := range parts {
 			parts[i].Fallback, parts[i].Fresh = false, fresh
 		}
-		first := &Limiter{Now: c.now, Store: &meanwhile{Store: store, then: func() error {
-			if fresh {
-				return &StoreError{Failure: NotApplied, What: "throttled"}
+		first := &Limiter{Now: c.now, Store: beforeEach(store, func(w Write) error {
+			if !inRoom(w) {
+				return nil
 			}
-			d, err := (&Limiter{Store: store, Now: c.now}).DecideAll(t.Context(), Check, parts, false)
-			if err != nil || d.Reason != OK {
-				t.Errorf("the second attempt: %+v, %v", d, err)
+			if !fresh {
+				d, err := (&Limiter{Store: store, Now: c.now}).DecideAll(t.Context(), Check, parts, false)
+				if err != nil || d.Reason != OK {
+					t.Errorf("the second attempt: %+v, %v", d, err)
+				}
 			}
-			return &StoreError{Failure: NotApplied, What: "throttled"}
-		}}}
+			return errThrottled
+		})}
 		if _, err := first.DecideAll(t.Context(), Check, parts, false); err == nil {
 			t.Error("the first attempt has no error")
 		}
@@ -328,26 +301,13 @@ func TestAnErrorKeepsWhatARepeatReliesOn(t *testing.T) {
 	}
 }
 
-// meanwhile is a store that does something instead of an update for a room.
-type meanwhile struct {
-	Store
-	then func() error
-}
-
-func (s *meanwhile) Update(ctx context.Context, w Write) (Item, bool, error) {
-	if w.Key.UserID[0] == ' ' {
-		return Item{}, false, s.then()
-	}
-	return s.Store.Update(ctx, w)
-}
-
 // An instance dies after the user's update, and others fill the room. The repeat is
 // refused by the room, and the user's count stays: the attempt that died may still be
 // on its way to the room.
 func TestWhatAnEarlierAttemptCountedStays(t *testing.T) {
 	store, c := new(memstore.Store), newClock()
 	parts := message("u", "r", "a", "10/1m", "1/1m")
-	_, _ = (&Limiter{Store: &mortal{Store: store, left: 1}, Now: c.now}).DecideAll(t.Context(), Check, parts, false)
+	_, _ = (&Limiter{Store: mortal(store, 1), Now: c.now}).DecideAll(t.Context(), Check, parts, false)
 	if d, err := (&Limiter{Store: store, Now: c.now}).DecideAll(t.Context(), Check, message("v", "r", "b", "10/1m", "1/1m"), false); err != nil || !d.Allowed {
 		t.Fatalf("%+v, %v", d, err)
 	}

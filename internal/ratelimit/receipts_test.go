@@ -104,7 +104,7 @@ func TestAReleaseAfterARenewal(t *testing.T) {
 					for i := range parts {
 						parts[i].At = at[receipt]
 					}
-					_, _ = (&Limiter{Store: &mortal{Store: store, left: reached}, Now: c.now}).DecideAll(t.Context(), Release, parts, false)
+					_, _ = (&Limiter{Store: mortal(store, reached), Now: c.now}).DecideAll(t.Context(), Release, parts, false)
 					mustDoAll(t, l, Release, parts, at[receipt], name)
 					inTime := after <= checked+20*time.Second
 					for limit, n := range usedOfEach(t, l, message("u", "r", "status", "now: log 3/10m, day: 90/1d", room)) {
@@ -131,7 +131,7 @@ func TestARenewalOfSeveralPartsIsAllOrNothing(t *testing.T) {
 		d := mustDoAll(t, l, Check, parts, 0, "a check")
 		c.add(3 * time.Minute)
 		leave := func() { mustDo(t, l, Reset, parts[1].Request) }
-		renewer := &Limiter{Store: &hooked{store, once(func(w Write) bool { return between && !inRoom(w) }, leave)}, Now: c.now}
+		renewer := &Limiter{Store: beforeEach(store, once(func(w Write) bool { return between && ofUser(w) }, leave)), Now: c.now}
 		if !between {
 			leave()
 		}
@@ -159,7 +159,7 @@ func TestARenewalLooksAtThePresent(t *testing.T) {
 	for i := range parts {
 		parts[i].At = d.At
 	}
-	_, _ = (&Limiter{Store: &mortal{Store: store, left: 1}, Now: c.now}).DecideAll(t.Context(), Renew, parts, false)
+	_, _ = (&Limiter{Store: mortal(store, 1), Now: c.now}).DecideAll(t.Context(), Renew, parts, false)
 	was := stateOf(t, store, parts[0].Request)
 	c.add(6 * time.Second)
 	if d := doAll(t, l, Renew, parts, d.At); d.Allowed || stateOf(t, store, parts[0].Request) != was {
@@ -280,7 +280,7 @@ func TestARenewalThatFailsLeavesOtherLimitsAlone(t *testing.T) {
 	parts := message("u", "r", "a", "now: log 3/10m, day: 90/1d", "log 9/10m")
 	d := mustDoAll(t, l, Check, parts, 0, "a check")
 	c.add(10 * time.Second)
-	l.Store = &hooked{store, once(func(w Write) bool { return !inRoom(w) }, func() { mustDo(t, l, Reset, parts[1].Request) })}
+	l.Store = beforeEach(store, once(ofUser, func() { mustDo(t, l, Reset, parts[1].Request) }))
 	if d = doAll(t, l, Renew, parts, d.At); d.Allowed || d.Reason != Expired {
 		t.Errorf("%+v, want expired", d)
 	}
