@@ -66,11 +66,7 @@ func race(t *testing.T, store Store, c *clock, activities ...policy.Policy) cros
 		}
 		return d.Allowed
 	}
-	var wg sync.WaitGroup
-	for id := range 30 {
-		wg.Go(func() { ask(id, id%3+1) })
-	}
-	wg.Wait()
+	atOnce(30, func(id int) { ask(id, id%3+1) })
 	for id := 30; ask(id*len(activities), 1); id++ { // of the first activity
 	}
 	return crossed

@@ -14,8 +14,7 @@ import (
 func TestAHeldReceipt(t *testing.T) {
 	for _, text := range []string{"1000/1d", "100000/1h cost 10", "bucket 1000/1d", "sliding 1000/1d", "tokens: 9000/1h, jobs: log 9/1h", "99/1h"} {
 		onEachStore(t, func(t *testing.T, store Store) {
-			c := newClock()
-			l := &Limiter{Store: store, Now: c.now, Memory: NewMemory(mib), Timeout: 10 * time.Second}
+			l, c := instance(store)
 			held := func(id string, n int64) Request {
 				r := request(policy.Must(text), id, n)
 				r.Hold = true

@@ -99,8 +99,7 @@ func TestAnAnswerCountsEvenIfTheDecisionFails(t *testing.T) {
 // A hot key refuses for up to a second what it saw no room for, even if actions come back
 // meanwhile. Then the limit that refuses has that wait, too, and not only the answer.
 func TestAHotKeyTellsItsWaitByTheLimit(t *testing.T) {
-	c := newClock()
-	l := &Limiter{Store: new(memstore.Store), Now: c.now, Memory: NewMemory(mib)}
+	l, c := instance(new(memstore.Store))
 	p := policy.Must("a: bucket 200/10s prepaid, b: 9000/1d prepaid")
 	refused := 0
 	for id := range 2000 {

@@ -168,8 +168,7 @@ func TestAnUnreadableAnswerErasesNothing(t *testing.T) {
 // the item is not what it reads as.
 func TestAReleaseThatCannotHoldEnds(t *testing.T) {
 	store := &faulty{Store: new(memstore.Store), faults: []fault{pass}}
-	c := newClock()
-	l := &Limiter{Store: store, Timeout: time.Second, Memory: NewMemory(mib), Now: c.now}
+	l, _ := instance(store)
 	r := request(policy.Must("bucket 10/1m"), "a", 1)
 	r.At = start.UnixMilli()
 	_, done, err := store.Store.Update(t.Context(), Write{

@@ -146,8 +146,7 @@ func TestAKeyStaysHotWhileItRefuses(t *testing.T) {
 // lease. The receipt is about the user's count.
 func TestAHotRoom(t *testing.T) {
 	onEachStore(t, func(t *testing.T, store Store) {
-		c := newClock()
-		l := &Limiter{Store: store, Now: c.now, Memory: NewMemory(mib), Timeout: time.Minute}
+		l, c := instance(store)
 		room, tenant := leased("20000/1m"), policy.Must("350/1m")
 		decide := func(user, id int) Decision {
 			t.Helper()
@@ -198,8 +197,7 @@ func TestAHotRoom(t *testing.T) {
 
 // Activities of a group, and tiers, have leases of their own in one item.
 func TestLeasesInAGroup(t *testing.T) {
-	c := newClock()
-	l := &Limiter{Store: new(memstore.Store), Now: c.now, Memory: NewMemory(mib)}
+	l, c := instance(new(memstore.Store))
 	all := policy.Must("writes: 3000/1m prepaid")
 	costly, plain := policy.Must("writes: 3000/1m cost 5 prepaid"), policy.Must("writes: 3000/1m")
 	taken, requests := int64(0), 0

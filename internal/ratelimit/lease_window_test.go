@@ -65,8 +65,7 @@ func TestANewWindowBeginsWithThePaceOfTheLast(t *testing.T) {
 // A tier with a lower limit keeps its ids as long as the window lasts. They make a key of a
 // prepaid tier no busier.
 func TestIDsOfAnotherTierMakeNoKeyHot(t *testing.T) {
-	c := newClock()
-	l := &Limiter{Store: new(memstore.Store), Now: c.now, Memory: NewMemory(mib)}
+	l, c := instance(new(memstore.Store))
 	low, high := policy.Must("100/1d"), policy.Must("6000/1d prepaid")
 	for i := range 100 {
 		c.add(5 * time.Second)

@@ -86,8 +86,7 @@ func TestHowLongAnIDIsRemembered(t *testing.T) {
 		{"minute: 10/1m, day: 200/1d", 6999 * time.Millisecond, 20 * time.Second, Duplicate},
 		{"minute: 10/1m, day: 200/1d", 0, 28 * time.Second, OK},
 	} {
-		c := newClock()
-		l := &Limiter{Store: new(memstore.Store), Now: c.now, Memory: NewMemory(mib)}
+		l, c := instance(new(memstore.Store))
 		r := request(policy.Must(tt.text), "a", 1)
 		c.at(tt.offset)
 		mustCheck(t, l, r)

@@ -54,8 +54,7 @@ func usedIn(t *testing.T, store Store, p Part, c *clock) int64 {
 // A room refuses. The user's count is given back, by an update that needs no read.
 func TestARoomRefuses(t *testing.T) {
 	onEachStore(t, func(t *testing.T, store Store) {
-		c := newClock()
-		l := &Limiter{Store: store, Now: c.now, Memory: NewMemory(mib), Timeout: 10 * time.Second}
+		l, c := instance(store)
 		for i := range 3 {
 			parts := message("u"+strconv.Itoa(i), "r", "a", "10/1m", "3/1m")
 			d, err := l.DecideAll(t.Context(), Check, parts, false)
@@ -180,8 +179,7 @@ func TestAReleaseAfterARenewalLeavesTheRoomAlone(t *testing.T) {
 	onEachStore(t, func(t *testing.T, store Store) {
 		for i, room := range []string{"30/1m", "300/1h", "all: 30/1m, day: 100/1d", "bucket 30/1h", "sliding 300/1h"} {
 			for _, how := range []string{"", "held", "held, reset"} {
-				c := newClock()
-				l := &Limiter{Store: store, Now: c.now, Memory: NewMemory(mib)}
+				l, c := instance(store)
 				name := fmt.Sprint(i, how)
 				mine, theirs := message("u"+name, name, "a", "log 3/10m", room), message("v"+name, name, "b", "log 3/10m", room)
 				for i := range mine {
@@ -215,8 +213,7 @@ func TestAReleaseAfterARenewalLeavesTheRoomAlone(t *testing.T) {
 // items has slots.
 func TestAHeldCheckOfSlotsCountsOnce(t *testing.T) {
 	onEachStore(t, func(t *testing.T, store Store) {
-		c := newClock()
-		l := &Limiter{Store: store, Now: c.now, Memory: NewMemory(mib)}
+		l, c := instance(store)
 		parts := message("u", "held", "a", "log 3/10m", "sliding 300/1h")
 		parts[0].Hold, parts[1].Hold = true, true
 		mustDoAll(t, l, Check, parts, 0, "check")
@@ -236,8 +233,7 @@ func TestAReleaseSoonAfterARenewalLeavesOthersAlone(t *testing.T) {
 		for i, other := range []string{"sliding 300/10s", "all: 30/10s, day: 100/1d", "bucket 10/10s"} {
 			for n, resets := range []bool{false, false, true, true} {
 				slots := n % 2
-				c := newClock()
-				l := &Limiter{Store: store, Now: c.now, Memory: NewMemory(mib)}
+				l, c := instance(store)
 				texts := []string{other, other}
 				texts[slots] = "log 3/10m"
 				name := fmt.Sprint(i, slots, resets)

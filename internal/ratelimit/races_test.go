@@ -26,34 +26,30 @@ func TestExactlyTheCapacityUnderARace(t *testing.T) {
 		onEachStore(t, func(t *testing.T, store Store) {
 			p := s.policy()
 			// Each caller is an instance of its own.
-			instance := func() *Limiter {
+			own := func() *Limiter {
 				return &Limiter{Store: store, Timeout: 20 * time.Second, Memory: NewMemory(mib), Now: newClock().now}
 			}
 			if rest := remaining(p) - free; rest > 0 {
-				mustCheck(t, instance(), request(p, "rest", rest))
+				mustCheck(t, own(), request(p, "rest", rest))
 			}
 			var mu sync.Mutex
 			allowed, places := 0, map[int64]int{}
-			var wg sync.WaitGroup
-			for i := range callers {
-				wg.Go(func() {
-					r := request(p, strconv.Itoa(i), 1)
-					r.Fallback = false
-					d, err := instance().Check(t.Context(), r)
-					if err != nil {
-						t.Error(err)
-					}
-					mu.Lock()
-					defer mu.Unlock()
-					if d.Allowed {
-						allowed++
-					}
-					if d.Reason == Delayed {
-						places[d.ReadyAt-start.UnixMilli()]++
-					}
-				})
-			}
-			wg.Wait()
+			atOnce(callers, func(i int) {
+				r := request(p, strconv.Itoa(i), 1)
+				r.Fallback = false
+				d, err := own().Check(t.Context(), r)
+				if err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				if d.Allowed {
+					allowed++
+				}
+				if d.Reason == Delayed {
+					places[d.ReadyAt-start.UnixMilli()]++
+				}
+			})
 			if want := min(remaining(p), free); int64(allowed) != want {
 				t.Errorf("%d of %d admitted at once, want %d", allowed, callers, want)
 			}

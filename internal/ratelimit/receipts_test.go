@@ -295,8 +295,7 @@ func TestAReleaseWithAnotherNumber(t *testing.T) {
 	for _, text := range append(scalable, "bucket 20/1h burst 30 max 90", "40/1h max 180 cost 2", "bucket 40/1h burst 44 max 180 cost 2") {
 		for _, n := range []int64{0, 1, 7, 59, 60, 90, 1000} {
 			onEachStore(t, func(t *testing.T, store Store) {
-				c := newClock()
-				l := &Limiter{Store: store, Now: c.now, Memory: NewMemory(mib), Timeout: 10 * time.Second}
+				l, _ := instance(store)
 				used := func() []int64 { return eachUsed(mustDo(t, l, Status, request(numbered(text, 60), "s", 1))) }
 				mustCheck(t, l, request(numbered(text, 60), "other", 3))
 				before := used()
@@ -320,8 +319,7 @@ func TestAReleaseWithAnotherNumber(t *testing.T) {
 func TestARenewalWithAnotherNumber(t *testing.T) {
 	for _, n := range []int64{0, 1, 90} {
 		onEachStore(t, func(t *testing.T, store Store) {
-			c := newClock()
-			l := &Limiter{Store: store, Now: c.now, Memory: NewMemory(mib), Timeout: 10 * time.Second}
+			l, c := instance(store)
 			r := request(numbered("log 20/1h max 90", 60), "a", 50)
 			r.At = mustCheck(t, l, r).At
 			r.Policy = numbered("log 20/1h max 90", n)
@@ -341,8 +339,7 @@ func TestARenewalWithAnotherNumber(t *testing.T) {
 func TestAHeldReceiptWithANumber(t *testing.T) {
 	for _, text := range []string{"20/1d max 1000", "20/1d max 90", "bucket 20/1d max 1000", "sliding 20/1d max 1000", "tokens: 900/1h max 9000, jobs: log 9/1h max 90"} {
 		onEachStore(t, func(t *testing.T, store Store) {
-			c := newClock()
-			l := &Limiter{Store: store, Now: c.now, Memory: NewMemory(mib), Timeout: 10 * time.Second}
+			l, c := instance(store)
 			held := func(number int64, id string, n int64) Request {
 				r := request(numbered(text, number), id, n)
 				r.Hold = true

@@ -38,17 +38,6 @@ func TestReservoirTimeline(t *testing.T) {
 	})
 }
 
-// A request with the place that it was given is another request than the one
-// without.
-func TestAPresentedPlaceIsAnotherRequest(t *testing.T) {
-	timeline(t, "reservoir 1/10s ahead 1m", []moment{
-		{at: 0, id: "a", want: "ok 1/1"},
-		{at: 0, id: "b", want: "delayed 1/1, wait 10s, place at 10s after 0"},
-		{at: 20 * time.Second, id: "b", readyAt: 10 * time.Second, want: "ok 1/1"}, // late: counted again
-		{at: 21 * time.Second, id: "b", readyAt: 10 * time.Second, want: "duplicate 1/1"},
-	})
-}
-
 // A request that repeats its id within 20 s keeps the place that it was given,
 // even if it came too late for an earlier one. After that, it takes another.
 func TestAPlaceIsKeptFor20Seconds(t *testing.T) {
@@ -65,16 +54,20 @@ func TestAPlaceIsKeptFor20Seconds(t *testing.T) {
 	})
 }
 
+// askColdly returns a function that asks for a place, each time as an instance that knows nothing.
+func askColdly(t *testing.T, c *clock, text string) func(s Store, id string) Decision {
+	return func(s Store, id string) Decision {
+		t.Helper()
+		return mustCheck(t, &Limiter{Store: s, Timeout: 5 * time.Second, Now: c.now}, request(policy.Must(text), id, 1))
+	}
+}
+
 // A place whose answer was lost is found again, however many requests came
 // meanwhile.
 func TestALostPlaceIsFound(t *testing.T) {
 	onEachStore(t, func(t *testing.T, store Store) {
 		c := newClock()
-		p := policy.Must("reservoir 2/10s ahead 1m")
-		ask := func(s Store, id string) Decision {
-			t.Helper()
-			return mustCheck(t, &Limiter{Store: s, Timeout: 5 * time.Second, Now: c.now}, request(p, id, 1))
-		}
+		ask := askColdly(t, c, "reservoir 2/10s ahead 1m")
 		for i := range 3 {
 			ask(store, strconv.Itoa(i))
 		}
@@ -101,7 +94,7 @@ func TestALostPlaceIsFound(t *testing.T) {
 func TestALostPlaceAcrossAGeneration(t *testing.T) {
 	onEachStore(t, func(t *testing.T, store Store) {
 		c := newClock()
-		p := policy.Must("reservoir 2/10s ahead 1m")
+		ask := askColdly(t, c, "reservoir 2/10s ahead 1m")
 		got := map[int64]int{}
 		count := func(id string, d Decision) {
 			t.Helper()
@@ -113,10 +106,6 @@ func TestALostPlaceAcrossAGeneration(t *testing.T) {
 			default:
 				t.Errorf("%s: %s, want a place", id, inWords(d))
 			}
-		}
-		ask := func(s Store, id string) Decision {
-			t.Helper()
-			return mustCheck(t, &Limiter{Store: s, Timeout: 5 * time.Second, Now: c.now}, request(p, id, 1))
 		}
 		const before, after = 19_990 * time.Millisecond, 20_010 * time.Millisecond // start begins a generation
 		c.at(before)
@@ -157,13 +146,11 @@ func TestALostPlaceAcrossAGeneration(t *testing.T) {
 // read as a number of actions.
 func TestAPlaceFoundAfterTwoLostAttemptsGrantsOneAction(t *testing.T) {
 	onEachStore(t, func(t *testing.T, store Store) {
-		c := newClock()
-		p := policy.Must("reservoir 2/10s ahead 1m")
-		mustCheck(t, &Limiter{Store: store, Timeout: 5 * time.Second, Now: c.now}, request(p, "first", 1))
+		ask := askColdly(t, newClock(), "reservoir 2/10s ahead 1m")
+		ask(store, "first")
 		// 1: lost before the write. 2: refused, because the item is not empty.
 		// 3: performed, and the answer is lost. 4: finds the id.
-		f := &faulty{Store: store, faults: []fault{refuse, pass, lose, pass}}
-		d := mustCheck(t, &Limiter{Store: f, Timeout: 5 * time.Second, Now: c.now}, request(p, "second", 1))
+		d := ask(&faulty{Store: store, faults: []fault{refuse, pass, lose, pass}}, "second")
 		if d.Reason != OK || d.Granted != 1 || d.Used != 2 {
 			t.Errorf("got %s with %d granted, want ok with 1", inWords(d), d.Granted)
 		}
@@ -254,12 +241,14 @@ func TestALateRepeatCountsInEachLimit(t *testing.T) {
 	})
 }
 
-// A check that presents its place is a request of its own, and its repeats are late, too.
+// A check that presents the place that it was given is another request than the one without, and
+// its repeats are late, too.
 func TestALateJobThatIsLateAgain(t *testing.T) {
 	timeline(t, "reservoir 1/10s ahead 10s", []moment{
 		{at: 0, id: "a", want: "ok 1/1"},
 		{at: 0, id: "b", want: "delayed 1/1, wait 10s, place at 10s after 0"},
-		{at: 20 * time.Second, id: "b", readyAt: 10 * time.Second, want: "ok 1/1"},
+		{at: 20 * time.Second, id: "b", readyAt: 10 * time.Second, want: "ok 1/1"}, // late: counted again
+		{at: 21 * time.Second, id: "b", readyAt: 10 * time.Second, want: "duplicate 1/1"},
 		{at: 21 * time.Second, id: "c", want: "delayed 1/1, wait 9s, place at 30s after 0"},
 		{at: 30 * time.Second, id: "b", readyAt: 10 * time.Second, want: "delayed 1/1, wait 10s, place at 40s after 0"},
 		{at: 40 * time.Second, id: "b", readyAt: 10 * time.Second, want: "duplicate 1/1"},
@@ -271,11 +260,7 @@ func TestALateJobThatIsLateAgain(t *testing.T) {
 func TestTwoLateRepeatsGetOnePlace(t *testing.T) {
 	onEachStore(t, func(t *testing.T, store Store) {
 		c := newClock()
-		p := policy.Must("reservoir 2/10s ahead 1m")
-		ask := func(s Store, id string) Decision {
-			t.Helper()
-			return mustCheck(t, &Limiter{Store: s, Timeout: 5 * time.Second, Now: c.now}, request(p, id, 1))
-		}
+		ask := askColdly(t, c, "reservoir 2/10s ahead 1m")
 		for _, id := range []string{"a", "b", "c", "d"} {
 			ask(store, id)
 		}
@@ -304,11 +289,7 @@ func TestTwoLateRepeatsGetOnePlace(t *testing.T) {
 func TestALostMoveIsFound(t *testing.T) {
 	onEachStore(t, func(t *testing.T, store Store) {
 		c := newClock()
-		p := policy.Must("reservoir 2/10s ahead 1m")
-		ask := func(s Store, id string) Decision {
-			t.Helper()
-			return mustCheck(t, &Limiter{Store: s, Timeout: 5 * time.Second, Now: c.now}, request(p, id, 1))
-		}
+		ask := askColdly(t, c, "reservoir 2/10s ahead 1m")
 		ask(store, "a")
 		c.at(11 * time.Second)
 		if d := ask(&faulty{Store: store, faults: []fault{pass, lose, pass}}, "a"); d.Reason != OK || d.Used != 1 || d.Requests != 3 {
@@ -326,18 +307,17 @@ func TestALostMoveIsFound(t *testing.T) {
 func TestLateCopiesDoNotCountAfterAMove(t *testing.T) {
 	for _, window := range []string{"1s", "2500ms", "5s"} {
 		onEachStore(t, func(t *testing.T, store Store) {
-			c := newClock()
-			p := policy.Must("reservoir 100/" + window + " ahead 1m")
+			c, text := newClock(), "reservoir 100/"+window+" ahead 1m"
+			ask := askColdly(t, c, text)
 			copies := map[time.Duration][]func() error{}
 			for i := range 12 {
-				at := time.Duration(i) * p.Rates()[0].Window
+				at := time.Duration(i) * policy.Must(text).Rates()[0].Window
 				c.at(at)
 				keep := func(_ context.Context, perform func() error) error {
 					copies[at] = append(copies[at], perform)
 					return perform()
 				}
-				l := &Limiter{Store: &faulty{Store: store, faults: []fault{keep}}, Timeout: 5 * time.Second, Now: c.now}
-				if d := mustCheck(t, l, request(p, "a", 1)); d.Reason != OK || d.Used != 1 {
+				if d := ask(&faulty{Store: store, faults: []fault{keep}}, "a"); d.Reason != OK || d.Used != 1 {
 					t.Fatalf("at %v: %s, want the first place of its window", at, inWords(d))
 				}
 				for sent, late := range copies {
@@ -347,8 +327,7 @@ func TestLateCopiesDoNotCountAfterAMove(t *testing.T) {
 						}
 					}
 				}
-				again := mustCheck(t, &Limiter{Store: store, Timeout: 5 * time.Second, Now: c.now}, request(p, "a", 1))
-				if again.Reason != Duplicate || again.Used != 1 {
+				if again := ask(store, "a"); again.Reason != Duplicate || again.Used != 1 {
 					t.Fatalf("at %v: after late copies of its requests %s, want duplicate 1/100", at, inWords(again))
 				}
 			}

@@ -190,20 +190,16 @@ func TestManyAskWhenTheTableIsBack(t *testing.T) {
 	store.set(pass)
 	j.clock.at(6 * time.Second)
 	var mu sync.Mutex
-	var all sync.WaitGroup
-	for n := range 40 {
-		all.Go(func() {
-			d, err := l.Check(t.Context(), request(j.policy, "at once "+strconv.Itoa(n), 1))
-			mu.Lock()
-			defer mu.Unlock()
-			if err != nil {
-				t.Error(err)
-			} else if counted(d) {
-				j.count(d)
-			}
-		})
-	}
-	all.Wait()
+	atOnce(40, func(n int) {
+		d, err := l.Check(t.Context(), request(j.policy, "at once "+strconv.Itoa(n), 1))
+		mu.Lock()
+		defer mu.Unlock()
+		if err != nil {
+			t.Error(err)
+		} else if counted(d) {
+			j.count(d)
+		}
+	})
 	for window, n := range j.places {
 		if n > 10 {
 			t.Errorf("second %d has %d places, want at most 10: %v", window, n, j.places)

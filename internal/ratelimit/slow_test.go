@@ -48,27 +48,23 @@ func TestASlowTableDecides(t *testing.T) {
 					store := new(memstore.Store)
 					var mu sync.Mutex
 					allowed := map[string]int{}
-					var all sync.WaitGroup
-					for i := range instances {
+					atOnce(instances, func(i int) {
 						f := &faulty{Store: store, faults: []fault{slowly(time.Duration(tt.answers) * time.Millisecond)}}
 						l := &Limiter{Store: f, Timeout: time.Duration(tt.timeout) * time.Millisecond, Memory: NewMemory(mib)}
-						all.Go(func() {
-							for n := range 24 {
-								r := request(policy.Must("10/1m"), fmt.Sprintf("r%d-%d", i, n), 1)
-								r.UserID = fmt.Sprint("u", n%2)
-								d := mustCheck(t, l, r)
-								if d.Reason != OK && d.Reason != Limited || d.Requests > tt.requests || l.CircuitOpen() {
-									t.Errorf("%s after %d requests, circuit open: %v; want it from the table, at most %d, closed", inWords(d), d.Requests, l.CircuitOpen(), tt.requests)
-								}
-								mu.Lock()
-								if d.Allowed {
-									allowed[r.UserID]++
-								}
-								mu.Unlock()
+						for n := range 24 {
+							r := request(policy.Must("10/1m"), fmt.Sprintf("r%d-%d", i, n), 1)
+							r.UserID = fmt.Sprint("u", n%2)
+							d := mustCheck(t, l, r)
+							if d.Reason != OK && d.Reason != Limited || d.Requests > tt.requests || l.CircuitOpen() {
+								t.Errorf("%s after %d requests, circuit open: %v; want it from the table, at most %d, closed", inWords(d), d.Requests, l.CircuitOpen(), tt.requests)
 							}
-						})
-					}
-					all.Wait()
+							mu.Lock()
+							if d.Allowed {
+								allowed[r.UserID]++
+							}
+							mu.Unlock()
+						}
+					})
 					if allowed["u0"] != 10 || allowed["u1"] != 10 {
 						t.Errorf("%v were allowed, want 10 each", allowed)
 					}

@@ -37,8 +37,7 @@ func TestAChangedLimitActsOnWhatIsCounted(t *testing.T) {
 			if err := policy.CompatibleTiers(from, to); err != nil {
 				t.Fatal(err)
 			}
-			c := newClock()
-			l := &Limiter{Store: new(memstore.Store), Memory: NewMemory(mib), Now: c.now}
+			l, c := instance(new(memstore.Store))
 			for i := range tt.used {
 				mustCheck(t, l, request(from, strconv.Itoa(i), 1))
 			}
@@ -81,8 +80,7 @@ func TestALoweredLogAdmitsNoMore(t *testing.T) {
 	high, low := policy.Must("log 100/12h"), policy.Must("log 50/12h")
 	for _, warm := range []bool{true, false} {
 		onEachStore(t, func(t *testing.T, store Store) {
-			c := newClock()
-			l := &Limiter{Store: store, Timeout: 5 * time.Second, Memory: NewMemory(mib), Now: c.now}
+			l, c := instance(store)
 			pin := func(p policy.Policy, n int) (allowed int) {
 				t.Helper()
 				for range n {
@@ -158,8 +156,7 @@ func TestALowerPaceHoldsFromItsFirstDecision(t *testing.T) {
 // The first refusal by a lower pace takes one request more, and the next ones as many as ever.
 func TestWhatALowerPaceCosts(t *testing.T) {
 	onEachStore(t, func(t *testing.T, store Store) {
-		c := newClock()
-		l := &Limiter{Store: store, Memory: NewMemory(mib), Now: c.now}
+		l, c := instance(store)
 		mustCheck(t, l, request(policy.Must("bucket 10/1m"), "a", 10))
 		for i, want := range []int{2, 0, 1} {
 			if i != 1 {
