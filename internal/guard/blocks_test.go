@@ -124,8 +124,7 @@ func TestABlockByMode(t *testing.T) {
 			b.t.Errorf("%v, want shadow", got)
 		}
 		b.reasons(`{"op": "status"}`, "shadow")
-		b.Metrics.Flush()
-		if lines := b.lines.String(); !strings.Contains(lines, `"Blocked":2`) || strings.Contains(lines, "Refused") || strings.Contains(lines, "Requests") || strings.Contains(lines, "Shadowed") {
+		if lines := b.measured(); !strings.Contains(lines, `"Blocked":2`) || strings.Contains(lines, "Refused") || strings.Contains(lines, "Requests") || strings.Contains(lines, "Shadowed") {
 			b.t.Errorf("metrics: %s", lines)
 		}
 		if b.log.Len() > 0 {

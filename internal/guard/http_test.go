@@ -28,11 +28,7 @@ func (b *bench) call(method, body string, encoded bool) (status float64, headers
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	out, err := b.Invoke(b.t.Context(), raw)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	reply := parse(b.t, out)
+	reply := b.answer(string(raw))
 	return reply["statusCode"].(float64), reply["headers"].(fields), parse(b.t, []byte(reply["body"].(string)))
 }
 
@@ -131,11 +127,7 @@ func TestAGuardAcceptsEventsOfFunctionURLsAndAPIGateway(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out, err := b.Invoke(t.Context(), raw)
-		if err != nil {
-			t.Fatal(name, err)
-		}
-		reply := parse(t, out)
+		reply := b.answer(string(raw))
 		if got := parse(t, []byte(reply["body"].(string))); reply["statusCode"] != 200.0 || got["userId"] != canary || got["activityCount"] != 1.0 {
 			t.Errorf("%s: %v, want 200 and one counted", name, reply)
 		}
@@ -234,11 +226,7 @@ func TestABodyOverHTTPIsUTF8(t *testing.T) {
 		"base64":   `{"requestContext": {"http": {"method": "POST"}}, "isBase64Encoded": true, "body": "` + base64.StdEncoding.EncodeToString([]byte(body)) + `"}`,
 	} {
 		b := newBench(t)
-		out, err := b.Invoke(t.Context(), []byte(event))
-		if err != nil {
-			t.Fatal(err)
-		}
-		reply := parse(t, out)
+		reply := b.answer(event)
 		if got := parse(t, []byte(reply["body"].(string))); reply["statusCode"] != 400.0 || !strings.HasSuffix(got["detail"].(string), "is not UTF-8") || b.store.asked != 0 {
 			t.Errorf("%s: %v after %d requests, want 400 after none", name, got, b.store.asked)
 		}

@@ -23,8 +23,7 @@ func TestEveryDecisionIsInTheMetrics(t *testing.T) {
 	}
 	b.Mode = Shadow
 	b.mustAsk(`{}`)
-	b.Metrics.Flush()
-	lines := strings.Split(strings.TrimSpace(b.lines.String()), "\n")
+	lines := strings.Split(strings.TrimSpace(b.measured()), "\n")
 	for i, want := range []fields{
 		{"Allowed": 1.0, "Requests": 1.0},
 		{"Allowed": 1.0, "Requests": 1.0, "NearLimit": 1.0, "Crossed80": 1.0},
@@ -56,12 +55,9 @@ func TestMetricsOfAGuardHaveNoActivity(t *testing.T) {
 	b := newBench(t)
 	b.Guard, b.MeasureGuard = rooms, true
 	for range 2 {
-		if _, err := b.Invoke(t.Context(), []byte(`{"userId":"u1","activity":"write","count":2,"subjects":{"room":"r1","tenant":"t1"}}`)); err != nil {
-			t.Fatal(err)
-		}
+		b.answer(`{"userId":"u1","activity":"write","count":2,"subjects":{"room":"r1","tenant":"t1"}}`)
 	}
-	b.Metrics.Flush()
-	got := b.lines.String()
+	got := b.measured()
 	for _, want := range []string{`"Refused":1`, `"Allowed":1`, `"Dimensions":[["Guard"]]`} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the metrics lack %s:\n%s", want, got)
@@ -86,9 +82,8 @@ func TestEachDegradedDecisionHasALineForTheAlarm(t *testing.T) {
 			_, _ = b.Invoke(t.Context(), fmt.Appendf(nil, `{"userId": "u%d", "activity": "create_post", "op": "status"}`, i%3))
 			_, _ = b.Invoke(t.Context(), fmt.Appendf(nil, `{"userId": "u%d", "activity": "create_post", "op": "reset"}`, i%3))
 		}
-		b.Metrics.Flush()
 		counted := 0.0
-		for line := range strings.Lines(b.lines.String()) {
+		for line := range strings.Lines(b.measured()) {
 			n, _ := parse(t, []byte(line))["Degraded"].(float64)
 			counted += n
 		}
@@ -107,13 +102,11 @@ func TestExpiredRenewalsAreInTheMetrics(t *testing.T) {
 		b.Guard.Activities = []limits.Activity{{Name: "create_post", Limit: policy.Must("log 3/10m")}}
 		b.mustAsk(`{"requestId": "r1"}`)
 		b.mustAsk(fmt.Sprintf(`{"op": "renew", "requestId": "r1", "at": %d}`, startMillis))
-		b.Metrics.Flush()
-		if got := b.lines.String(); strings.Contains(got, "Expired") {
+		if got := b.measured(); strings.Contains(got, "Expired") {
 			t.Errorf("%v: a slot that is kept: %s", mode, got)
 		}
 		b.mustAsk(fmt.Sprintf(`{"op": "renew", "requestId": "r2", "at": %d}`, startMillis))
-		b.Metrics.Flush()
-		if got := b.lines.String(); strings.Count(got, `"Expired":1`) != 1 || strings.Contains(got, "Refused") || strings.Contains(got, "Shadowed") {
+		if got := b.measured(); strings.Count(got, `"Expired":1`) != 1 || strings.Contains(got, "Refused") || strings.Contains(got, "Shadowed") {
 			t.Errorf("%v: a slot that has expired: %s", mode, got)
 		}
 	}
@@ -130,8 +123,7 @@ func TestAnUnknownTierIsMeasured(t *testing.T) {
 		for _, event := range []string{`{"tier": "premum"}`, `{"tier": "premum"}`, `{"tier": "burst"}`, `{"tier": "premium"}`, `{}`, `{"tier": "premum", "op": "status"}`} {
 			b.mustAsk(event)
 		}
-		b.Metrics.Flush()
-		counted, logged := strings.Contains(b.lines.String(), `"UnknownTier":2`), strings.Count(b.log.String(), `"unknown tier"`)
+		counted, logged := strings.Contains(b.measured(), `"UnknownTier":2`), strings.Count(b.log.String(), `"unknown tier"`)
 		if counted != (tiers != nil) || logged != len(tiers)/2 || strings.Contains(b.log.String(), "premum") {
 			t.Errorf("with the tiers %v: %s\n%s", tiers, &b.lines, &b.log)
 		}
@@ -151,8 +143,7 @@ func TestALineOfMetricsHas250To550Bytes(t *testing.T) {
 	for range 12 {
 		b.mustAsk(`{}`)
 	}
-	b.Metrics.Flush()
-	for line := range strings.Lines(b.lines.String()) {
+	for line := range strings.Lines(b.measured()) {
 		if len(line) < 250 || len(line) > 550 {
 			t.Errorf("%d bytes: %s", len(line), line)
 		}
@@ -171,8 +162,7 @@ func TestNearLimitIsAtLeast80Percent(t *testing.T) {
 			b.Guard.Activities = slices.Clone(b.Guard.Activities)
 			b.Guard.Activities[0].Limit = policy.Must(fmt.Sprintf("%d/1m", limit))
 			b.mustAsk(fmt.Sprintf(`{"count": %d}`, used))
-			b.Metrics.Flush()
-			if got, want := strings.Contains(b.lines.String(), `"NearLimit":1`), used*100 >= limit*80; got != want {
+			if got, want := strings.Contains(b.measured(), `"NearLimit":1`), used*100 >= limit*80; got != want {
 				t.Errorf("%d of %d are used: NearLimit is %v, want %v", used, limit, got, want)
 			}
 		}
@@ -191,8 +181,7 @@ func TestEachLimitThatIsCrossedIsInTheMetrics(t *testing.T) {
 			{Name: "a", Limit: policy.Must("minute: 6/1m, hour: log 9/1h, day: 7/1d")},
 		}}
 		b.mustAsk(fmt.Sprintf(`{"activity": "a", "count": %d}`, count))
-		b.Metrics.Flush()
-		if got := strings.TrimSpace(b.lines.String()); !strings.HasSuffix(got, want) {
+		if got := strings.TrimSpace(b.measured()); !strings.HasSuffix(got, want) {
 			t.Errorf("a check of %d: %s, want it to end with %s", count, got, want)
 		}
 	}
@@ -217,9 +206,8 @@ func TestRequestsOfAnUnavailableDecisionAreInTheMetrics(t *testing.T) {
 // refusedBy returns the sums of the metric RefusedBy, by whose limit refused.
 func (b *bench) refusedBy() map[string]int64 {
 	b.t.Helper()
-	b.Metrics.Flush()
 	sums := map[string]int64{}
-	for line := range strings.Lines(b.lines.String()) {
+	for line := range strings.Lines(b.measured()) {
 		l := parse(b.t, []byte(line))
 		by, _ := l["LimitedBy"].(string)
 		n, _ := l["RefusedBy"].(float64)
@@ -255,9 +243,7 @@ func TestTheMetricsNameTheSubjectThatRefuses(t *testing.T) {
 		b := newBench(t)
 		b.Guard, b.Mode = rooms, step.mode
 		for _, event := range step.checks {
-			if _, err := b.Invoke(t.Context(), []byte(event)); err != nil {
-				t.Fatal(err)
-			}
+			b.answer(event)
 			b.now = b.now.Add(2 * time.Second) // the memory knows no refusal any more
 		}
 		if got := b.refusedBy(); fmt.Sprint(got) != fmt.Sprint(step.want) {
@@ -269,9 +255,7 @@ func TestTheMetricsNameTheSubjectThatRefuses(t *testing.T) {
 	b.Guard = rooms
 	for i := range 12 {
 		user := fmt.Sprint(i)
-		if _, err := b.Invoke(t.Context(), []byte(check(user, user, "1"))); err != nil {
-			t.Fatal(err)
-		}
+		b.answer(check(user, user, "1"))
 	}
 	if got := b.refusedBy(); len(got) != 1 || got["tenant"] != 2 {
 		t.Errorf("20 of 20 of the tenant, and two checks more: %v", got)
@@ -281,9 +265,7 @@ func TestTheMetricsNameTheSubjectThatRefuses(t *testing.T) {
 	}
 	// A status, a release and an activity without subjects have no such metric.
 	for _, rest := range []string{`"activity":"write","op":"status","subjects":{"room":"r"}`, `"activity":"plain","count":9`, `"activity":"plain"`} {
-		if _, err := b.Invoke(t.Context(), []byte(`{"userId":"`+canary+`1",`+rest+`}`)); err != nil {
-			t.Fatal(err)
-		}
+		b.answer(`{"userId":"` + canary + `1",` + rest + `}`)
 	}
 	if got := b.refusedBy(); len(got) != 0 {
 		t.Errorf("%v, want none", got)
@@ -297,9 +279,7 @@ func TestTheMetricsNameALimitThatWaitingDoesNotHelp(t *testing.T) {
 	b.Live = &live.Follower{Source: s, Guards: limits.Guards{rooms}, Now: func() time.Time { return b.now }}
 	s.set(b, live.Settings{Activities: map[string]live.Override{"write": {Mode: "shadow"}, "write/room": {Limit: "1/1m"}}})
 	b.Live.Refresh(t.Context(), time.Minute)()
-	if _, err := b.Invoke(t.Context(), []byte(`{"userId":"`+canary+`","activity":"write","count":2,"subjects":{"room":"r"}}`)); err != nil {
-		t.Fatal(err)
-	}
+	b.mustAsk(`{"activity":"write","count":2,"subjects":{"room":"r"}}`)
 	if got := b.refusedBy(); len(got) != 1 || got["room"] != 1 {
 		t.Errorf("%v, want one by the room", got)
 	}
@@ -331,11 +311,8 @@ func TestGivingBackIsInTheMetricRequests(t *testing.T) {
 			b.lines.Reset()
 			b.now = b.now.Add(2 * time.Second) // the memory knows no refusal any more
 			before := b.store.asked
-			if _, err := b.Invoke(t.Context(), []byte(event)); err != nil {
-				t.Fatal(err)
-			}
-			b.Metrics.Flush()
-			first, _, _ := strings.Cut(b.lines.String(), "\n")
+			b.answer(event)
+			first, _, _ := strings.Cut(b.measured(), "\n")
 			if line = parse(t, []byte(first)); line["Requests"] != float64(b.store.asked-before) {
 				t.Errorf("%s: %s, and the store was asked %d times", name, first, b.store.asked-before)
 			}
