@@ -2,6 +2,7 @@ package policy_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -217,36 +218,59 @@ func TestAnOldPlanAddsToWhatTheItemCounts(t *testing.T) {
 	}
 }
 
-// Two versions of a sliding counter run side by side, with two windows. Each works as if
-// the other did not exist, and so do the slots that a log had taken before.
+// Two versions of a limit run side by side, during a deploy or a canary: a sliding counter with
+// two windows, or one beside a log. Each works as if the other did not exist, also on an instance
+// that does not know the item, and so do the slots that a log had taken before.
 func TestSlidingCountersSideBySide(t *testing.T) {
-	windows := []string{"2s", "10s", "1m", "5m", "1h", "6h", "1d", "7d", "30d", "90d", "366d"}
-	for _, one := range windows {
-		for _, other := range windows {
-			if one == other {
+	logs := []string{"log 10/1h", "log 10/12h"}
+	texts := slices.Clone(logs)
+	for _, window := range []string{"2s", "10s", "1m", "5m", "1h", "6h", "1d", "7d", "30d", "90d", "366d"} {
+		texts = append(texts, "sliding 10/"+window)
+	}
+	for _, one := range texts {
+		for _, other := range texts {
+			if one == other || slices.Contains(logs, one) && slices.Contains(logs, other) {
 				continue
 			}
-			pair := []Policy{Must("sliding 10/" + one), Must("sliding 10/" + other)}
-			alone := []State{{}, {}}
-			both := Values{"c0": 1, "c9": 2}.State()
-			for i := range int64(400) {
-				now := 1_700_000_000_000 + i*i*i*7 // up to five days
-				for j, p := range pair {
-					u, ok := p.Take(now, 1, 1, both)
-					if got, want := ok, p.Read(now, 1, alone[j]).Wait == 0; got != want {
-						t.Fatalf("%s beside %s at %d: allowed %v, want %v: %v", p, pair[1-j], now, got, want, both)
-					}
-					if ok {
-						u.ApplyTo(&both)
-						u, _ := p.Take(now, 1, 1, alone[j])
-						u.ApplyTo(&alone[j])
-					}
-				}
+			pair := []Policy{Must(one), Must(other)}
+			short := min(pair[0].Rates()[0].Window, pair[1].Rates()[0].Window).Milliseconds()
+			sideBySide(t, pair, 400, func(i int64) int64 { return i * i * i * 7 }) // up to five days
+			sideBySide(t, pair, 1000, func(i int64) int64 { return i * short / 40 })
+		}
+	}
+}
+
+func sideBySide(t *testing.T, pair []Policy, steps int64, after func(i int64) int64) {
+	t.Helper()
+	alone := []State{{}, {}}
+	both := Values{"c0": 1, "c9": 2}.State()
+	for i := range steps {
+		now := 1_700_000_000_000 + after(i)
+		for j, p := range pair {
+			known := both
+			if i%7 == 0 {
+				known = nil
 			}
-			if both.Get("c0") != 1 || both.Get("c9") != 2 || len(both) > 12 {
-				t.Errorf("%s beside %s: %v", one, other, both)
+			u, ok := p.Take(now, 1, uint64(i), known)
+			if !ok || !u.Holds(both) {
+				u, ok = p.Take(now, 1, uint64(i), both)
+			}
+			if want := p.Read(now, 1, alone[j]).Wait == 0; ok != want {
+				t.Fatalf("%s beside %s at %d: allowed %v, want %v: %v", p, pair[1-j], now, ok, want, both)
+			}
+			if ok {
+				u.ApplyTo(&both)
+				u, _ := p.Take(now, 1, 1, alone[j])
+				u.ApplyTo(&alone[j])
 			}
 		}
+	}
+	most := 12
+	if pair[0].HasLog() || pair[1].HasLog() {
+		most += 11 // its slots and top
+	}
+	if both.Get("c0") != 1 || both.Get("c9") != 2 || len(both) > most {
+		t.Errorf("%s beside %s: %v", pair[0], pair[1], both)
 	}
 }
 
@@ -267,58 +291,4 @@ func TestASlidingCountersItemStaysSmall(t *testing.T) {
 			}
 		}
 	})
-}
-
-// Two versions of a sliding limit count in one item, during a deploy or a canary. Neither
-// removes what the other counts, so each keeps its own limit, and the item stays small.
-func TestTwoWindowsSideBySide(t *testing.T) {
-	for _, pair := range [][2]string{
-		{"sliding 10/1m", "sliding 10/1h"}, {"sliding 10/1m", "sliding 10/5m"}, {"sliding 5/5s", "sliding 10/1h"}, {"sliding 10/1h", "sliding 10/1d"},
-		{"sliding 10/1d", "sliding 10/28d"}, {"sliding 10/12h", "sliding 20/12h"}, {"sliding 10/1m", "log 10/1h"}, {"sliding 10/1d", "log 10/12h"},
-	} {
-		for _, texts := range [][2]string{pair, {pair[1], pair[0]}} {
-			s := State{}
-			ps := [2]Policy{Must(texts[0]), Must(texts[1])}
-			shortest := min(ps[0].Rates()[0].Window, ps[1].Rates()[0].Window)
-			start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).UnixMilli()
-			var taken [2][]int64
-			for step := range 2000 { // the windows turn many times
-				now := start + int64(step)*shortest.Milliseconds()/40
-				i := step % 2
-				known := s
-				if step%7 == 0 { // an instance that does not know the item
-					known = nil
-				}
-				u, ok := ps[i].Take(now, 1, uint64(step), known)
-				if !ok || !u.Holds(s) {
-					if u, ok = ps[i].Take(now, 1, uint64(step), s); !ok || !u.Holds(s) {
-						continue
-					}
-				}
-				s = u.Apply(s)
-				taken[i] = append(taken[i], now)
-				if len(s) > 40 {
-					t.Fatalf("%s beside %s: the item has %d attributes", texts[0], texts[1], len(s))
-				}
-			}
-			for i, p := range ps {
-				r := p.Rates()[0]
-				most := r.Limit // a sliding counter admits at most twice the limit in any window
-				if r.Kind == "sliding" {
-					most *= 2
-				}
-				for first, at := range taken[i] {
-					n := int64(0)
-					for _, later := range taken[i][first:] {
-						if later < at+r.Window.Milliseconds() {
-							n++
-						}
-					}
-					if n > most {
-						t.Fatalf("%s beside %s: %d of %s within one window, want at most %d", texts[0], texts[1], n, texts[i], most)
-					}
-				}
-			}
-		}
-	}
 }
