@@ -2,7 +2,6 @@ package live_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -26,19 +25,22 @@ func blockedNow(t *testing.T, l *Limits, at time.Time, users ...string) (ends []
 	return ends
 }
 
-// A damaged entry blocks nobody, and stays for somebody to look at. The others hold. A newer
-// version may write members that this one does not know.
+// A damaged entry blocks nobody, and stays as it is for somebody to look at. So does one with a name
+// that stands twice, or with half a character. The others hold. A newer version may write members
+// that this one does not know.
 func TestADamagedEntryLeavesTheOtherBlocks(t *testing.T) {
 	right := `{"userId": "u1", "until": "2030-01-01T00:00:00Z", "reason": "r", "newer": [1]}`
-	for _, wrong := range []string{`5`, `null`, `{}`, `{"userId": "u2"}`, `{"userId": "", "until": "2030-01-01T00:00:00Z"}`, `{"userId": 2, "until": "2030-01-01T00:00:00Z"}`, `{"userId": "u 2", "until": "2030-01-01T00:00:00Z"}`, `{"userId": " room ", "until": "2030-01-01T00:00:00Z"}`, `{"userId": "u2", "until": "soon"}`} {
+	for _, wrong := range []string{
+		`5`, `null`, `[]`, `{}`, `"u1"`, `{"userId":"u2"}`, `{"userId":"","until":"2030-01-01T00:00:00Z"}`, `{"userId":2,"until":"2030-01-01T00:00:00Z"}`,
+		`{"userId":"u 2","until":"2030-01-01T00:00:00Z"}`, `{"userId":" room ","until":"2030-01-01T00:00:00Z"}`, `{"userId":"u2","until":"soon"}`,
+		`{"userId":"u1","userId":"u2","until":"2030-01-01T00:00:00Z","reason":"x"}`, `{"userId":"u1","until":"2030-01-01T00:00:00Z","reason":"\ud800"}`,
+	} {
 		for _, document := range []string{`{"blocks": [` + right + `, ` + wrong + `]}`, `{"blocks": [` + wrong + `, ` + right + `]}`} {
 			b, err := Stored{Version: 1, Document: []byte(document)}.Blocks()
-			if err != nil || len(b.All) != 1 || len(b.Damaged) != 1 || b.All[0].UserID != "u1" {
+			if err != nil || len(b.All) != 1 || len(b.Damaged) != 1 || len(b.Problems) != 1 || b.All[0].UserID != "u1" {
 				t.Errorf("%s: %+v, %v, want the block of u1 and one damaged entry", document, b, err)
 			}
-			again, err := b.Stored(2)
-			var entry bytes.Buffer
-			if err != nil || json.Compact(&entry, []byte(wrong)) != nil || !bytes.Contains(again.Document, entry.Bytes()) {
+			if again, err := b.Stored(2); err != nil || !strings.Contains(string(again.Document), wrong) {
 				t.Errorf("%s is stored as %s, %v, want the damaged entry in it", document, again.Document, err)
 			}
 		}
@@ -106,22 +108,8 @@ func TestBlocksAreNoPartOfTheSettings(t *testing.T) {
 	}
 }
 
-// A name that stands twice in an entry, or half a character, damages that entry alone, and
-// the next change leaves it as it stands.
-func TestADamagedEntryDamagesNoOther(t *testing.T) {
-	const right = `{"userId":"u3","until":"2030-01-01T00:00:00Z","reason":"x"}`
-	for _, entry := range []string{
-		`{"userId":"u1","userId":"u2","until":"2030-01-01T00:00:00Z","reason":"x"}`, `{"userId":"u1","until":"2030-01-01T00:00:00Z","reason":"\ud800"}`,
-		`{"userId":"u1"}`, `null`, `[]`, `"u1"`, `7`,
-	} {
-		b, err := Stored{Version: 1, Document: []byte(`{"blocks":[` + entry + `,` + right + `]}`)}.Blocks()
-		if err != nil || len(b.All) != 1 || len(b.Damaged) != 1 || len(b.Problems) != 1 {
-			t.Fatalf("%s: %+v, %v, want one right block and a damaged one", entry, b, err)
-		}
-		if again, err := b.Stored(2); err != nil || !strings.Contains(string(again.Document), entry) {
-			t.Errorf("%s becomes %s, %v", entry, again.Document, err)
-		}
-	}
+// A damaged override damages no other one, and the next change leaves it as it stands.
+func TestADamagedOverrideDamagesNoOther(t *testing.T) {
 	for _, entry := range []string{`{"limit":"20/1m","limit":"30/1m"}`, `{"limit":"20/1m\ud800"}`, `[]`} {
 		s, err := Parse([]byte(`{"activities":{"create_post":` + entry + `,"pin":{"mode":"off"}}}`))
 		if err != nil || len(s.Activities) != 1 || s.Damaged.Len() != 1 {

@@ -238,6 +238,25 @@ func (t *table) Settings(_ context.Context, consistent bool) (Stored, error) {
 
 func (t *table) Blocks(context.Context, bool) (Stored, error) { return t.blocks, t.blocksErr }
 
+// logged returns a follower of a table that logs to log.
+func logged(table *table, guards limits.Guards) (f *Follower, log *bytes.Buffer) {
+	log = new(bytes.Buffer)
+	return &Follower{Source: table, Guards: guards, Log: slog.New(slog.NewTextHandler(log, nil))}, log
+}
+
+// mustRead reads the settings, which the guard can follow.
+func mustRead(t *testing.T, f *Follower) {
+	t.Helper()
+	if err := f.Read(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// reports reports whether a log has a text, without the quotation marks' backslashes.
+func reports(log *bytes.Buffer, text string) bool {
+	return strings.Contains(strings.ReplaceAll(log.String(), `\"`, `"`), text)
+}
+
 // put changes the document to these overrides, a JSON object.
 func (t *table) put(overrides string) {
 	t.Stored = Stored{Version: t.Version + 1, Document: fmt.Appendf(nil, `{"activities": %s}`, overrides)}

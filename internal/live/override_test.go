@@ -1,10 +1,8 @@
 package live_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -131,33 +129,27 @@ func TestEachPartOfAnOverrideAppliesAlone(t *testing.T) {
 		reports   []string
 	}{
 		{
-			"a deploy changed the window: the mode applies",
-			[]string{`{"limit": "5/1h", "tiers": {"premium": "9/1h"}, "mode": "off"}`},
+			"a deploy changed the window: the mode applies", []string{`{"limit": "5/1h", "tiers": {"premium": "9/1h"}, "mode": "off"}`},
 			`off 10/1m premium=20/1m`, []string{`create_post: a live limit`, `create_post: tier "premium": a live limit`},
 		},
 		{
-			"a limit of another window: the tiers apply",
-			[]string{`{"limit": "5/1h", "tiers": {"premium": "9/1m", "gold": "8/1m"}}`},
+			"a limit of another window: the tiers apply", []string{`{"limit": "5/1h", "tiers": {"premium": "9/1m", "gold": "8/1m"}}`},
 			` 10/1m gold=8/1m premium=9/1m`, []string{`create_post: a live limit`},
 		},
 		{
-			"one tier of another window: the rest applies",
-			[]string{`{"limit": "5/1m", "tiers": {"premium": "9/1h", "gold": "8/1m"}, "mode": "shadow"}`},
+			"one tier of another window: the rest applies", []string{`{"limit": "5/1m", "tiers": {"premium": "9/1h", "gold": "8/1m"}, "mode": "shadow"}`},
 			`shadow 5/1m gold=8/1m premium=20/1m`, []string{`tier "premium"`},
 		},
 		{
-			"a new tier that can't apply is the ordinary limit",
-			[]string{`{"limit": "5/1m", "tiers": {"gold": "log 8/1m"}}`},
+			"a new tier that can't apply is the ordinary limit", []string{`{"limit": "5/1m", "tiers": {"gold": "log 8/1m"}}`},
 			` 5/1m premium=20/1m`, []string{`tier "gold"`},
 		},
 		{
-			"a mode that does not exist: the limits apply",
-			[]string{`{"limit": "5/1m", "mode": "on"}`},
+			"a mode that does not exist: the limits apply", []string{`{"limit": "5/1m", "mode": "on"}`},
 			` 5/1m premium=20/1m`, []string{`create_post: mode is "on"`},
 		},
 		{
-			"each part keeps its own last good value",
-			[]string{
+			"each part keeps its own last good value", []string{
 				`{"limit": "5/1m", "tiers": {"premium": "9/1m", "gold": "8/1m"}, "mode": "shadow"}`,
 				`{"limit": "x", "tiers": {"premium": "x", "gold": "7/1m"}, "mode": "x"}`,
 				`{"limit": "y", "tiers": {"premium": "y", "gold": "y"}, "mode": "off"}`,
@@ -165,25 +157,25 @@ func TestEachPartOfAnOverrideAppliesAlone(t *testing.T) {
 			`off 5/1m gold=7/1m premium=9/1m`, []string{`limit is "x"`, `limit is "y"`, `tier "premium"`, `tier "gold"`, `mode is "x"`},
 		},
 		{
-			"a part that was undone in between keeps the code's",
-			[]string{`{"limit": "5/1m", "tiers": {"premium": "9/1m", "gold": "8/1m"}, "mode": "off"}`, `{"tiers": {"silver": "7/1m"}}`, `{"limit": "x", "tiers": {"premium": "x", "gold": "x"}, "mode": "x"}`},
+			"a part that was undone in between keeps the code's", []string{
+				`{"limit": "5/1m", "tiers": {"premium": "9/1m", "gold": "8/1m"}, "mode": "off"}`, `{"tiers": {"silver": "7/1m"}}`,
+				`{"limit": "x", "tiers": {"premium": "x", "gold": "x"}, "mode": "x"}`,
+			},
 			` 10/1m premium=20/1m`, []string{`mode is "x"`, `tier "gold"`},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			table, log := &table{}, new(bytes.Buffer)
-			f := &Follower{Source: table, Guards: cricket.All, Log: slog.New(slog.NewTextHandler(log, nil))}
+			table := &table{}
+			f, log := logged(table, cricket.All)
 			for i, document := range tt.documents {
 				table.Stored = Stored{Version: int64(i + 1), Document: fmt.Appendf(nil, `{"activities": {"create_post": %s}}`, document)}
-				if err := f.Read(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				mustRead(t, f)
 			}
 			if got := inForce(t, f, "create_post"); got != tt.inForce {
 				t.Errorf("%q is in force, want %q", got, tt.inForce)
 			}
 			for _, want := range tt.reports {
-				if !strings.Contains(strings.ReplaceAll(log.String(), `\"`, `"`), want) {
+				if !reports(log, want) {
 					t.Errorf("the log does not report %s:\n%s", want, log)
 				}
 			}
