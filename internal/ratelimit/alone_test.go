@@ -18,9 +18,7 @@ func counted(d Decision) bool { return d.Granted > 0 || d.ReadyAt != 0 }
 // as long as the outage lasts.
 func TestALongOutage(t *testing.T) {
 	onEachSubject(t, func(t *testing.T, s subject) {
-		c := newClock()
-		l, store := newFaulty(pass)
-		l.Now = c.now
+		l, store, c := onClock(pass)
 		model := &Limiter{Store: new(memstore.Store), Now: c.now}
 		mustCheck(t, l, request(s.policy(), "seen", 1))
 		mustCheck(t, model, request(s.policy(), "seen", 1))
@@ -44,9 +42,8 @@ func TestALongOutage(t *testing.T) {
 // others were admitted alone, at different moments.
 func divided(t *testing.T, p policy.Policy, seen, alone, seenAgain int) (*Limiter, *clock) {
 	t.Helper()
-	c := newClock()
-	store := &faulty{Store: new(memstore.Store), faults: []fault{pass}}
-	l := &Limiter{Store: store, Memory: NewMemory(mib), Now: c.now}
+	l, store, c := onClock(pass)
+	l.Timeout = 0
 	step := time.Duration(0)
 	ask := func(f fault, n int, kind string) {
 		step += 6 * time.Second // the circuit breaker probes

@@ -63,9 +63,7 @@ func unreadable(context.Context, func() error) error {
 // Everything else gets the error.
 func TestAnOpenCircuitAnswersAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, store := newFaulty(hang)
-		var r ids
-		mustCheck(t, l, r.next(1)) // opens it
+		l, store, r := opened(t, hang)
 		sent, began := store.count(), time.Now()
 		for _, alone := range []bool{true, false} {
 			for verb, ask := range verbs(l) {
@@ -93,9 +91,7 @@ func TestAnOpenCircuitAnswersAtOnce(t *testing.T) {
 func TestAnOpenCircuitIsProbed(t *testing.T) {
 	for name, f := range map[string]fault{"hangs": hang, "refuses": refuse, "denies": deny, "throttles": throttle} {
 		synctest.Test(t, func(t *testing.T) {
-			l, store := newFaulty(f)
-			var r ids
-			mustCheck(t, l, r.next(1))
+			l, store, r := opened(t, f)
 			opened, probes := time.Now(), 0
 			for time.Since(opened) < 31*time.Second {
 				sent, began := store.count(), time.Since(opened)
@@ -126,9 +122,7 @@ func TestAnOpenCircuitIsProbed(t *testing.T) {
 // is left, so the memory decides.
 func TestAProbeThatLeavesTooLittleTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, store := newFaulty(hang)
-		var r ids
-		mustCheck(t, l, r.next(1))
+		l, store, r := opened(t, hang)
 		time.Sleep(5 * time.Second)
 		store.set(func(_ context.Context, perform func() error) error {
 			time.Sleep(200 * time.Millisecond)
@@ -149,9 +143,7 @@ func TestAProbeThatLeavesTooLittleTime(t *testing.T) {
 func TestOneDecisionIsTheProbe(t *testing.T) {
 	for name, f := range map[string]fault{"an outage": hang, "a throttled key": throttle} {
 		synctest.Test(t, func(t *testing.T) {
-			l, store := newFaulty(f)
-			var r ids
-			mustCheck(t, l, r.next(1))
+			l, store, r := opened(t, f)
 			time.Sleep(5 * time.Second)
 			var asked atomic.Int64
 			var wg sync.WaitGroup
@@ -180,9 +172,7 @@ func TestOneDecisionIsTheProbe(t *testing.T) {
 func TestTheCircuitClosesWithTheNextAnswer(t *testing.T) {
 	for verb := range 4 {
 		synctest.Test(t, func(t *testing.T) {
-			l, store := newFaulty(refuse)
-			var r ids
-			mustCheck(t, l, r.next(1))
+			l, store, r := opened(t, refuse)
 			store.set(pass)
 			time.Sleep(5*time.Second - time.Millisecond)
 			if d := mustCheck(t, l, r.next(1)); d.Reason != Unavailable {

@@ -17,11 +17,9 @@ import (
 // A queue beside a day: alone, jobs that get a place after midnight count for
 // today.
 func TestAloneOtherLimitsCountNow(t *testing.T) {
-	c := newClock()
+	l, store, c := onClock(pass)
 	midnight := start.Truncate(24 * time.Hour).Add(24 * time.Hour).Sub(start)
 	c.at(midnight - 2*time.Minute)
-	l, store := newFaulty(pass)
-	l.Now = c.now
 	p := policy.Must("q: reservoir 1/10s ahead 15m, day: 50/1d")
 	for i := range 20 {
 		mustCheck(t, l, request(p, "table "+strconv.Itoa(i), 1))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"sync"
+	"testing"
 	"testing/synctest"
 	"time"
 
@@ -141,6 +142,23 @@ func (f *faulty) Delete(ctx context.Context, k Key) error {
 func newFaulty(faults ...fault) (*Limiter, *faulty) {
 	f := &faulty{Store: new(memstore.Store), faults: faults}
 	return &Limiter{Store: f, Timeout: time.Second, Memory: NewMemory(mib)}, f
+}
+
+// onClock is newFaulty with a clock that the test sets.
+func onClock(faults ...fault) (*Limiter, *faulty, *clock) {
+	l, f := newFaulty(faults...)
+	c := newClock()
+	l.Now = c.now
+	return l, f, c
+}
+
+// opened is newFaulty after a check with this fault, which opens a circuit.
+func opened(t *testing.T, f fault) (*Limiter, *faulty, *ids) {
+	t.Helper()
+	l, store := newFaulty(f)
+	r := new(ids)
+	mustCheck(t, l, r.next(1))
+	return l, store, r
 }
 
 // attempts is a budget of so many attempts without pauses.

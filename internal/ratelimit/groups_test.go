@@ -100,8 +100,7 @@ func TestAGroupsItemLasts(t *testing.T) {
 
 // In an outage, both activities together get at most the budget.
 func TestAGroupInAnOutage(t *testing.T) {
-	l, f := newFaulty(pass)
-	l.Now = newClock().now
+	l, f, _ := onClock(pass)
 	mustCheck(t, l, inGroup("add_comment", commenting, "0", 5))
 	f.set(deny)
 	spent := 5

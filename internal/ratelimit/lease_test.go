@@ -56,6 +56,25 @@ func TestALeaseNeverLetsTooMuchThrough(t *testing.T) {
 	}
 }
 
+// A judge is an ordinary limit. It knows no leases, and counts what was admitted.
+type judge struct {
+	policy.Policy
+	state  policy.State
+	window int64
+}
+
+// admits counts n actions, if they fit.
+func (j *judge) admits(now, n int64) bool {
+	if window, _ := j.Item(now); window != j.window {
+		j.state, j.window = nil, window
+	}
+	u, ok := j.Take(now, n, 1, j.state)
+	if ok {
+		j.state = u.Apply(j.state)
+	}
+	return ok
+}
+
 // A fleet is the instances that decide about one key, in virtual time.
 type fleet struct {
 	t         *testing.T
@@ -168,19 +187,11 @@ func (f *fleet) judge(texts ...string) {
 	f.t.Helper()
 	slices.SortStableFunc(f.told, func(a, b admission) int { return cmp.Compare(a.at, b.at) })
 	for i, text := range texts {
-		p, truth, key := policy.Must(text), policy.State(nil), int64(0)
+		truth := judge{Policy: policy.Must(text)}
 		for _, a := range f.told {
-			if a.tier < i {
-				continue
+			if a.tier >= i && !truth.admits(a.at, a.n) {
+				f.t.Fatalf("%s, seed %d: %d more were admitted than limit %d allows: %+v", texts[0], f.seed, a.n, i, truth.Read(a.at, a.n, truth.state))
 			}
-			if k, _ := p.Item(a.at); k != key {
-				truth, key = nil, k
-			}
-			u, ok := p.Take(a.at, a.n, 1, truth)
-			if !ok {
-				f.t.Fatalf("%s, seed %d: %d more were admitted than limit %d allows: %+v", texts[0], f.seed, a.n, i, p.Read(a.at, a.n, truth))
-			}
-			truth = u.Apply(truth)
 		}
 	}
 }
@@ -219,7 +230,7 @@ func (o load) share(t *testing.T, seed int64) float64 {
 	for _, n := range o.counts {
 		mean += float64(n) / float64(len(o.counts))
 	}
-	truth, window := policy.State(nil), int64(0)
+	truth := judge{Policy: p}
 	for id := 0; c.now().Sub(start) < 2*time.Minute; id++ {
 		c.add(time.Duration(random.ExpFloat64() * float64(time.Second) * mean / o.pace))
 		i := random.Intn(o.instances)
@@ -231,15 +242,8 @@ func (o load) share(t *testing.T, seed int64) float64 {
 		if r.Count = n; mustCheck(t, instances[i], r).Allowed && c.now().Sub(start) > time.Minute {
 			admitted += float64(n)
 		}
-		now := c.now().UnixMilli()
-		if w, _ := p.Item(now); w != window {
-			truth, window = policy.State(nil), w
-		}
-		if u, ok := p.Take(now, n, 1, truth); ok {
-			u.ApplyTo(&truth)
-			if c.now().Sub(start) > time.Minute {
-				fitted += float64(n)
-			}
+		if truth.admits(c.now().UnixMilli(), n) && c.now().Sub(start) > time.Minute {
+			fitted += float64(n)
 		}
 	}
 	return admitted / fitted

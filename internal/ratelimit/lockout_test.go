@@ -237,9 +237,7 @@ func TestALiveLockout(t *testing.T) {
 // A lock that is known holds to its end. After it, exactly the limit is allowed again.
 func TestALockoutInAnOutage(t *testing.T) {
 	p := policy.Must("lockout 3/10m for 5m")
-	l, store := newFaulty(pass)
-	c := newClock()
-	l.Now = c.now
+	l, store, c := onClock(pass)
 	id := 0
 	allowed := func(at time.Duration, tries int) (n int) {
 		c.at(at)

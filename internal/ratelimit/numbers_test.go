@@ -215,9 +215,7 @@ func TestIDsAreKeptByTheMax(t *testing.T) {
 // larger one, of which the table had counted some before.
 func TestNumbersInAnOutage(t *testing.T) {
 	for _, text := range scalable {
-		c := newClock()
-		l, store := newFaulty(pass)
-		l.Now = c.now
+		l, store, _ := onClock(pass)
 		mustCheck(t, l, request(numbered(text, 60), "before", 4))
 		store.set(deny)
 		allowed := 4

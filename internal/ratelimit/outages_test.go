@@ -43,9 +43,7 @@ func TestAnOutageIsAnsweredInTime(t *testing.T) {
 // still tells how much was granted.
 func TestAnOutageAfterALostPartialGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, store := newFaulty(pass)
-		c := newClock()
-		l.Now = c.now
+		l, store, c := onClock(pass)
 		var r ids
 		mustCheck(t, l, r.next(1))
 		teach := func(_ context.Context, perform func() error) error {
@@ -67,9 +65,7 @@ func TestAnOutageAfterALostPartialGrant(t *testing.T) {
 
 // In an outage an instance goes on from what it last saw counted.
 func TestAnOutageGoesOnFromTheLastStateSeen(t *testing.T) {
-	c := newClock()
-	l, store := newFaulty(pass)
-	l.Now = c.now
+	l, store, c := onClock(pass)
 	var r ids
 	seen := r.next(1)
 	for i, step := range []struct {
@@ -125,9 +121,8 @@ func TestAnOutageAfterALostAnswer(t *testing.T) {
 // the memory still knows the requests that it has decided meanwhile.
 func TestAFrozenCheckForgetsNoNewerRequest(t *testing.T) {
 	for _, text := range []string{"1000/1h", "bucket 5/1m", "log 5/1m", "sliding 5/1h", "a: 5/1h, b: log 5/1m"} {
-		c := newClock()
-		l, store := newFaulty(pass)
-		l.Now, l.NewBudget = c.now, noPauses(1)
+		l, store, c := onClock(pass)
+		l.NewBudget = noPauses(1)
 		p := policy.Must(text)
 		freeze := func(context.Context, func() error) error {
 			c.add(30 * time.Second)

@@ -77,9 +77,7 @@ func TestASlowTableDecidesAgain(t *testing.T) {
 func TestAProbeCountsNothing(t *testing.T) {
 	for name, f := range map[string]fault{"late": after(300 * time.Millisecond), "lost": lose, "too late": hangAfter} {
 		synctest.Test(t, func(t *testing.T) {
-			l, store := newFaulty(hang)
-			var r ids
-			mustCheck(t, l, r.next(1))
+			l, store, r := opened(t, hang)
 			for range 4 {
 				time.Sleep(5 * time.Second)
 				store.set(f)
