@@ -136,3 +136,71 @@ func TestTheBordersOfACalendar(t *testing.T) {
 		}
 	}
 }
+
+// expiring returns a store, and when the last item that was written expires, in Unix seconds.
+func expiring() (Store, *int64) {
+	expires := new(int64)
+	return afterEach(new(memstore.Store), func(w Write, done bool) {
+		if done && w.Expires != 0 {
+			*expires = w.Expires
+		}
+	}), expires
+}
+
+// A clock that is ahead counts, and then one that is 2 s behind it. The item still
+// lasts until everything in it has expired for both.
+func TestAnItemOutlivesWhatItCounts(t *testing.T) {
+	for _, text := range []string{"sliding 50/1h", "reservoir 1/1h ahead 3h", "bucket 10/1h", "log 100/1h", "minute: 10/1m, hour: sliding 50/1h", "hour: 10/1h, pace: bucket 10/1m"} {
+		// Offsets around the end of an hour, and around the moment 120 s before it.
+		for _, offset := range []time.Duration{0, time.Second, 2 * time.Second, -119 * time.Second, -time.Minute} {
+			store, expires := expiring()
+			twoClocks(t, store, 2*time.Second, func(at func(time.Duration), behind, early *Limiter) {
+				end := start.Truncate(time.Hour).Add(time.Hour).Sub(start) // of the hour that contains start
+				var latest int64
+				for i := range 3 {
+					at(end + offset - 2*time.Second + time.Duration(i)*time.Millisecond)
+					for _, l := range []*Limiter{early, behind} {
+						d := mustCheck(t, l, request(policy.Must(text), strconv.Itoa(i)+strconv.FormatBool(l == early), 1))
+						latest = max(latest, d.ResetAt, d.ReadyAt+time.Hour.Milliseconds())
+						for _, each := range d.Each {
+							latest = max(latest, each.ResetAt)
+						}
+					}
+				}
+				if *expires*1000 < latest {
+					t.Errorf("%s, %v from the end: the item expires %v too early", text, offset, time.Duration(latest-*expires*1000)*time.Millisecond)
+				}
+			})
+		}
+	}
+}
+
+// A release leaves the expiry as it is, because it counts nothing.
+func TestAReleaseLeavesTheExpiry(t *testing.T) {
+	store, expires := expiring()
+	c := newClock()
+	l := &Limiter{Store: store, Now: c.now}
+	r := request(policy.Must("sliding 50/1h"), "a", 1)
+	r.At = mustCheck(t, l, r).At
+	*expires = 0
+	c.at(time.Second)
+	if d, err := l.Decide(t.Context(), Release, r); err != nil || d.Used != 0 || *expires != 0 {
+		t.Errorf("Release = %s, %v, and it sets the expiry to %d, want it left alone", inWords(d), err, *expires)
+	}
+}
+
+// A refusal by a low number slows a bucket down. A release with clear, which says when the item
+// expires, does not let it go before the bucket is full.
+func TestAClearLeavesTheTimeOfASlowBucket(t *testing.T) {
+	store, expires := expiring()
+	l := &Limiter{Store: store, Now: newClock().now}
+	const text = "pace: bucket 100/100s max 100, try: lockout 100/10m for 5m"
+	mustCheck(t, l, request(numbered(text, 100), "a", 50))
+	slow := request(numbered(text, 1), "b", 1)
+	refused := mustCheck(t, l, slow)
+	slow.At, slow.Clear = start.UnixMilli(), true
+	mustDo(t, l, Release, slow)
+	if full := start.UnixMilli() + 5_000_000; refused.Allowed || refused.ResetAt != full || *expires*1000 < full {
+		t.Errorf("%+v, and the item expires at %d, want a refusal by a bucket that is full at %d", refused, *expires, full)
+	}
+}
