@@ -13,6 +13,7 @@ import (
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
@@ -20,9 +21,7 @@ import (
 func (s *settings) setBlocks(b *bench, blocks ...live.Block) {
 	b.t.Helper()
 	stored, err := live.Blocks{All: blocks}.Stored(s.blocks.Version + 1)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	testkit.OK(b.t, err)
 	s.blocks = stored
 	b.now = b.now.Add(31 * time.Second)
 }

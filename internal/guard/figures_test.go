@@ -8,6 +8,7 @@ import (
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // labelled are activities whose answers have a display.
@@ -53,9 +54,7 @@ func TestTheDisplayIsAboutTheUsersFirstLimit(t *testing.T) {
 				display("a status", `"op":"status","count":6`, tt.code)
 				display("a refusal", `"count":6`, tt.full)
 				s.Stored, _ = live.Settings{Activities: changed}.Stored(1)
-				if err := b.Live.Read(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				testkit.OK(t, b.Live.Read(t.Context()))
 				display("a live limit", `"op":"status"`, tt.live)
 			})
 		})
@@ -116,9 +115,7 @@ func TestALimitThatNeverFitsRefuses(t *testing.T) {
 		b.Guard = labelled
 		b.Live.Guards = limits.Guards{labelled}
 		s.Stored, _ = live.Settings{Activities: map[string]live.Override{"all": {Mode: "shadow"}, "all/room": {Limit: "b: 6/1m, a: 3/1d"}}}.Stored(1)
-		if err := b.Live.Read(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, b.Live.Read(t.Context()))
 		got := b.mustAsk(`{"activity":"all","subjects":{"room":"r"},"count":5}`)
 		if got["reason"] != "shadow" || got["limitedBy"] != "room.a" || got["limit"] != 3.0 || got["display"] != "L: 0/10" {
 			t.Errorf("%v, want a refusal by room.a", got)

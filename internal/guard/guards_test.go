@@ -9,6 +9,7 @@ import (
 	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
@@ -111,9 +112,7 @@ func linked(t *testing.T) limits.Guards {
 		{Name: "posts", Message: "m", Activities: []guards.Activity{{Name: "create_post", Group: "content", Limit: "posts: 10/1m, writes: 20/1h cost 5"}}},
 		{Name: "comments", Message: "m", Activities: []guards.Activity{{Name: "add_comment", Group: "content", Limit: "writes: 20/1h"}}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	return all
 }
 

@@ -13,6 +13,7 @@ import (
 
 	app "github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
@@ -25,9 +26,7 @@ func (b *bench) call(method, body string, encoded bool) (status float64, headers
 		"body":           body, "isBase64Encoded": encoded,
 	}
 	raw, err := json.Marshal(event)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	testkit.OK(b.t, err)
 	reply := b.answer(string(raw))
 	return reply["statusCode"].(float64), reply["headers"].(fields), parse(b.t, []byte(reply["body"].(string)))
 }
@@ -124,9 +123,7 @@ func TestAGuardAcceptsEventsOfFunctionURLsAndAPIGateway(t *testing.T) {
 	for name, event := range map[string]any{"Function URL": byURL, "API Gateway": byGateway} {
 		b := newBench(t)
 		raw, err := json.Marshal(event)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		reply := b.answer(string(raw))
 		if got := parse(t, []byte(reply["body"].(string))); reply["statusCode"] != 200.0 || got["userId"] != canary || got["activityCount"] != 1.0 {
 			t.Errorf("%s: %v, want 200 and one counted", name, reply)

@@ -16,6 +16,7 @@ import (
 	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/liveedit"
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
@@ -41,9 +42,7 @@ func (s *settings) Blocks(context.Context, bool) (live.Stored, error) { return s
 func (s *settings) set(b *bench, now live.Settings) {
 	b.t.Helper()
 	stored, err := now.Stored(s.Version + 1)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	testkit.OK(b.t, err)
 	s.Stored = stored
 	b.now = b.now.Add(31 * time.Second)
 }
@@ -335,9 +334,7 @@ func (s *settings) edit(t *testing.T, text string) {
 // error.
 func (b *bench) wantFits(event string, count int) {
 	b.t.Helper()
-	if err := b.Live.Read(b.t.Context()); err != nil {
-		b.t.Fatal(err)
-	}
+	testkit.OK(b.t, b.Live.Read(b.t.Context()))
 	ask := func(count int) (fields, error) { return b.ask(fmt.Sprintf(`{%s,"count":%d}`, event, count)) }
 	if got, err := ask(count); err != nil || got["allowed"] != true {
 		b.t.Errorf("a count of %d: %v, %v, want it allowed", count, got, err)

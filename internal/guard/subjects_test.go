@@ -10,6 +10,7 @@ import (
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // secret is the room of these tests. No log, no metric and no error may contain it.
@@ -178,9 +179,7 @@ func TestTheLowestLimitBoundsTheCount(t *testing.T) {
 			tried := map[string]live.Override{"act": {Mode: "shadow"}}
 			tried[name] = live.Override{Limit: "5/1m", Mode: tried[name].Mode}
 			s.Stored, _ = live.Settings{Activities: tried}.Stored(1)
-			if err := b.Live.Read(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, b.Live.Read(t.Context()))
 			if got := b.mustAsk(`{` + both + `,"count":6}`); got["reason"] != "shadow" || got["limitedBy"] != by || got["limit"] != 5.0 {
 				t.Errorf("%v, want shadow by %s", got, by)
 			}

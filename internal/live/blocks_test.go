@@ -14,6 +14,7 @@ import (
 	"github.com/cric-talk/guards/internal/limits"
 	. "github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
@@ -158,9 +159,7 @@ func TestOnlyADamagedOverrideStaysAsItIs(t *testing.T) {
 		{`{"activities": {"create_post": 8}}`, 0, "posts: 10/1m, writes: 100/1h cost 5 off"},
 	} {
 		s, err := Stored{Version: 1, Document: []byte(step.document), Ends: ends}.Settings()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		l, _ = s.Limits(guards, l)
 		_, code, _ := guards.Activity("create_post")
 		terms := l.Terms(Query{Activity: code, UserID: "u", At: start.Add(step.after)})
@@ -176,9 +175,7 @@ func TestTheEndOfADamagedOverrideStays(t *testing.T) {
 	start := time.UnixMilli(1_700_000_000_000)
 	ends := fmt.Appendf(nil, `{"create_post":{"mode":{"of":"off","until":%q}}}`, start.Add(time.Hour).UTC().Format(time.RFC3339))
 	s, err := Stored{Version: 1, Document: []byte(`{"activities": {"create_post": {"mode": "off", "limit": 5}}}`), Ends: ends}.Settings()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	if again, err := s.At(start).Stored(2); err != nil || string(again.Ends) != string(ends) {
 		t.Errorf("the ends are %s, %v, want %s", again.Ends, err, ends)
 	}

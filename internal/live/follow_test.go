@@ -13,6 +13,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/limits"
 	. "github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
@@ -247,9 +248,7 @@ func logged(table *table, guards limits.Guards) (f *Follower, log *bytes.Buffer)
 // mustRead reads the settings, which the guard can follow.
 func mustRead(t *testing.T, f *Follower) {
 	t.Helper()
-	if err := f.Read(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, f.Read(t.Context()))
 }
 
 // reports reports whether a log has a text, without the quotation marks' backslashes.

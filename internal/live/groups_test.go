@@ -12,6 +12,7 @@ import (
 	"github.com/cric-talk/guards/internal/limits"
 	. "github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // grouped returns a post and a comment of the group content, and an activity that
@@ -28,9 +29,7 @@ func grouped(t testing.TB, posts, comments string) limits.Guards {
 		}},
 	}
 	linked, err := limits.Link(all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	return linked
 }
 
@@ -88,9 +87,7 @@ func TestALiveLockoutOfAGroup(t *testing.T) {
 		`{"content.try": {"limit": "lockout 9/1h for 1m"}}`:                                                                       `[content.try: create_post: a live limit keeps`,
 	} {
 		var s Settings
-		if err := json.Unmarshal([]byte(`{"activities": `+overrides+`}`), &s); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, json.Unmarshal([]byte(`{"activities": `+overrides+`}`), &s))
 		if _, problems := s.Limits(guards, nil); !strings.HasPrefix(fmt.Sprint(problems), want) {
 			t.Errorf("%s: %v, want %s", overrides, problems, want)
 		}

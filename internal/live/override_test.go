@@ -15,6 +15,7 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
@@ -230,9 +231,7 @@ func undo(t *testing.T, code, live string, longest time.Duration) {
 		n++
 		a, _ := f.Limits().Activity(act)
 		d, err := l.Check(t.Context(), ratelimit.Request{UserID: "u1", Activity: "act", Policy: a.Limit, Count: 1, ID: fmt.Sprint(n)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		return d
 	}
 	for check().Allowed {
@@ -282,13 +281,9 @@ func TestOverridesEndByThemselves(t *testing.T) {
 		},
 	}
 	stored, err := s.Stored(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	again, err := stored.Settings()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	l, problems := again.Limits(cricket.All, nil)
 	if len(problems) > 0 {
 		t.Fatal(problems)

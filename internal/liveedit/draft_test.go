@@ -12,6 +12,7 @@ import (
 	"github.com/cric-talk/guards/internal/live"
 	. "github.com/cric-talk/guards/internal/liveedit"
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
@@ -23,9 +24,7 @@ func TestAPartThatDoesNotApplyDoesNotBlockTheOthers(t *testing.T) {
 	edit := func(tier, limit, mode string) error {
 		return Edit(t.Context(), table, page, Change{}, func(s Draft) (Draft, error) { return s.Set("act", tier, limit, mode), nil })
 	}
-	if err := errors.Join(edit("", "", "off"), edit("new", "40/1h", "")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, errors.Join(edit("", "", "off"), edit("new", "40/1h", "")))
 	if edit("new", "40/1m", "") == nil || edit("", "30/1m", "") == nil || edit("", "", "on") == nil {
 		t.Error("a part that can't apply is stored")
 	}
@@ -162,9 +161,7 @@ func TestTheLockoutOfAGroupIsSetForTheGroup(t *testing.T) {
 		{Name: "sign_in", Group: "door", Limit: "day: 20/1d, try: lockout 5/15m for 30m"},
 		{Name: "unlock", Group: "door", Limit: "try: lockout 5/15m for 30m"},
 	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	table := &table{}
 	for i, step := range []struct {
 		name, limit string // empty: it is undone
@@ -229,9 +226,7 @@ func TestEachPartIsStamped(t *testing.T) {
 			`{"activities":{"pin":{"limit":"log 50/12h","mode":"shadow","set":{` + ann + `},` + bob + `}},` + grants + `}`,
 		},
 	} {
-		if err := Edit(t.Context(), table, cricket.All, Change{At: minute(i), By: step.by, Why: step.why}, step.edit); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, Edit(t.Context(), table, cricket.All, Change{At: minute(i), By: step.by, Why: step.why}, step.edit))
 		if got := string(table.Document); got != step.want {
 			t.Errorf("step %d: the settings are\n%s, want\n%s", i, got, step.want)
 		}
@@ -243,9 +238,7 @@ func TestALimitWrittenByHandIsStampedWhenItIsSet(t *testing.T) {
 	table := &table{Stored: live.Stored{Version: 1, Document: []byte(`{"activities":{"pin":{"limit":"log 60/12h","set":{"":{"of":"log 50/12h","by":"bob"}}}},"grants":[]}`)}}
 	at := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
 	set := func(s Draft) (Draft, error) { return s.Set("pin", "", "log 60/12h", ""), nil }
-	if err := Edit(t.Context(), table, cricket.All, Change{At: at, By: "ann"}, set); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, Edit(t.Context(), table, cricket.All, Change{At: at, By: "ann"}, set))
 	const want = `{"activities":{"pin":{"limit":"log 60/12h","set":{"":{"of":"log 60/12h","since":"2026-03-01T09:00:00Z","by":"ann"}}}}}`
 	if got := string(table.Document); got != want {
 		t.Errorf("the settings are\n%s, want\n%s", got, want)

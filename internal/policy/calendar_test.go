@@ -74,9 +74,7 @@ func TestWindowsOfACalendar(t *testing.T) {
 		{"9/month in Pacific/Apia", "2011-12-30T09:00:00Z", 30 * 24 * time.Hour, "2011-12-31T10:00:00Z"}, // so December has 30 days
 	} {
 		at, err := time.Parse(time.RFC3339, tt.at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		r := policy.Must(tt.text).Read(at.UnixMilli(), 0, nil)
 		if end := time.UnixMilli(r.ResetAt).UTC().Format(time.RFC3339); r.Window != tt.length || end != tt.end {
 			t.Errorf("%s at %s: %v to %s, want %v to %s", tt.text, tt.at, r.Window, end, tt.length, tt.end)
@@ -173,29 +171,21 @@ func TestAProgramWithoutZoneFilesKnowsEachZone(t *testing.T) {
 func copyProgram(t *testing.T, from, to string) {
 	t.Helper()
 	in, err := os.Open(from)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	defer func() { _ = in.Close() }()
 	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o700)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	if _, err := io.Copy(out, in); err != nil {
 		t.Fatal(err)
 	}
-	if err := out.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, out.Close())
 }
 
 // Each deployed function, and the command line, carries the zones along.
 func TestEachProgramHasTheZones(t *testing.T) {
 	const module = "github.com/cric-talk/guards/"
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-f", "{{.ImportPath}} {{.Deps}}", module+"functions/...", module+"cmd/...").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	for program := range strings.Lines(string(out)) {
 		if name, deps, _ := strings.Cut(program, " "); !strings.Contains(deps, " time/tzdata ") {
 			t.Errorf("%s: time/tzdata is not linked", name)

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	. "github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // at returns a moment in Unix milliseconds.
@@ -277,9 +278,7 @@ func TestTheCheapestActionOfAGroupUsesUpALimit(t *testing.T) {
 	dear, cheap, other := Must("posts: 99/1h, writes: 100/1h cost 7"), Must("writes: 100/1h cost 3"), Must("likes: 10/1h")
 	all := []Policy{dear, cheap, other}
 	live, err := Must("posts: 99/1h, writes: 200/1h").WithDefaults(dear.Beside(all...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	for _, tt := range []struct {
 		p     Policy
 		units int64 // used before

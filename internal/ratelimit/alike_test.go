@@ -13,6 +13,7 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 	. "github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // Decisions in memory and in DynamoDB are the same over many random steps. The
@@ -37,9 +38,7 @@ func TestMemoryAndDynamoDBDecideAlike(t *testing.T) {
 				t.Fatalf("seed %d, step %d: %+v: %v", seed, n, step.Request, err)
 			}
 			want, err := step.ask(t, here)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, err)
 			if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(Decision{}, "Requests")); diff != "" {
 				t.Fatalf("seed %d, step %d: %+v (-memory +dynamodb):\n%s", seed, n, step.Request, diff)
 			}

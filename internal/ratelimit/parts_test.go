@@ -10,6 +10,7 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 	. "github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // message returns the parts of a message of a user in a room.
@@ -27,9 +28,7 @@ func doAll(t *testing.T, l *Limiter, op Op, parts []Part, at int64) Decision {
 		parts[i].At = at
 	}
 	d, err := l.DecideAll(t.Context(), op, parts, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	return d
 }
 

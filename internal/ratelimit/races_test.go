@@ -186,9 +186,7 @@ func (u *insistent) judge(t *testing.T) (admitted int) {
 		}
 		admitted++
 		d, err := u.instances[0].Decide(t.Context(), Status, u.parts(id)[0].Request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		if d.Reason == Duplicate {
 			counted++
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 	. "github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // borders are policies of each kind that can count on a clock behind as another clock has
@@ -219,9 +220,7 @@ func TestAHeldItemStaysSmall(t *testing.T) {
 			continue
 		}
 		item, err := store.Read(t.Context(), Key{UserID: r.UserID, Activity: r.Activity})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		bytes := 0
 		for _, set := range item.IDs {
 			marks := set.Elements

@@ -11,6 +11,7 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 	. "github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 func TestReleaseGivesBackOnce(t *testing.T) {
@@ -224,9 +225,7 @@ func TestALateReleaseGivesBackNothing(t *testing.T) {
 		again.At = 0
 		again.At = mustCheck(t, plain, again).At
 		c.at(4 * time.Second)
-		if err := late(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, late())
 		if got := used(t, plain, r); got != 1 {
 			t.Fatalf("%d used after the late release, want 1", got)
 		}
@@ -296,9 +295,7 @@ func stateOf(t *testing.T, store Store, r Request) string {
 	t.Helper()
 	n, _ := r.Policy.Item(start.UnixMilli())
 	item, err := store.Read(t.Context(), Key{UserID: r.UserID, Activity: r.Activity, Window: n})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	return stateText(item.State)
 }
 

@@ -8,15 +8,14 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 	. "github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // mustDo decides op and fails the test if there is an error.
 func mustDo(t *testing.T, l *Limiter, op Op, r Request) Decision {
 	t.Helper()
 	d, err := l.Decide(t.Context(), op, r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	return d
 }
 

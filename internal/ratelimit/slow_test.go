@@ -13,6 +13,7 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 	. "github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // slowly performs a request after half of d, whether or not anybody waits, and answers after d.
@@ -101,9 +102,7 @@ func TestASlowTableDecidesTwoRequestsInOneTime(t *testing.T) {
 					l := instance()
 					for n := range 8 {
 						d, err := l.DecideAll(t.Context(), Check, say(fmt.Sprint("r", n), "lounge", true, true), false)
-						if err != nil {
-							t.Fatal(err)
-						}
+						testkit.OK(t, err)
 						expect(fmt.Sprint("with a room, request ", n), d, withRoom || n >= 5)
 						one := request(policy.Must("10/1m"), fmt.Sprint("one", n), 1)
 						one.UserID = fmt.Sprint("other", n)

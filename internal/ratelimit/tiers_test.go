@@ -9,6 +9,7 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 	. "github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // A limit that changes, or another tier, acts on what is counted already.
@@ -34,9 +35,7 @@ func TestAChangedLimitActsOnWhatIsCounted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			from, to := policy.Must(tt.from), policy.Must(tt.to)
-			if err := policy.CompatibleTiers(from, to); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, policy.CompatibleTiers(from, to))
 			l, c := instance(new(memstore.Store))
 			for i := range tt.used {
 				mustCheck(t, l, request(from, strconv.Itoa(i), 1))

@@ -16,6 +16,7 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 	. "github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // A vector is a policy and what an independent model of it answered, step by
@@ -234,9 +235,7 @@ func (v *vector) policy(t *testing.T) policy.Policy {
 			text += fmt.Sprintf(" max %d", v.Policy.Max)
 		}
 		p, err := policy.Parse(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		return p
 	}
 	t.Fatalf("no kind of policy is named %q in the vectors", v.Policy.Kind)

@@ -88,9 +88,7 @@ func TestFaultsHaveTheSameEffectAsOnTheSDKsClient(t *testing.T) {
 			t.Parallel()
 			p, table := dynamotest.NewProxy(t), dynamotest.Table(t)
 			cfg, err := p.Config(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, err)
 			client := dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
 				o.Retryer = aws.NopRetryer{}
 				o.DisableValidateResponseChecksum = true // DynamoDB Local sends a wrong one with a failed condition
@@ -249,9 +247,7 @@ func TestOrdinaryDecisionsMakeTheSameRequests(t *testing.T) {
 		ask(ratelimit.Check, "r4")
 	}
 	want, err := os.ReadFile("testdata/requests.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	wanted, got := strings.Split(string(want), "\n"), strings.Split(sent.String(), "\n")
 	if len(got) != len(wanted) {
 		t.Fatalf("%d lines, want %d", len(got), len(wanted))

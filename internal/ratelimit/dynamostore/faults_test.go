@@ -24,6 +24,7 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	. "github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
 
@@ -36,9 +37,7 @@ func TestTheSDKNeverRetries(t *testing.T) {
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
 	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", p.URL())
 	cfg, err := config.LoadDefaultConfig(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	for _, fault := range []dynamotest.Fault{dynamotest.Throttle, dynamotest.Status500, dynamotest.LoseResponse} {
 		l := &ratelimit.Limiter{Store: New(cfg, "rateLimit")} // without a Timeout: one attempt
 		p.ResetCounts()
@@ -216,9 +215,7 @@ func TestAnUnreadableAttributeIsNamedAfterAtMostTwoRequests(t *testing.T) {
 					UpdateExpression: aws.String("SET #a = :v"), ExpressionAttributeNames: map[string]string{"#a": attr},
 					ExpressionAttributeValues: map[string]types.AttributeValue{":v": value},
 				})
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.OK(t, err)
 			}
 			write(tt.attr, tt.value)
 			for range 2 { // the second time with what was learned

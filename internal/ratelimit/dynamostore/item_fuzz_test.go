@@ -18,6 +18,7 @@ import (
 	"github.com/cric-talk/guards/internal/policy/policytest"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	. "github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
@@ -234,9 +235,7 @@ func FuzzKey(f *testing.F) {
 		one := keyOf(user1, activities[int(which1)%len(activities)], now1)
 		two := keyOf(user2, activities[int(which2)%len(activities)], now2)
 		for _, k := range []ratelimit.Key{one, two} {
-			if err := input.CheckUserID(k.UserID); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, input.CheckUserID(k.UserID))
 			if shown, _ := Parse(Key(k)); shown != k {
 				t.Fatalf("the key of %+v shows %+v", k, shown)
 			}

@@ -17,6 +17,7 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 	. "github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 	"github.com/cric-talk/guards/internal/ratelimit/storetest"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
 
@@ -107,9 +108,7 @@ func TestReadsAreConsistentAndDeletesHaveNoCondition(t *testing.T) {
 		},
 	} {
 		var want map[string]any
-		if err := json.Unmarshal([]byte(tt.want), &want); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, json.Unmarshal([]byte(tt.want), &want))
 		asked := false
 		store := over(func(got string, body map[string]any) string {
 			if diff := cmp.Diff(want, body); got != op || diff != "" {
@@ -139,9 +138,7 @@ func itemKey(k ratelimit.Key) map[string]types.AttributeValue {
 func attribute(t testing.TB, table string, k ratelimit.Key, name string) (n int64) {
 	t.Helper()
 	out, err := dynamotest.Client(t, dynamotest.Endpoint(t)).GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &table, Key: itemKey(k)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	v, ok := out.Item[name].(*types.AttributeValueMemberN)
 	if !ok {
 		t.Fatalf("the item has no number %s: %v", name, out.Item)

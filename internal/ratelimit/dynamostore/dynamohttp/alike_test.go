@@ -24,6 +24,7 @@ import (
 	"pgregory.net/rapid"
 
 	. "github.com/cric-talk/guards/internal/ratelimit/dynamostore/dynamohttp"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // A recorder notes requests and answers them with answer.
@@ -159,9 +160,7 @@ func environmentConfig(t *testing.T, environment map[string]string) aws.Config {
 		t.Setenv(name, value)
 	}
 	cfg, err := config.LoadDefaultConfig(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	return cfg
 }
 
@@ -176,9 +175,7 @@ var scope = regexp.MustCompile(`Credential=([^,]+)`)
 func facts(t *testing.T, r recorded) map[string]any {
 	t.Helper()
 	var body any
-	if err := json.Unmarshal(r.body, &body); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, json.Unmarshal(r.body, &body))
 	header := r.Header.Clone()
 	for _, name := range differ {
 		header.Del(name)
@@ -256,18 +253,14 @@ func checkSignature(t rapid.TB, r recorded, credentials aws.Credentials) {
 		}
 	}
 	at, err := time.Parse(dateFormat, r.Header.Get("X-Amz-Date"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	again := r.Clone(context.Background())
 	again.Header.Del("Authorization")
 	again.Header.Del("X-Amz-Date")
 	again.Header.Del("X-Amz-Security-Token")
 	parts := strings.Split(scope.FindString(got), "/")
 	n := len(parts) // an access key can contain a slash
-	if err := v4.NewSigner().SignHTTP(context.Background(), credentials, again, sum(r.body), parts[n-2], parts[n-3], at); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, v4.NewSigner().SignHTTP(context.Background(), credentials, again, sum(r.body), parts[n-2], parts[n-3], at))
 	if want := again.Header.Get("Authorization"); got != want {
 		t.Errorf("the signature is\n%s, want\n%s", got, want)
 	}
