@@ -15,6 +15,7 @@ import (
 
 	. "github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/metrics"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
@@ -65,6 +66,14 @@ func newBench(t *testing.T) *bench {
 			t.Errorf("the log or the metrics contain a user id:\n%s%s", &b.log, &b.lines)
 		}
 	})
+	return b
+}
+
+// guarding makes b another guard, whose page has no other one. It returns b.
+func (b *bench) guarding(g limits.Guard) *bench {
+	if b.Guard = g; b.Live != nil {
+		b.Live.Guards = limits.Guards{g}
+	}
 	return b
 }
 

@@ -317,8 +317,7 @@ func TestBadInputIsAValidationError(t *testing.T) {
 func TestAUserIdHasUpTo128Characters(t *testing.T) {
 	for _, length := range []int{1, 128} {
 		for _, g := range cricket.All {
-			b := newBench(t)
-			b.Guard = g
+			b := newBench(t).guarding(g)
 			activity := g.Activities[0].Name
 			user := strings.Repeat("u", length-1) + "1"
 			for _, user := range []string{user, user[:length-1] + "2"} {

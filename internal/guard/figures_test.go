@@ -41,8 +41,7 @@ func TestTheDisplayIsAboutTheUsersFirstLimit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			withLiveLimits(t, func(t *testing.T, b *bench, s *settings) {
-				b.Guard = labelled
-				b.Live.Guards = limits.Guards{labelled}
+				b.guarding(labelled)
 				display := func(what, event, want string) {
 					t.Helper()
 					if got := b.mustAsk(fmt.Sprintf(`{"activity":"%s"%s,%s}`, tt.activity, tt.more, event))["display"]; got != want {
@@ -63,8 +62,7 @@ func TestTheDisplayIsAboutTheUsersFirstLimit(t *testing.T) {
 
 // A room that refuses from memory leaves nothing to say about the user.
 func TestARefusalFromMemoryDisplaysNoOtherLimit(t *testing.T) {
-	b := newBench(t)
-	b.Guard = labelled
+	b := newBench(t).guarding(labelled)
 	event := `{"activity":"pair","subjects":{"room":"r"},"count":3}`
 	b.mustAsk(event)
 	b.mustAsk(event)
@@ -95,8 +93,7 @@ func TestWhichLimitRefuses(t *testing.T) {
 		"a status in shadow mode": {Shadow, `"op":"status","count":2`, fields{"limitedBy": "room.hour", "limit": 6.0, "allowed": true, "reason": "shadow", "waitTime": 2_760_000.0}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			b.Guard = three
+			b := newBench(t).guarding(three)
 			b.mustAsk(`{"activity":"act"` + subjects + `,"count":5}`)
 			b.Mode = tt.mode
 			got := b.mustAsk(`{"activity":"act"` + subjects + `,` + tt.event + `}`)
@@ -112,8 +109,7 @@ func TestWhichLimitRefuses(t *testing.T) {
 // A count above a limit that is tried would wait forever, so it is that limit that refuses.
 func TestALimitThatNeverFitsRefuses(t *testing.T) {
 	withLiveLimits(t, func(t *testing.T, b *bench, s *settings) {
-		b.Guard = labelled
-		b.Live.Guards = limits.Guards{labelled}
+		b.guarding(labelled)
 		s.Stored, _ = live.Settings{Activities: map[string]live.Override{"all": {Mode: "shadow"}, "all/room": {Limit: "b: 6/1m, a: 3/1d"}}}.Stored(1)
 		testkit.OK(t, b.Live.Read(t.Context()))
 		got := b.mustAsk(`{"activity":"all","subjects":{"room":"r"},"count":5}`)

@@ -39,8 +39,7 @@ func (b *bench) converse(exchanges []exchange) {
 
 // pins-guard is a log of 100 pins in 12 hours.
 func TestPins(t *testing.T) {
-	b := newBench(t)
-	b.Guard = cricket.Pins
+	b := newBench(t).guarding(cricket.Pins)
 	const message = `"message": "Pin limit reached (100/12h). Skipped remaining pins."`
 	b.converse([]exchange{
 		{0, `"activity": "pin", "op": "status"`, `{"allowed": true, "reason": "ok", "limit": 100, "activityCount": 0, "remaining": 100,
@@ -57,8 +56,7 @@ func TestPins(t *testing.T) {
 // chat-guard is a bucket: one message every 5 s. Tier burst may send three at
 // once.
 func TestChat(t *testing.T) {
-	b := newBench(t)
-	b.Guard = cricket.Chat
+	b := newBench(t).guarding(cricket.Chat)
 	const message = `"message": "Rate limit exceeded: Too many requests. Please try again later."`
 	b.converse([]exchange{
 		{0, `"activity": "send_message"`, `{"allowed": true, "reason": "ok", "limit": 1, "activityCount": 1, "remaining": 0,
@@ -74,8 +72,7 @@ func TestChat(t *testing.T) {
 
 // ingest-guard is a sliding counter: 50 an hour.
 func TestIngest(t *testing.T) {
-	b := newBench(t)
-	b.Guard = cricket.Ingest
+	b := newBench(t).guarding(cricket.Ingest)
 	const hour = 14 * time.Minute // start is 14 minutes past the hour
 	b.converse([]exchange{
 		{-hour, `"activity": "ingest", "count": 50`, `{"allowed": true, "reason": "ok", "limit": 50, "activityCount": 50, "remaining": 0,
@@ -91,8 +88,7 @@ func TestIngest(t *testing.T) {
 var several = limits.Guard{Name: "g", Message: "m", Activities: []limits.Activity{{Name: "a", Limit: policy.Must("minute: 10/1m, day: 200/1d")}}}
 
 func TestSeveralLimitsOnOneActivity(t *testing.T) {
-	b := newBench(t)
-	b.Guard = several
+	b := newBench(t).guarding(several)
 	const day = `{"name": "day", "limit": 200, "activityCount": 9, "remaining": 191, "waitTime": 0, "resetAt": 1700006400000}`
 	b.converse([]exchange{
 		{0, `"activity": "a", "count": 9`, `{"allowed": true, "reason": "ok", "limit": 10, "activityCount": 9, "remaining": 1, "waitTime": 0,

@@ -362,8 +362,7 @@ func TestATrialEndsWithTheLimitThatIsTried(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			withLiveLimits(t, func(t *testing.T, b *bench, s *settings) {
-				b.Guard = tried
-				b.Live.Guards = limits.Guards{tried}
+				b.guarding(tried)
 				s.edit(t, "post,,50/1m,")
 				s.edit(t, "post,,20/1m,shadow")
 				if tt.change(s); strings.Contains(string(s.Document), "50/1m") {

@@ -251,8 +251,7 @@ func TestTheMetricsNameTheSubjectThatRefuses(t *testing.T) {
 		}
 	}
 	// A tenant has two limits. It is counted once, under its own name.
-	b := newBench(t)
-	b.Guard = rooms
+	b := newBench(t).guarding(rooms)
 	for i := range 12 {
 		user := fmt.Sprint(i)
 		b.answer(check(user, user, "1"))

@@ -29,8 +29,7 @@ var bought = limits.Guard{Name: "api-guard", Message: "No calls left.", Activiti
 }}
 
 func TestNumbers(t *testing.T) {
-	b := newBench(t)
-	b.Guard = bought
+	b := newBench(t).guarding(bought)
 	const message, hour = `"message": "No calls left."`, `"resetAt": 1700002800000, "waitTime": `
 	refused := `{"allowed": false, "reason": "limited", "granted": 0, ` + message
 	spend := func(allowed bool, reason string, limit, used, remaining int, more string) string {
@@ -73,8 +72,7 @@ func TestNumbers(t *testing.T) {
 // A count above a number is a refusal. A count above the limit of a text is still an error, and
 // so is a count above the text of another limit beside a number.
 func TestACountAboveANumber(t *testing.T) {
-	b := newBench(t)
-	b.Guard = bought
+	b := newBench(t).guarding(bought)
 	b.reasons(`{"activity": "call", "limit": 5, "count": 11}`, "limited")
 	for _, event := range []string{
 		`{"activity": "call", "count": 11}`,
@@ -91,8 +89,7 @@ func TestACountAboveANumber(t *testing.T) {
 // action has no figures.
 func TestWhatANumberCountedIsGivenBack(t *testing.T) {
 	for _, limit := range []string{``, `, "limit": 9`, `, "limit": 2`, `, "limit": 0`} {
-		b := newBench(t)
-		b.Guard = bought
+		b := newBench(t).guarding(bought)
 		for _, step := range []struct{ event, want string }{
 			{`"requestId": "a", "limit": 3, "count": 3`, "ok"},
 			{`"requestId": "a", "op": "renew", "at": 1700000040000, "count": 3` + limit, "ok"},
@@ -113,8 +110,7 @@ func TestWhatANumberCountedIsGivenBack(t *testing.T) {
 // the number.
 func TestWhichNumberWins(t *testing.T) {
 	withLiveLimits(t, func(t *testing.T, b *bench, s *settings) {
-		b.Guard = bought
-		b.Live.Guards = limits.Guards{bought}
+		b.guarding(bought)
 		limit := func(event string) any { return b.mustAsk(`{"activity": "call", "op": "status"` + event + `}`)["limit"] }
 		limitOf := func() []any {
 			return []any{limit(``), limit(`, "tier": "pro"`), limit(`, "tier": "pro", "limit": 77`), limit(`, "limit": 5000`)}
@@ -186,8 +182,7 @@ func TestAPlaceWinsOverANumber(t *testing.T) {
 // settings, also while the circuit is open.
 func TestANumberThatIsTooLowFollowsLiveLimits(t *testing.T) {
 	withLiveLimits(t, func(_ *testing.T, b *bench, s *settings) {
-		b.Guard = bought
-		b.Live.Guards = limits.Guards{bought}
+		b.guarding(bought)
 		b.store.away = errAway
 		for range 3 {
 			b.mustAsk(`{"activity": "hold"}`) // opens the circuit
@@ -215,8 +210,7 @@ const (
 )
 
 func TestWrongNumbers(t *testing.T) {
-	b := newBench(t)
-	b.Guard = sold
+	b := newBench(t).guarding(sold)
 	for event, want := range map[string]string{
 		`"activity":"call","limit":-1`:                                                  "limit is -1" + wantNumbers,
 		`"activity":"call","limit":1000001`:                                             "limit is 1000001" + wantNumbers,
@@ -272,8 +266,7 @@ func TestWrongNumbers(t *testing.T) {
 // A name can be anything that a caller gives, such as a room's id. An error shows only a name that
 // a limit can have, and the log has only the field.
 func TestWrongNamesOfNumbers(t *testing.T) {
-	b := newBench(t)
-	b.Guard = sold
+	b := newBench(t).guarding(sold)
 	for name, shown := range map[string]string{"no.limit": "limit.no.limit", canary: "limit", `a\nb`: "limit", strings.Repeat("n", 9999): "limit"} {
 		_, err := b.Invoke(t.Context(), []byte(`{"userId":"u1","activity":"call","limit":{"`+name+`":-1}}`))
 		if want := shown + " is -1" + wantNumber; err == nil || err.Error() != want {
@@ -302,16 +295,14 @@ func TestRightNumbers(t *testing.T) {
 		`"activity":"call","op":"release","at":1700000040000,"requestId":"a","limit":50`: `"op":"release","limit":50`,
 		`"activity":"write","op":"status","limit":{"tenant.minute":500},"subjects":{"room":"r","tenant":"acme"}`: `{"name":"tenant.minute","limit":500,`,
 	} {
-		b := newBench(t)
-		b.Guard = sold
+		b := newBench(t).guarding(sold)
 		b.says(event, want)
 	}
 }
 
 // An app that asks in its own process gives numbers without JSON.
 func TestWrongNumbersOfARequest(t *testing.T) {
-	b := newBench(t)
-	b.Guard = sold
+	b := newBench(t).guarding(sold)
 	for _, tt := range []struct {
 		numbers guards.Numbers
 		want    string // empty: the numbers are right

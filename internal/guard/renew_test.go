@@ -64,8 +64,7 @@ func TestASlotIsRenewedUntilItExpires(t *testing.T) {
 // A slot counts in a log, whatever stands beside it, and only an answer with a receipt
 // says until when.
 func TestWhichAnswersHaveHeldUntil(t *testing.T) {
-	b := newBench(t)
-	b.Guard = exports
+	b := newBench(t).guarding(exports)
 	for _, tt := range []struct {
 		event string
 		want  any
@@ -102,8 +101,7 @@ func TestARenewalThatIsInvalid(t *testing.T) {
 		`{"activity": "export", "op": "check", "requestId": "r1", "at": 1}`:                       {"at", "goes only with op release or renew"},
 		`{"activity": "export", "op": "renew", "requestId": "release 1700000040000 r1", "at": 1}`: {"requestId", "U+0020"},
 	} {
-		b := newBench(t)
-		b.Guard = exports
+		b := newBench(t).guarding(exports)
 		_, err := b.ask(event)
 		b.wantInvalid(event, want.field, err)
 		if err != nil && !strings.Contains(err.Error(), want.has) {
@@ -115,8 +113,7 @@ func TestARenewalThatIsInvalid(t *testing.T) {
 // Hostile receipts: of another user's slot, of a time to come, of more actions than
 // were counted. None of them changes a slot, and the slot itself can still be renewed.
 func TestAStrangersReceiptRenewsNothing(t *testing.T) {
-	b := newBench(t)
-	b.Guard = exports
+	b := newBench(t).guarding(exports)
 	b.mustAsk(`{"activity": "export", "count": 2, "requestId": "r1"}`)
 	for _, event := range []string{
 		`{"activity": "export", "op": "renew", "requestId": "r2", "at": 1700000040000}`,              // made up

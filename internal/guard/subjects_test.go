@@ -27,8 +27,7 @@ var rooms = limits.Guard{Name: "rooms-guard", Message: "Too many.", Activities: 
 }}
 
 func TestSubjects(t *testing.T) {
-	b := newBench(t)
-	b.Guard = rooms
+	b := newBench(t).guarding(rooms)
 	for _, step := range []struct{ event, want string }{
 		{`"activity":"write","requestId":"a","count":3,"subjects":{"room":"` + secret + `"}`,
 			`"allowed":true,"reason":"ok"@"limit":4,"activityCount":3,"remaining":1@"granted":3,"at":1700000040000,"requestId":"a"@"limits":[{"name":"write","limit":3,"activityCount":3,@{"name":"room","limit":4,"activityCount":3,`},
@@ -49,8 +48,7 @@ func TestSubjects(t *testing.T) {
 }
 
 func TestWrongSubjects(t *testing.T) {
-	b := newBench(t)
-	b.Guard = rooms
+	b := newBench(t).guarding(rooms)
 	for event, want := range map[string]string{
 		`"activity":"write"`:                                                                                   "subjects has no room, want the id of each of: room",
 		`"activity":"write","subjects":{"room":"r 1"}`:                                                         "subjects has a wrong id for room, want 1 to 128 characters",
@@ -78,8 +76,7 @@ func TestWrongSubjects(t *testing.T) {
 
 // In shadow mode a room that refuses counts nothing, and later subjects are read.
 func TestSubjectsInShadowMode(t *testing.T) {
-	b := newBench(t)
-	b.Guard = rooms
+	b := newBench(t).guarding(rooms)
 	b.Mode = "shadow"
 	for _, want := range []string{`"allowed":true,"reason":"ok"`, `"allowed":true,"reason":"shadow"@"limitedBy":"write"@"name":"tenant.day","limit":100,"activityCount":2,`} {
 		b.says(`"activity":"write","count":2,"tier":"none","subjects":{"room":"r","tenant":"t"}`, want)
@@ -89,8 +86,7 @@ func TestSubjectsInShadowMode(t *testing.T) {
 
 // In an outage an instance decides about all subjects alone.
 func TestSubjectsInAnOutage(t *testing.T) {
-	b := newBench(t)
-	b.Guard = rooms
+	b := newBench(t).guarding(rooms)
 	b.store.away = errAway
 	admitted := 0
 	for i := range 6 {
@@ -128,8 +124,7 @@ func TestHeldUntilIsThatOfTheShortestLog(t *testing.T) {
 		of("log 9/10m", "log 9/1h", "log 9/2h"), of("log 9/1h", "log 9/10m", "log 9/2h"), of("log 9/2h", "log 9/1h", "log 9/10m"),
 		of("9/1m", "log 9/10m", "log 9/1h"), of("log 9/10m", "9/1m", "9/1m"), of("9/1m", "9/1m", "log 9/10m"),
 	} {
-		b := newBench(t)
-		b.Guard = guard
+		b := newBench(t).guarding(guard)
 		for _, op := range []string{`"op":"check"`, `"op":"renew","at":1700000040000`} {
 			got, err := b.ask(`{` + both + `,"requestId":"r",` + op + `}`)
 			if err != nil || got["heldUntil"] != 1_700_000_640_000.0 {
@@ -142,8 +137,7 @@ func TestHeldUntilIsThatOfTheShortestLog(t *testing.T) {
 // A reset clears the user alone, even if it names the subjects of the check.
 func TestAResetLeavesSubjectsAlone(t *testing.T) {
 	for _, event := range []string{both, `"activity":"act"`, `"activity":"act","subjects":{"tenant":"t"}`} {
-		b := newBench(t)
-		b.Guard = of("9/1m", "9/1m", "9/1m")
+		b := newBench(t).guarding(of("9/1m", "9/1m", "9/1m"))
 		b.mustAsk(`{` + both + `,"count":4}`)
 		b.mustAsk(`{` + event + `,"op":"reset"}`)
 		got := b.mustAsk(`{` + both + `,"op":"status"}`)
@@ -163,8 +157,7 @@ func TestTheLowestLimitBoundsTheCount(t *testing.T) {
 		{"9/1m", "5/1m", "9/1m", "the limit of room", "room"},
 		{"9/1m", "9/1m", "5/1m", "the limit of tenant", "tenant"},
 	} {
-		b := newBench(t)
-		b.Guard = of(tt.user, tt.room, tt.tenant)
+		b := newBench(t).guarding(of(tt.user, tt.room, tt.tenant))
 		_, err := b.ask(`{` + both + `,"count":6}`)
 		if want := "count is 6, want at most 5, " + tt.of + ": waiting would never help, but partial grants what fits"; err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
@@ -194,8 +187,7 @@ func TestTheLowestLimitBoundsTheCount(t *testing.T) {
 
 // An optional subject that is left out changes nothing for those after it.
 func TestASubjectBehindOneThatIsLeftOut(t *testing.T) {
-	b := newBench(t)
-	b.Guard = of("9/1m", "8/1m", "4/1m")
+	b := newBench(t).guarding(of("9/1m", "8/1m", "4/1m"))
 	b.Guard.Activities[0].Subjects[0].Optional = true
 	for i := range 5 {
 		got := b.mustAsk(`{"activity":"act","subjects":{"tenant":"t"}}`)
