@@ -13,6 +13,14 @@ import (
 	"github.com/cric-talk/guards/internal/policy/policytest"
 )
 
+// law runs check as a property of many worlds, with a policy and a number of actions for each.
+func law(t *testing.T, check func(t *rapid.T, w *policytest.World, p Policy, n int64)) {
+	policytest.Run(t, func(t *rapid.T, w *policytest.World) {
+		p := w.Any(t)
+		check(t, w, p, policytest.Count(t, p))
+	})
+}
+
 func anyPolicy(Policy) bool { return true }
 
 // notFaster returns a filter for policies whose actions come back no sooner
@@ -39,9 +47,7 @@ func interval(r Rate) time.Duration {
 }
 
 func TestLawAnEmptyItemTakesEveryCountUpToTheMost(t *testing.T) {
-	policytest.Run(t, func(t *rapid.T, w *policytest.World) {
-		p := w.Any(t)
-		n := policytest.Count(t, p)
+	law(t, func(t *rapid.T, w *policytest.World, p Policy, n int64) {
 		if u, ok := p.Take(w.Now, n, 7, nil); !ok || !u.Holds(nil) {
 			t.Fatalf("Take(%d) in an empty item = %v, %v, want an update that holds", n, u, ok)
 		}
@@ -54,9 +60,7 @@ func TestLawAnEmptyItemTakesEveryCountUpToTheMost(t *testing.T) {
 // Law 1: take an update planned in any state, and any state that its guard
 // holds in. There, the update is legal, and decides as a fresh one would.
 func TestLawSound(t *testing.T) {
-	policytest.Run(t, func(t *rapid.T, w *policytest.World) {
-		p := w.Any(t)
-		n := policytest.Count(t, p)
+	law(t, func(t *rapid.T, w *policytest.World, p Policy, n int64) {
 		planned := w.State(p)
 		if rapid.Bool().Draw(t, "cold") {
 			planned = nil
@@ -97,9 +101,7 @@ func sameFigures(a, b Reading) bool {
 // Law 2: an update holds in the state that it was planned from. Otherwise the
 // limiter's loop would not end.
 func TestLawLive(t *testing.T) {
-	policytest.Run(t, func(t *rapid.T, w *policytest.World) {
-		p := w.Any(t)
-		n := policytest.Count(t, p)
+	law(t, func(t *rapid.T, w *policytest.World, p Policy, n int64) {
 		if u, ok := p.Take(w.Now, n, 1, w.State(p)); ok && !u.Holds(w.State(p)) {
 			t.Fatalf("%v: the plan for %d in %v does not hold there: %+v", p, n, w.State(p), u)
 		}
@@ -108,9 +110,7 @@ func TestLawLive(t *testing.T) {
 
 // Law 3: what a state refuses, later states of the same moment refuse too.
 func TestLawMonotone(t *testing.T) {
-	policytest.Run(t, func(t *rapid.T, w *policytest.World) {
-		p := w.Any(t)
-		n := policytest.Count(t, p)
+	law(t, func(t *rapid.T, w *policytest.World, p Policy, n int64) {
 		if _, ok := p.Take(w.Now, n, 1, w.State(p)); ok {
 			return
 		}
@@ -163,9 +163,7 @@ func longerLocks(q, p Policy) bool {
 // Law 5: after Wait the caller is admitted, and one millisecond earlier
 // refused.
 func TestLawWaitIsKept(t *testing.T) {
-	policytest.Run(t, func(t *rapid.T, w *policytest.World) {
-		p := w.Any(t)
-		n := policytest.Count(t, p)
+	law(t, func(t *rapid.T, w *policytest.World, p Policy, n int64) {
 		w.Now = w.Latest // nothing is counted in times to come
 		wait := p.Read(w.Now, n, w.State(p)).Wait
 		before := w.State(p)
@@ -208,10 +206,8 @@ func TestLawRemainingIsTheMostThatFits(t *testing.T) {
 
 // Undo takes back exactly what Take just counted, and never more than is there.
 func TestLawUndo(t *testing.T) {
-	policytest.Run(t, func(t *rapid.T, w *policytest.World) {
-		p := w.Any(t)
+	law(t, func(t *rapid.T, w *policytest.World, p Policy, n int64) {
 		w.Now = w.Latest
-		n := policytest.Count(t, p)
 		before := p.Read(w.Now, 0, w.State(p))
 		if p.Queues() || !w.Take(p, n, 1) {
 			return
@@ -269,10 +265,8 @@ func TestLawExpiryOnClocksThatDiffer(t *testing.T) {
 // back as much. For example, two releases of two actions each are planned while
 // two are counted. After the first one, the guard of the second one fails.
 func TestLawUndoIsSound(t *testing.T) {
-	policytest.Run(t, func(t *rapid.T, w *policytest.World) {
-		p := w.Any(t)
+	law(t, func(t *rapid.T, w *policytest.World, p Policy, n int64) {
 		w.Now = w.Latest
-		n := policytest.Count(t, p)
 		if !w.Take(p, n, 1) {
 			return
 		}
@@ -314,9 +308,7 @@ func TestLawUndoIsLive(t *testing.T) {
 // it or run without end, and no caller is told a negative number of actions or
 // a negative wait.
 func TestAnyStateIsReadWithoutPanic(t *testing.T) {
-	policytest.Run(t, func(t *rapid.T, w *policytest.World) {
-		p := w.Any(t)
-		n := policytest.Count(t, p)
+	law(t, func(t *rapid.T, w *policytest.World, p Policy, n int64) {
 		at := w.Now - rapid.SampledFrom([]int64{0, 1, 1000, math.MaxInt64 / 2}).Draw(t, "ago")
 		s := hostile(t, w, p)
 		decide := func() (took time.Duration) {
