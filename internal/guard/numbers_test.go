@@ -160,21 +160,21 @@ func TestNumbersWhereNothingIsCounted(t *testing.T) {
 func TestAPlaceWinsOverANumber(t *testing.T) {
 	b := newBench(t)
 	b.Guard.Activities = []limits.Activity{{Name: "run", Limit: policy.Must("fast: 10/1m max 50, slow: reservoir 1/10s ahead 1m")}}
-	for _, x := range []struct{ more, want string }{
-		{`"requestId": "a"`, "ok"}, {`"requestId": "b"`, "delayed"}, {`"requestId": "b", "readyAt": 1700000050000, "limit": {"fast": 0}`, "delayed"},
-		{`"requestId": "c", "limit": {"fast": 0}`, "limited"},
+	for _, x := range []struct {
+		at         time.Duration
+		more, want string
+	}{
+		{0, `"requestId": "a"`, "ok"},
+		{0, `"requestId": "b"`, "delayed"},
+		{0, `"requestId": "b", "readyAt": 1700000050000, "limit": {"fast": 0}`, "delayed"},
+		{0, `"requestId": "c", "limit": {"fast": 0}`, "limited"},
+		{10 * time.Second, `"requestId": "b", "readyAt": 1700000050000, "limit": {"fast": 0}`, "ok"},  // in time
+		{time.Minute, `"requestId": "b2", "readyAt": 1700000050000, "limit": {"fast": 0}`, "limited"}, // too late
 	} {
+		b.now = start.Add(x.at)
 		if got := b.mustAsk(`{"activity": "run", ` + x.more + `}`); got["reason"] != x.want {
-			t.Errorf("%s: %v, want %s", x.more, got, x.want)
+			t.Errorf("at %v: %s: %v, want %s", x.at, x.more, got, x.want)
 		}
-	}
-	b.now = start.Add(10 * time.Second)
-	if got := b.mustAsk(`{"activity": "run", "requestId": "b", "readyAt": 1700000050000, "limit": {"fast": 0}}`); got["reason"] != "ok" {
-		t.Errorf("in time: %v, want ok", got)
-	}
-	b.now = start.Add(time.Minute)
-	if got := b.mustAsk(`{"activity": "run", "requestId": "b2", "readyAt": 1700000050000, "limit": {"fast": 0}}`); got["reason"] != "limited" {
-		t.Errorf("too late: %v, want limited", got)
 	}
 }
 
