@@ -188,6 +188,16 @@ func (j *jobs) limiter(faults ...fault) (*Limiter, *faulty) {
 	return l, store
 }
 
+// outage gives n places from memory. Then the table is back, and is probed.
+func (j *jobs) outage(n int) (*Limiter, *faulty) {
+	j.t.Helper()
+	l, store := j.limiter(deny)
+	j.ask(l, n)
+	store.set(pass)
+	j.clock.at(6 * time.Second) // the circuit's next probe
+	return l, store
+}
+
 // ask asks n times and returns the last decision.
 func (j *jobs) ask(l *Limiter, n int) (d Decision) {
 	j.t.Helper()
@@ -265,9 +275,7 @@ func TestAWindowIsSharedByMemoryAndTable(t *testing.T) {
 // What was given from memory for windows that have passed delays nobody.
 func TestPlacesThatHavePassedAreNotSkipped(t *testing.T) {
 	j := newJobs(t, "reservoir 10/10s ahead 15m")
-	l, store := j.limiter(deny)
-	j.ask(l, 25)
-	store.set(pass)
+	l, _ := j.outage(25)
 	j.clock.at(29 * time.Second)
 	j.ask(l, 6) // beside the five from memory: the window is full, and one waits
 	j.within(map[int64]int{0: 10, 10: 10, 20: 10, 30: 1})
@@ -280,10 +288,7 @@ func TestPlacesThatHavePassedAreNotSkipped(t *testing.T) {
 // A repeat finds its place after the table is back, and so does a status.
 func TestARepeatBesideSkippedPlaces(t *testing.T) {
 	j := newJobs(t, "reservoir 2/10s ahead 1m")
-	l, store := j.limiter(deny)
-	j.ask(l, 5)
-	store.set(pass)
-	j.clock.at(6 * time.Second)
+	l, _ := j.outage(5)
 	if d := mustDo(t, l, Status, request(j.policy, "new", 1)); inWords(d) != "delayed 2/2, wait 14s, place at 20s after 3" {
 		t.Errorf("a status: %s", inWords(d))
 	}
@@ -341,10 +346,7 @@ func TestPlacesFromMemoryBesideTheFirstAnswer(t *testing.T) {
 // Many ask at once when the table comes back.
 func TestManyAskWhenTheTableIsBack(t *testing.T) {
 	j := newJobs(t, "reservoir 10/10s ahead 15m")
-	l, store := j.limiter(deny)
-	j.ask(l, 55)
-	store.set(pass)
-	j.clock.at(6 * time.Second)
+	l, _ := j.outage(55)
 	var mu sync.Mutex
 	atOnce(40, func(n int) {
 		d, err := l.Check(t.Context(), request(j.policy, "at once "+strconv.Itoa(n), 1))
@@ -366,10 +368,7 @@ func TestManyAskWhenTheTableIsBack(t *testing.T) {
 // A limit beside the reservoir refuses checks after an outage. They keep no places.
 func TestARefusedCheckSkipsNoPlace(t *testing.T) {
 	j := newJobs(t, "jobs: reservoir 2/10s ahead 1m, all: 4/1h")
-	l, store := j.limiter(deny)
-	j.ask(l, 1)
-	store.set(pass)
-	j.clock.at(6 * time.Second)
+	l, store := j.outage(1)
 	for range 4 { // on an instance that knows nothing of the outage
 		j.ask(&Limiter{Store: store, Timeout: 5 * time.Second, Now: j.clock.now}, 1)
 	}

@@ -55,8 +55,7 @@ func (v groupVector) run(t *testing.T, store Store, user string) {
 		policies[activity] = policy.Must(text)
 		all = append(all, policies[activity])
 	}
-	c := new(clock)
-	l := &Limiter{Store: store, Timeout: 20 * time.Second, Memory: NewMemory(mib), Now: c.now}
+	l, c := instance(store)
 	for i, step := range v.Steps {
 		c.unix.Store(time.UnixMilli(step.Now).UnixNano())
 		d := mustCheck(t, l, Request{
@@ -117,8 +116,7 @@ type lockoutStep struct {
 
 func (v lockoutVector) run(t *testing.T, store Store, user string) {
 	t.Helper()
-	c := new(clock)
-	l := &Limiter{Store: store, Timeout: 20 * time.Second, Memory: NewMemory(mib), Now: c.now}
+	l, c := instance(store)
 	p := v.Lockout
 	for i, step := range v.Steps {
 		c.unix.Store(time.UnixMilli(step.Now).UnixNano())
@@ -172,8 +170,8 @@ type slotAnswer struct {
 func (v slotVector) run(t *testing.T, store Store, user string) {
 	t.Helper()
 	text := fmt.Sprintf("log %d/%dms cost %d", v.Slots.Limit, v.Slots.WindowMs, v.Slots.Cost)
-	p, c := policy.Must(text), new(clock)
-	l := &Limiter{Store: store, Timeout: 20 * time.Second, Memory: NewMemory(mib), Now: c.now}
+	p := policy.Must(text)
+	l, c := instance(store)
 	for i, step := range v.Steps {
 		c.unix.Store(time.UnixMilli(step.Now).UnixNano())
 		d := mustDo(t, l, step.Op, Request{UserID: user, Activity: "act", Policy: p, Count: step.Count, ID: step.ID, At: step.At})

@@ -156,8 +156,7 @@ func read(t *testing.T, file string, v any) {
 func (v *vector) run(t *testing.T, store Store, user string, callers int) {
 	t.Helper()
 	p := v.policy(t)
-	c := new(clock)
-	l := &Limiter{Store: store, Timeout: 20 * time.Second, Memory: NewMemory(mib), Now: c.now}
+	l, c := instance(store)
 	for first := 0; first < len(v.Steps); {
 		together := v.Steps[first : first+1]
 		for next := first + 1; next < len(v.Steps) && len(together) < callers && v.Steps[first].alike(v.Steps[next]); next++ {

@@ -50,25 +50,19 @@ func FuzzStoredItem(f *testing.F) {
 			Now:       func() time.Time { return time.UnixMilli(itemTime) },
 			NewBudget: func() ratelimit.Budget { return new(tenAttempts) },
 		}
-		verbs := []struct {
-			name string
-			do   func() (ratelimit.Decision, error)
-			most int
-		}{
-			{"check", func() (ratelimit.Decision, error) { return l.Check(t.Context(), r) }, 2},
-			{"status", func() (ratelimit.Decision, error) { return l.Decide(t.Context(), ratelimit.Status, r) }, 2},
-			{"release", func() (ratelimit.Decision, error) { return l.Decide(t.Context(), ratelimit.Release, r) }, 3},
-			{"reset", func() (ratelimit.Decision, error) { return l.Decide(t.Context(), ratelimit.Reset, r) }, 1},
-		}
-		got, err := verbs[op].do()
-		if wire.requests > verbs[op].most {
-			t.Fatalf("%s of %v sends %d requests, want at most %d, for the item %s", verbs[op].name, p, wire.requests, verbs[op].most, wire.item)
+		verb := []struct {
+			op   ratelimit.Op
+			most int // requests
+		}{{ratelimit.Check, 2}, {ratelimit.Status, 2}, {ratelimit.Release, 3}, {ratelimit.Reset, 1}}[op]
+		got, err := l.Decide(t.Context(), verb.op, r)
+		if wire.requests > verb.most {
+			t.Fatalf("%s of %v sends %d requests, want at most %d, for the item %s", verb.op, p, wire.requests, verb.most, wire.item)
 		}
 		if _, ok := errors.AsType[*ratelimit.StoreError](err); err != nil && !ok {
-			t.Fatalf("%s of %v: %v, want a StoreError, for the item %s", verbs[op].name, p, err, wire.item)
+			t.Fatalf("%s of %v: %v, want a StoreError, for the item %s", verb.op, p, err, wire.item)
 		}
 		if got.Remaining < 0 || got.Remaining > got.Limit || got.Wait < 0 || got.Used < 0 || got.Granted < 0 || got.Granted > r.Count {
-			t.Fatalf("%s of %v answers %+v for the item %s", verbs[op].name, p, got, wire.item)
+			t.Fatalf("%s of %v answers %+v for the item %s", verb.op, p, got, wire.item)
 		}
 	})
 }
