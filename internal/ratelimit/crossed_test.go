@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-
 	"github.com/cric-talk/guards/internal/policy"
 	. "github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"

@@ -245,9 +245,7 @@ func TestALeaseGetsBackWhatWasRefused(t *testing.T) {
 	full := &Limiter{Store: store, Now: c.now}
 	for id := range 170 {
 		c.add(time.Millisecond)
-		if d, err := l.DecideAll(t.Context(), Check, refused(id)[:2], false); err != nil || !d.Allowed {
-			t.Fatalf("%+v, %v", d, err)
-		}
+		mustDoAll(t, l, Check, refused(id)[:2], 0, "without a tenant")
 		if id >= 70 { // the tenants of the next hundred have nothing left
 			r := refused(id + 1000)[2].Request
 			r.ID, r.For = "full", "somebody"

@@ -303,9 +303,7 @@ func TestWhatAnEarlierAttemptCountedStays(t *testing.T) {
 	store, c := new(memstore.Store), newClock()
 	parts := message("u", "r", "a", "10/1m", "1/1m")
 	_, _ = (&Limiter{Store: mortal(store, 1), Now: c.now}).DecideAll(t.Context(), Check, parts, false)
-	if d, err := (&Limiter{Store: store, Now: c.now}).DecideAll(t.Context(), Check, message("v", "r", "b", "10/1m", "1/1m"), false); err != nil || !d.Allowed {
-		t.Fatalf("%+v, %v", d, err)
-	}
+	mustDoAll(t, &Limiter{Store: store, Now: c.now}, Check, message("v", "r", "b", "10/1m", "1/1m"), 0, "the only place in the room")
 	if d, err := (&Limiter{Store: store, Now: c.now}).DecideAll(t.Context(), Check, parts, false); err != nil || d.Allowed || d.LimitedBy != "room" {
 		t.Errorf("%+v, %v, want a refusal by the room", d, err)
 	}
@@ -326,9 +324,7 @@ func TestTheLastPartRefusesSeveralActions(t *testing.T) {
 		for i := range parts {
 			parts[i].Count = 3
 		}
-		if d, err := l.DecideAll(t.Context(), Check, parts, false); err != nil || !d.Allowed {
-			t.Fatalf("%s: %+v, %v, want an empty tenant to admit", text, d, err)
-		}
+		mustDoAll(t, l, Check, parts, 0, text+", with an empty tenant")
 		for i := range parts {
 			parts[i].ID = "b"
 		}
