@@ -251,7 +251,7 @@ func mustRead(t *testing.T, f *Follower) {
 	testkit.OK(t, f.Read(t.Context()))
 }
 
-// reports reports whether a log has a text, without the quotation marks' backslashes.
+// reports tells whether a log has a text, without the quotation marks' backslashes.
 func reports(log *bytes.Buffer, text string) bool {
 	return strings.Contains(strings.ReplaceAll(log.String(), `\"`, `"`), text)
 }
