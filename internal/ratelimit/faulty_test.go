@@ -183,15 +183,6 @@ func verbs(l *Limiter) (all []func(context.Context, Request) (Decision, error)) 
 	return all
 }
 
-// failing is a store that denies all access.
-type failing struct{}
-
-func (failing) Update(context.Context, Write) (Item, bool, error) {
-	return Item{}, false, deny(nil, nil) //nolint:staticcheck // deny uses neither
-}
-func (failing) Read(context.Context, Key) (Item, error) { return Item{}, deny(nil, nil) } //nolint:staticcheck // as above
-func (failing) Delete(context.Context, Key) error       { return deny(nil, nil) }         //nolint:staticcheck // as above
-
 // hooked is a store that calls functions before and after each update. If before returns an
 // error, the update is not performed. After is told whether it was.
 type hooked struct {

@@ -172,7 +172,8 @@ func TestTheMemoryKeepsTimesOfTheWallClock(t *testing.T) {
 func TestMemoryIsBounded(t *testing.T) {
 	onEachSubject(t, func(t *testing.T, s subject) {
 		before := testkit.HeapInUse()
-		l := &Limiter{Store: failing{}, Timeout: time.Second, Memory: NewMemory(DefaultMemory), Now: newClock().now}
+		l, _, _ := onClock(deny)
+		l.Memory = NewMemory(DefaultMemory)
 		p := s.policy()
 		fill(t, l, p)
 		window, _ := p.Item(start.UnixMilli())
