@@ -15,6 +15,7 @@ import (
 
 	. "github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/metrics"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
@@ -68,6 +69,14 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
+// guarding makes b another guard, whose page has no other one. It returns b.
+func (b *bench) guarding(g limits.Guard) *bench {
+	if b.Guard = g; b.Live != nil {
+		b.Live.Guards = limits.Guards{g}
+	}
+	return b
+}
+
 // A store counts its requests. A test can make it fail.
 type store struct {
 	ratelimit.Store
@@ -79,24 +88,22 @@ type store struct {
 // errAway is an outage. Callers may read its What, but not its Err.
 var errAway = &ratelimit.StoreError{Failure: ratelimit.Misconfigured, What: "the table does not exist", Err: errors.New("arn:secret")}
 
-func (s *store) Update(ctx context.Context, w ratelimit.Write) (ratelimit.Item, bool, error) {
+// fault counts a request, and returns what it brings instead of the store's answer, if it fails.
+func (s *store) fault() (item ratelimit.Item, fails bool, err error) {
 	s.asked++
-	switch {
-	case s.away != nil:
-		return ratelimit.Item{}, false, s.away
-	case s.spoil != nil:
-		return ratelimit.Item{Unread: s.spoil}, false, nil
+	return ratelimit.Item{Unread: s.spoil}, s.away != nil || s.spoil != nil, s.away
+}
+
+func (s *store) Update(ctx context.Context, w ratelimit.Write) (ratelimit.Item, bool, error) {
+	if item, fails, err := s.fault(); fails {
+		return item, false, err
 	}
 	return s.Store.Update(ctx, w)
 }
 
 func (s *store) Read(ctx context.Context, k ratelimit.Key) (ratelimit.Item, error) {
-	s.asked++
-	switch {
-	case s.away != nil:
-		return ratelimit.Item{}, s.away
-	case s.spoil != nil:
-		return ratelimit.Item{Unread: s.spoil}, nil
+	if item, fails, err := s.fault(); fails {
+		return item, err
 	}
 	return s.Store.Read(ctx, k)
 }
@@ -144,6 +151,34 @@ func (b *bench) mustAsk(event string) fields {
 		b.t.Fatalf("%s: %v", event, err)
 	}
 	return got
+}
+
+// answer invokes the guard with an event as it is, which must get an answer.
+func (b *bench) answer(event string) fields {
+	b.t.Helper()
+	out, err := b.Invoke(b.t.Context(), []byte(event))
+	if err != nil {
+		b.t.Fatalf("%.999s: %v", event, err)
+	}
+	return parse(b.t, out)
+}
+
+// says sends members of an event, and fails the test unless the answer has each of these texts,
+// with @ between them.
+func (b *bench) says(members, want string) {
+	b.t.Helper()
+	out, err := b.Invoke(b.t.Context(), []byte(`{"userId":"`+canary+`",`+members+`}`))
+	for text := range strings.SplitSeq(want, "@") {
+		if err != nil || !strings.Contains(string(out), text) {
+			b.t.Errorf("%s\n got %s, %v\nwant %s", members, out, err, text)
+		}
+	}
+}
+
+// measured returns the metrics so far.
+func (b *bench) measured() string {
+	b.Metrics.Flush()
+	return b.lines.String()
 }
 
 // want asks, and compares the whole answer except for the receipt. The answer
@@ -224,10 +259,12 @@ func (b *bench) wantInvalid(event, field string, err error) {
 	}
 }
 
-// wantUnavailable fails the test unless err is Unavailable with this message.
-func (b *bench) wantUnavailable(event, message string, err error) {
+// wantUnavailable fails the test unless the error of each event is Unavailable with this message.
+func (b *bench) wantUnavailable(message string, events ...string) {
 	b.t.Helper()
-	if !errors.As(err, new(*input.Unavailable)) || err.Error() != message {
-		b.t.Errorf("%s: the error is %v, want Unavailable: %s", event, err, message)
+	for _, event := range events {
+		if _, err := b.ask(event); !errors.As(err, new(*input.Unavailable)) || err.Error() != message {
+			b.t.Errorf("%s: the error is %v, want Unavailable: %s", event, err, message)
+		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
@@ -20,9 +21,7 @@ import (
 func (s *settings) setBlocks(b *bench, blocks ...live.Block) {
 	b.t.Helper()
 	stored, err := live.Blocks{All: blocks}.Stored(s.blocks.Version + 1)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	testkit.OK(b.t, err)
 	s.blocks = stored
 	b.now = b.now.Add(31 * time.Second)
 }
@@ -124,8 +123,7 @@ func TestABlockByMode(t *testing.T) {
 			b.t.Errorf("%v, want shadow", got)
 		}
 		b.reasons(`{"op": "status"}`, "shadow")
-		b.Metrics.Flush()
-		if lines := b.lines.String(); !strings.Contains(lines, `"Blocked":2`) || strings.Contains(lines, "Refused") || strings.Contains(lines, "Requests") || strings.Contains(lines, "Shadowed") {
+		if lines := b.measured(); !strings.Contains(lines, `"Blocked":2`) || strings.Contains(lines, "Refused") || strings.Contains(lines, "Requests") || strings.Contains(lines, "Shadowed") {
 			b.t.Errorf("metrics: %s", lines)
 		}
 		if b.log.Len() > 0 {

@@ -13,6 +13,7 @@ import (
 
 	app "github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
@@ -25,14 +26,8 @@ func (b *bench) call(method, body string, encoded bool) (status float64, headers
 		"body":           body, "isBase64Encoded": encoded,
 	}
 	raw, err := json.Marshal(event)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	out, err := b.Invoke(b.t.Context(), raw)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	reply := parse(b.t, out)
+	testkit.OK(b.t, err)
+	reply := b.answer(string(raw))
 	return reply["statusCode"].(float64), reply["headers"].(fields), parse(b.t, []byte(reply["body"].(string)))
 }
 
@@ -128,14 +123,8 @@ func TestAGuardAcceptsEventsOfFunctionURLsAndAPIGateway(t *testing.T) {
 	for name, event := range map[string]any{"Function URL": byURL, "API Gateway": byGateway} {
 		b := newBench(t)
 		raw, err := json.Marshal(event)
-		if err != nil {
-			t.Fatal(err)
-		}
-		out, err := b.Invoke(t.Context(), raw)
-		if err != nil {
-			t.Fatal(name, err)
-		}
-		reply := parse(t, out)
+		testkit.OK(t, err)
+		reply := b.answer(string(raw))
 		if got := parse(t, []byte(reply["body"].(string))); reply["statusCode"] != 200.0 || got["userId"] != canary || got["activityCount"] != 1.0 {
 			t.Errorf("%s: %v, want 200 and one counted", name, reply)
 		}
@@ -234,11 +223,7 @@ func TestABodyOverHTTPIsUTF8(t *testing.T) {
 		"base64":   `{"requestContext": {"http": {"method": "POST"}}, "isBase64Encoded": true, "body": "` + base64.StdEncoding.EncodeToString([]byte(body)) + `"}`,
 	} {
 		b := newBench(t)
-		out, err := b.Invoke(t.Context(), []byte(event))
-		if err != nil {
-			t.Fatal(err)
-		}
-		reply := parse(t, out)
+		reply := b.answer(event)
 		if got := parse(t, []byte(reply["body"].(string))); reply["statusCode"] != 400.0 || !strings.HasSuffix(got["detail"].(string), "is not UTF-8") || b.store.asked != 0 {
 			t.Errorf("%s: %v after %d requests, want 400 after none", name, got, b.store.asked)
 		}

@@ -11,6 +11,7 @@ import (
 
 	. "github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/policy"
 )
 
@@ -22,8 +23,7 @@ func TestEveryDecisionIsInTheMetrics(t *testing.T) {
 	}
 	b.Mode = Shadow
 	b.mustAsk(`{}`)
-	b.Metrics.Flush()
-	lines := strings.Split(strings.TrimSpace(b.lines.String()), "\n")
+	lines := strings.Split(strings.TrimSpace(b.measured()), "\n")
 	for i, want := range []fields{
 		{"Allowed": 1.0, "Requests": 1.0},
 		{"Allowed": 1.0, "Requests": 1.0, "NearLimit": 1.0, "Crossed80": 1.0},
@@ -55,12 +55,9 @@ func TestMetricsOfAGuardHaveNoActivity(t *testing.T) {
 	b := newBench(t)
 	b.Guard, b.MeasureGuard = rooms, true
 	for range 2 {
-		if _, err := b.Invoke(t.Context(), []byte(`{"userId":"u1","activity":"write","count":2,"subjects":{"room":"r1","tenant":"t1"}}`)); err != nil {
-			t.Fatal(err)
-		}
+		b.answer(`{"userId":"u1","activity":"write","count":2,"subjects":{"room":"r1","tenant":"t1"}}`)
 	}
-	b.Metrics.Flush()
-	got := b.lines.String()
+	got := b.measured()
 	for _, want := range []string{`"Refused":1`, `"Allowed":1`, `"Dimensions":[["Guard"]]`} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the metrics lack %s:\n%s", want, got)
@@ -85,9 +82,8 @@ func TestEachDegradedDecisionHasALineForTheAlarm(t *testing.T) {
 			_, _ = b.Invoke(t.Context(), fmt.Appendf(nil, `{"userId": "u%d", "activity": "create_post", "op": "status"}`, i%3))
 			_, _ = b.Invoke(t.Context(), fmt.Appendf(nil, `{"userId": "u%d", "activity": "create_post", "op": "reset"}`, i%3))
 		}
-		b.Metrics.Flush()
 		counted := 0.0
-		for line := range strings.Lines(b.lines.String()) {
+		for line := range strings.Lines(b.measured()) {
 			n, _ := parse(t, []byte(line))["Degraded"].(float64)
 			counted += n
 		}
@@ -106,13 +102,11 @@ func TestExpiredRenewalsAreInTheMetrics(t *testing.T) {
 		b.Guard.Activities = []limits.Activity{{Name: "create_post", Limit: policy.Must("log 3/10m")}}
 		b.mustAsk(`{"requestId": "r1"}`)
 		b.mustAsk(fmt.Sprintf(`{"op": "renew", "requestId": "r1", "at": %d}`, startMillis))
-		b.Metrics.Flush()
-		if got := b.lines.String(); strings.Contains(got, "Expired") {
+		if got := b.measured(); strings.Contains(got, "Expired") {
 			t.Errorf("%v: a slot that is kept: %s", mode, got)
 		}
 		b.mustAsk(fmt.Sprintf(`{"op": "renew", "requestId": "r2", "at": %d}`, startMillis))
-		b.Metrics.Flush()
-		if got := b.lines.String(); strings.Count(got, `"Expired":1`) != 1 || strings.Contains(got, "Refused") || strings.Contains(got, "Shadowed") {
+		if got := b.measured(); strings.Count(got, `"Expired":1`) != 1 || strings.Contains(got, "Refused") || strings.Contains(got, "Shadowed") {
 			t.Errorf("%v: a slot that has expired: %s", mode, got)
 		}
 	}
@@ -129,8 +123,7 @@ func TestAnUnknownTierIsMeasured(t *testing.T) {
 		for _, event := range []string{`{"tier": "premum"}`, `{"tier": "premum"}`, `{"tier": "burst"}`, `{"tier": "premium"}`, `{}`, `{"tier": "premum", "op": "status"}`} {
 			b.mustAsk(event)
 		}
-		b.Metrics.Flush()
-		counted, logged := strings.Contains(b.lines.String(), `"UnknownTier":2`), strings.Count(b.log.String(), `"unknown tier"`)
+		counted, logged := strings.Contains(b.measured(), `"UnknownTier":2`), strings.Count(b.log.String(), `"unknown tier"`)
 		if counted != (tiers != nil) || logged != len(tiers)/2 || strings.Contains(b.log.String(), "premum") {
 			t.Errorf("with the tiers %v: %s\n%s", tiers, &b.lines, &b.log)
 		}
@@ -150,8 +143,7 @@ func TestALineOfMetricsHas250To550Bytes(t *testing.T) {
 	for range 12 {
 		b.mustAsk(`{}`)
 	}
-	b.Metrics.Flush()
-	for line := range strings.Lines(b.lines.String()) {
+	for line := range strings.Lines(b.measured()) {
 		if len(line) < 250 || len(line) > 550 {
 			t.Errorf("%d bytes: %s", len(line), line)
 		}
@@ -170,8 +162,7 @@ func TestNearLimitIsAtLeast80Percent(t *testing.T) {
 			b.Guard.Activities = slices.Clone(b.Guard.Activities)
 			b.Guard.Activities[0].Limit = policy.Must(fmt.Sprintf("%d/1m", limit))
 			b.mustAsk(fmt.Sprintf(`{"count": %d}`, used))
-			b.Metrics.Flush()
-			if got, want := strings.Contains(b.lines.String(), `"NearLimit":1`), used*100 >= limit*80; got != want {
+			if got, want := strings.Contains(b.measured(), `"NearLimit":1`), used*100 >= limit*80; got != want {
 				t.Errorf("%d of %d are used: NearLimit is %v, want %v", used, limit, got, want)
 			}
 		}
@@ -190,8 +181,7 @@ func TestEachLimitThatIsCrossedIsInTheMetrics(t *testing.T) {
 			{Name: "a", Limit: policy.Must("minute: 6/1m, hour: log 9/1h, day: 7/1d")},
 		}}
 		b.mustAsk(fmt.Sprintf(`{"activity": "a", "count": %d}`, count))
-		b.Metrics.Flush()
-		if got := strings.TrimSpace(b.lines.String()); !strings.HasSuffix(got, want) {
+		if got := strings.TrimSpace(b.measured()); !strings.HasSuffix(got, want) {
 			t.Errorf("a check of %d: %s, want it to end with %s", count, got, want)
 		}
 	}
@@ -209,6 +199,125 @@ func TestRequestsOfAnUnavailableDecisionAreInTheMetrics(t *testing.T) {
 		}
 		if want := fmt.Sprintf(`"Degraded":1,"Requests":%d}`, b.store.asked); b.store.asked == 0 || !strings.Contains(b.lines.String(), want) {
 			t.Errorf("%s: %s, want %s", name, &b.lines, want)
+		}
+	}
+}
+
+// refusedBy returns the sums of the metric RefusedBy, by whose limit refused.
+func (b *bench) refusedBy() map[string]int64 {
+	b.t.Helper()
+	sums := map[string]int64{}
+	for line := range strings.Lines(b.measured()) {
+		l := parse(b.t, []byte(line))
+		by, _ := l["LimitedBy"].(string)
+		n, _ := l["RefusedBy"].(float64)
+		if own := strings.Contains(line, `"Dimensions":[["Guard","Activity","LimitedBy"]]`); own != (by != "") || own != (n > 0) {
+			b.t.Errorf("the metric has other dimensions, or others have its dimensions: %s", line)
+		}
+		if n > 0 {
+			sums[by] += int64(n)
+		}
+	}
+	b.lines.Reset()
+	return sums
+}
+
+// The metrics name whose limit refused: a subject by its name, and the user by the
+// activity's. In shadow mode, each counts that would refuse.
+func TestTheMetricsNameTheSubjectThatRefuses(t *testing.T) {
+	check := func(user, room, tenant string) string {
+		return `{"userId":"` + canary + user + `","activity":"write","count":2,"subjects":{"room":"` + canary + room + `","tenant":"` + canary + tenant + `"}}`
+	}
+	for _, step := range []struct {
+		mode   Mode
+		checks []string
+		want   map[string]int64
+	}{
+		{Enforce, []string{check("1", "1", "1")}, nil},
+		{Enforce, []string{check("1", "1", "1"), check("1", "2", "2")}, map[string]int64{"write": 1}},                                 // 2 of 3, then 2 more
+		{Enforce, []string{check("1", "1", "1"), check("2", "1", "1"), check("3", "1", "1")}, map[string]int64{"room": 1}},            // 4 of 4 in the room
+		{Shadow, []string{check("1", "1", "1"), check("2", "1", "1"), check("1", "1", "1")}, map[string]int64{"write": 1, "room": 1}}, // both would refuse
+		{Shadow, []string{check("1", "1", "1"), check("2", "1", "1"), check("3", "1", "1")}, map[string]int64{"room": 1}},
+		{Shadow, []string{check("1", "1", "1"), check("1", "2", "1")}, map[string]int64{"write": 1}},
+	} {
+		b := newBench(t)
+		b.Guard, b.Mode = rooms, step.mode
+		for _, event := range step.checks {
+			b.answer(event)
+			b.now = b.now.Add(2 * time.Second) // the memory knows no refusal any more
+		}
+		if got := b.refusedBy(); fmt.Sprint(got) != fmt.Sprint(step.want) {
+			t.Errorf("%s, %d checks: %v, want %v", step.mode, len(step.checks), got, step.want)
+		}
+	}
+	// A tenant has two limits. It is counted once, under its own name.
+	b := newBench(t).guarding(rooms)
+	for i := range 12 {
+		user := fmt.Sprint(i)
+		b.answer(check(user, user, "1"))
+	}
+	if got := b.refusedBy(); len(got) != 1 || got["tenant"] != 2 {
+		t.Errorf("20 of 20 of the tenant, and two checks more: %v", got)
+	}
+	if log := b.log.String(); !strings.Contains(log, `"limitedBy":"tenant.minute"`) {
+		t.Errorf("the log of a refusal does not name the limit: %s", log)
+	}
+	// A status, a release and an activity without subjects have no such metric.
+	for _, rest := range []string{`"activity":"write","op":"status","subjects":{"room":"r"}`, `"activity":"plain","count":9`, `"activity":"plain"`} {
+		b.answer(`{"userId":"` + canary + `1",` + rest + `}`)
+	}
+	if got := b.refusedBy(); len(got) != 0 {
+		t.Errorf("%v, want none", got)
+	}
+}
+
+// A live limit below the count of a check refuses it forever. In shadow mode, that counts.
+func TestTheMetricsNameALimitThatWaitingDoesNotHelp(t *testing.T) {
+	b, s := newBench(t), &settings{}
+	b.Guard = rooms
+	b.Live = &live.Follower{Source: s, Guards: limits.Guards{rooms}, Now: func() time.Time { return b.now }}
+	s.set(b, live.Settings{Activities: map[string]live.Override{"write": {Mode: "shadow"}, "write/room": {Limit: "1/1m"}}})
+	b.Live.Refresh(t.Context(), time.Minute)()
+	b.mustAsk(`{"activity":"write","count":2,"subjects":{"room":"r"}}`)
+	if got := b.refusedBy(); len(got) != 1 || got["room"] != 1 {
+		t.Errorf("%v, want one by the room", got)
+	}
+}
+
+// Requests counts each request to the table. A refusal by a room costs what policies.md
+// says: the user's update, the refusal, and what is given back.
+func TestGivingBackIsInTheMetricRequests(t *testing.T) {
+	check := func(user, tenant string) string {
+		return `{"activity":"write","count":2,"userId":"` + canary + user + `","subjects":{"room":"r","tenant":"` + tenant + `"}}`
+	}
+	full := []string{check("1", "t1"), check("2", "t1")} // the room
+	for name, tt := range map[string]struct {
+		mode     Mode
+		before   []string
+		last     string
+		outcome  string
+		requests float64
+	}{
+		"counted":                        {Enforce, nil, check("1", "t1"), "Allowed", 3},
+		"refused by the user":            {Enforce, []string{check("1", "t1")}, check("1", "t2"), "Refused", 1},
+		"refused by the room":            {Enforce, full, check("3", "t1"), "Refused", 3},
+		"refused by the room, in shadow": {Shadow, full, check("3", "t1"), "Shadowed", 4}, // and the tenant is read
+	} {
+		b := newBench(t)
+		b.Guard, b.Mode = rooms, tt.mode
+		var line fields
+		for _, event := range append(tt.before, tt.last) {
+			b.lines.Reset()
+			b.now = b.now.Add(2 * time.Second) // the memory knows no refusal any more
+			before := b.store.asked
+			b.answer(event)
+			first, _, _ := strings.Cut(b.measured(), "\n")
+			if line = parse(t, []byte(first)); line["Requests"] != float64(b.store.asked-before) {
+				t.Errorf("%s: %s, and the store was asked %d times", name, first, b.store.asked-before)
+			}
+		}
+		if line[tt.outcome] != 1.0 || line["Requests"] != tt.requests {
+			t.Errorf("%s: %v, want %s and %v requests", name, line, tt.outcome, tt.requests)
 		}
 	}
 }

@@ -37,10 +37,7 @@ func TestAnOutageCanBeAnError(t *testing.T) {
 	b := newBench(t)
 	b.DenyOutage = true
 	b.store.away = errAway
-	for _, event := range []string{`{}`, `{"op": "status"}`} {
-		_, err := b.ask(event)
-		b.wantUnavailable(event, "the table does not exist", err)
-	}
+	b.wantUnavailable("the table does not exist", `{}`, `{"op": "status"}`)
 	b.wantOutageReported()
 }
 
@@ -98,8 +95,7 @@ func TestAnOpenCircuitBreakerKeepsRequestsFromTheTable(t *testing.T) {
 		b.reasons(`{}`, "unavailable") // opens the circuit breaker
 		asked, looks := b.store.asked, s.looks
 		b.DenyOutage = true
-		_, err := b.ask(`{}`)
-		b.wantUnavailable(`{}`, "the table did not answer in time", err)
+		b.wantUnavailable("the table did not answer in time", `{}`)
 		b.DenyOutage = false
 		if b.store.asked != asked {
 			t.Errorf("%d requests, want none", b.store.asked-asked)
@@ -182,10 +178,7 @@ func TestMemoryDecidesAboutAnUnreadableItem(t *testing.T) {
 func TestAnUnreadableItemCanBeAnError(t *testing.T) {
 	b := newSpoiledBench(t)
 	b.DenyOutage = true
-	for _, event := range []string{`{}`, `{"op": "status"}`} {
-		_, err := b.ask(event)
-		b.wantUnavailable(event, "an attribute of the item has the wrong type", err)
-	}
+	b.wantUnavailable("an attribute of the item has the wrong type", `{}`, `{"op": "status"}`)
 	b.wantUnreadableLogged("check", "status")
 }
 
@@ -203,9 +196,7 @@ func TestAnUnreadableItemAllowsInShadowMode(t *testing.T) {
 // reset deletes the item and so repairs it.
 func TestAResetRepairsAnUnreadableItem(t *testing.T) {
 	b := newSpoiledBench(t)
-	event := `{"op": "release", "requestId": "r1", "at": 1700000040000}`
-	_, err := b.ask(event)
-	b.wantUnavailable(event, "an attribute of the item has the wrong type", err)
+	b.wantUnavailable("an attribute of the item has the wrong type", `{"op": "release", "requestId": "r1", "at": 1700000040000}`)
 	b.wantUnreadableLogged("release")
 	b.want(`{"op": "reset"}`, figures(true, "ok", 0, fields{"op": "reset"}))
 	b.want(`{}`, counted(1, 1))

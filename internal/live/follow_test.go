@@ -13,6 +13,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/limits"
 	. "github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
@@ -237,6 +238,23 @@ func (t *table) Settings(_ context.Context, consistent bool) (Stored, error) {
 }
 
 func (t *table) Blocks(context.Context, bool) (Stored, error) { return t.blocks, t.blocksErr }
+
+// logged returns a follower of a table that logs to log.
+func logged(table *table, guards limits.Guards) (f *Follower, log *bytes.Buffer) {
+	log = new(bytes.Buffer)
+	return &Follower{Source: table, Guards: guards, Log: slog.New(slog.NewTextHandler(log, nil))}, log
+}
+
+// mustRead reads the settings, which the guard can follow.
+func mustRead(t *testing.T, f *Follower) {
+	t.Helper()
+	testkit.OK(t, f.Read(t.Context()))
+}
+
+// reports tells whether a log has a text, without the quotation marks' backslashes.
+func reports(log *bytes.Buffer, text string) bool {
+	return strings.Contains(strings.ReplaceAll(log.String(), `\"`, `"`), text)
+}
 
 // put changes the document to these overrides, a JSON object.
 func (t *table) put(overrides string) {

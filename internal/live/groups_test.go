@@ -1,7 +1,6 @@
 package live_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 	"github.com/cric-talk/guards/internal/limits"
 	. "github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // grouped returns a post and a comment of the group content, and an activity that
@@ -29,58 +29,38 @@ func grouped(t testing.TB, posts, comments string) limits.Guards {
 		}},
 	}
 	linked, err := limits.Link(all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	return linked
 }
 
 // A timeline of a group's live limits. Posts cost 5 of the writes.
 func TestALiveLimitOfAGroup(t *testing.T) {
 	guards := grouped(t, "posts: 10/1m, writes: 100/1h cost 5", "writes: 100/1h")
-	table, log := &table{}, new(bytes.Buffer)
-	f := &Follower{Source: table, Guards: guards, Log: slog.New(slog.NewTextHandler(log, nil))}
-	for _, step := range []struct {
-		what      string
-		overrides string
-		want      string // of a post, of a premium one, and of a comment
-	}{
-		{
-			"the number of the group", `{"content.writes": {"limit": "200/1h"}}`,
-			"posts: 10/1m, writes: 200/1h cost 5; posts: 10/1m, writes: 100/1h cost 5; writes: 200/1h",
-		},
-		{
-			"of a tier", `{"content.writes": {"limit": "200/1h", "tiers": {"premium": "300/1h"}}}`,
-			"posts: 10/1m, writes: 200/1h cost 5; posts: 10/1m, writes: 300/1h cost 5; writes: 200/1h",
-		},
-		{
-			"of a limit that one activity has", `{"content.writes": {"limit": "200/1h", "tiers": {"premium": "300/1h"}}, "content.posts": {"limit": "7/1m"}}`,
-			"posts: 7/1m, writes: 200/1h cost 5; posts: 10/1m, writes: 300/1h cost 5; writes: 200/1h",
-		},
-		{
-			"an activity's own limit wins",
-			`{"content.writes": {"limit": "200/1h", "tiers": {"premium": "300/1h"}}, "content.posts": {"limit": "7/1m"},
-				"create_post": {"limit": "posts: 9/1m, writes: 90/1h"}, "add_comment": {"mode": "shadow"}}`,
-			"posts: 9/1m, writes: 90/1h cost 5; posts: 10/1m, writes: 300/1h cost 5; writes: 200/1h",
-		},
-		{
-			"and is undone alone",
-			`{"content.writes": {"limit": "200/1h", "tiers": {"premium": "300/1h"}}, "content.posts": {"limit": "7/1m"}, "add_comment": {"mode": "shadow"}}`,
-			"posts: 7/1m, writes: 200/1h cost 5; posts: 10/1m, writes: 300/1h cost 5; writes: 200/1h",
-		},
-		{
-			"the tier is undone", `{"content.writes": {"limit": "200/1h"}, "content.posts": {"limit": "7/1m"}}`,
-			"posts: 7/1m, writes: 200/1h cost 5; posts: 10/1m, writes: 100/1h cost 5; writes: 200/1h",
-		},
-		{
-			"the number is undone", `{"content.posts": {"limit": "7/1m"}}`,
-			"posts: 7/1m, writes: 100/1h cost 5; posts: 10/1m, writes: 100/1h cost 5; writes: 100/1h",
-		},
+	table := &table{}
+	f, log := logged(table, guards)
+	// inForce returns what inGroup returns: the posts and the writes of a post, and the writes of a
+	// premium one and of a comment.
+	inForce := func(posts, writes, premium, comments string) string {
+		return "posts: " + posts + ", writes: " + writes + " cost 5; posts: 10/1m, writes: " + premium + " cost 5; writes: " + comments
+	}
+	const (
+		number = `"content.writes": {"limit": "200/1h"}`
+		tier   = `"content.writes": {"limit": "200/1h", "tiers": {"premium": "300/1h"}}`
+		posts  = `"content.posts": {"limit": "7/1m"}`
+		own    = `"create_post": {"limit": "posts: 9/1m, writes: 90/1h"}`
+		mode   = `"add_comment": {"mode": "shadow"}`
+	)
+	for _, step := range []struct{ what, overrides, want string }{
+		{"the number of the group", number, inForce("10/1m", "200/1h", "100/1h", "200/1h")},
+		{"of a tier", tier, inForce("10/1m", "200/1h", "300/1h", "200/1h")},
+		{"of a limit that one activity has", tier + "," + posts, inForce("7/1m", "200/1h", "300/1h", "200/1h")},
+		{"an activity's own limit wins", tier + "," + posts + "," + own + "," + mode, inForce("9/1m", "90/1h", "300/1h", "200/1h")},
+		{"and is undone alone", tier + "," + posts + "," + mode, inForce("7/1m", "200/1h", "300/1h", "200/1h")},
+		{"the tier is undone", number + "," + posts, inForce("7/1m", "200/1h", "100/1h", "200/1h")},
+		{"the number is undone", posts, inForce("7/1m", "100/1h", "100/1h", "100/1h")},
 	} {
-		table.put(step.overrides)
-		if err := f.Read(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		table.put("{" + step.overrides + "}")
+		mustRead(t, f)
 		if got := inGroup(f, guards); got != step.want {
 			t.Errorf("%s:\n got %s\nwant %s", step.what, got, step.want)
 		}
@@ -107,9 +87,7 @@ func TestALiveLockoutOfAGroup(t *testing.T) {
 		`{"content.try": {"limit": "lockout 9/1h for 1m"}}`:                                                                       `[content.try: create_post: a live limit keeps`,
 	} {
 		var s Settings
-		if err := json.Unmarshal([]byte(`{"activities": `+overrides+`}`), &s); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, json.Unmarshal([]byte(`{"activities": `+overrides+`}`), &s))
 		if _, problems := s.Limits(guards, nil); !strings.HasPrefix(fmt.Sprint(problems), want) {
 			t.Errorf("%s: %v, want %s", overrides, problems, want)
 		}
@@ -182,37 +160,31 @@ func TestALiveLimitOfAGroupAfterADeploy(t *testing.T) {
 		},
 		"another name": {"posts: 10/1m, all: 100/1h", "all: 100/1h", "posts: 7/1m, all: 100/1h; all: 100/1h", `a group without a limit in the code`},
 	} {
-		log := new(bytes.Buffer)
 		guards := grouped(t, tt.posts, tt.comments)
-		f := &Follower{Source: table, Guards: guards, Log: slog.New(slog.NewTextHandler(log, nil))}
-		if err := f.Read(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		f, log := logged(table, guards)
+		mustRead(t, f)
 		all := strings.Split(inGroup(f, guards), "; ")
 		if got := all[0] + "; " + all[2]; got != tt.inForce {
 			t.Errorf("%s: %s, want %s", name, got, tt.inForce)
 		}
-		if got := strings.ReplaceAll(log.String(), `\"`, `"`); !strings.Contains(got, tt.report) || tt.report == "" && strings.Contains(got, "content") {
-			t.Errorf("%s: the log has %q, want %q in it", name, got, tt.report)
+		if !reports(log, tt.report) || tt.report == "" && reports(log, "content") {
+			t.Errorf("%s: the log has %q, want %q in it", name, log, tt.report)
 		}
 	}
 	// An edit by hand: the last good number stays.
-	log := new(bytes.Buffer)
-	f := &Follower{Source: table, Guards: before, Log: slog.New(slog.NewTextHandler(log, nil))}
+	f, log := logged(table, before)
 	for i, document := range []string{
 		`{"activities": {"content.writes": {"limit": "200/1h"}}}`,
 		`{"activities": {"content.writes": {"limit": "x"}, "content.posts": {"limit": "8/1m"}, "content.": {"limit": "1/1h"}}}`,
 	} {
 		table.Stored = Stored{Version: int64(10 + i), Document: []byte(document)}
-		if err := f.Read(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		mustRead(t, f)
 	}
 	if got, want := inGroup(f, before), "posts: 8/1m, writes: 200/1h cost 5; posts: 10/1m, writes: 100/1h cost 5; writes: 200/1h"; got != want {
 		t.Errorf("after an edit by hand:\n got %s\nwant %s", got, want)
 	}
 	for _, want := range []string{"create_post: limit is", "add_comment: limit is", "a group without a limit in the code"} {
-		if !strings.Contains(strings.ReplaceAll(log.String(), `\"`, `"`), want) {
+		if !reports(log, want) {
 			t.Errorf("the log does not report %s:\n%s", want, log)
 		}
 	}
@@ -229,5 +201,40 @@ func TestALiveLimitIsTooFastForHold(t *testing.T) {
 	code.Hold = false
 	if _, err := Instead(code, "", "", "501/1m"); err != nil {
 		t.Error(err)
+	}
+}
+
+// In a group, a lock of one activity is a lock of all. So a live lockout is the group's: an
+// activity's own live limit has the lockout that its group has now. A tier that the code does
+// not have goes by the group's ordinary one.
+func TestALiveLockoutIsTheGroups(t *testing.T) {
+	guards := grouped(t, "posts: 10/1m, try: lockout 5/15m for 30m", "try: lockout 5/15m for 30m")
+	table := &table{}
+	f := &Follower{Source: table, Guards: guards, Log: slog.New(slog.DiscardHandler)}
+	// inForce returns what inGroup returns: the posts and the failures of a post, and the failures of
+	// a comment.
+	inForce := func(posts, post, comment int) string {
+		return fmt.Sprintf("posts: %d/1m, try: lockout %d/15m for 30m; posts: 10/1m, try: lockout 5/15m for 30m; try: lockout %d/15m for 30m", posts, post, comment)
+	}
+	const group = `"content.try": {"limit": "lockout 4/15m for 30m"}`
+	own := func(tries int) string {
+		return fmt.Sprintf(`"create_post": {"limit": "posts: 9/1m, try: lockout %d/15m for 30m"}`, tries)
+	}
+	for _, step := range []struct{ overrides, want string }{
+		{"{" + own(4) + "}", inForce(10, 5, 5)},
+		{"{" + own(5) + "}", inForce(9, 5, 5)},
+		{`{}`, inForce(10, 5, 5)},
+		{"{" + group + "}", inForce(10, 4, 4)},
+		{"{" + group + "," + own(4) + "}", inForce(9, 4, 4)},
+	} {
+		table.put(step.overrides)
+		_ = f.Read(t.Context())
+		if got := inGroup(f, guards); got != step.want {
+			t.Errorf("%s:\n got %s\nwant %s", step.overrides, got, step.want)
+		}
+	}
+	all := map[string]Override{"content.try": {Limit: "lockout 4/15m for 30m"}, "add_comment": {Tiers: map[string]string{"premium": "try: lockout 4/15m for 30m"}}}
+	if _, problems := (Settings{Activities: all}).Limits(guards, nil); len(problems) > 0 {
+		t.Errorf("the tier has the group's lockout: %v", problems)
 	}
 }

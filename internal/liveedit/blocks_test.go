@@ -8,6 +8,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/live"
 	. "github.com/cric-talk/guards/internal/liveedit"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 var blockTime = time.UnixMilli(1_700_000_000_000).UTC()
@@ -28,9 +29,7 @@ func (t *table) block(tb testing.TB, b live.Block) error {
 func (t *table) inForce(tb testing.TB, after time.Duration) string {
 	tb.Helper()
 	all, _, err := ReadBlocks(tb.Context(), t)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testkit.OK(tb, err)
 	var who []string
 	for _, b := range BlocksAt(all, blockTime.Add(after)) {
 		who = append(who, strings.TrimSpace(b.UserID+" "+b.Activity))
@@ -41,9 +40,7 @@ func (t *table) inForce(tb testing.TB, after time.Duration) string {
 func TestBlocksAreEdited(t *testing.T) {
 	table := &table{}
 	for _, b := range []live.Block{{UserID: "u1"}, {UserID: "u1", Activity: "pin"}, {UserID: " room r1", Until: blockTime.Add(time.Hour)}, {UserID: "u1", Activity: "pin", Reason: "again"}} {
-		if err := table.block(t, b); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, table.block(t, b))
 	}
 	if got := table.inForce(t, 0); got != "room r1, u1, u1 pin" {
 		t.Errorf("blocked: %s", got)
@@ -143,17 +140,13 @@ func TestALongerBlockIsBounded(t *testing.T) {
 func TestAnErasureForgetsBlocksThatHaveEnded(t *testing.T) {
 	table := &table{}
 	for _, b := range []live.Block{{UserID: "u17", Until: blockTime.Add(time.Minute)}, {UserID: "u2"}} {
-		if err := table.block(t, b); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, table.block(t, b))
 	}
 	later := blockTime.Add(time.Hour)
 	if lifted, err := Unblock(t.Context(), table, Change{At: later, By: "op"}, "u17", ""); err != nil || len(lifted) > 0 || len(table.history) != 2 {
 		t.Errorf("unblock lifts %v, %v, want nothing", lifted, err)
 	}
-	if err := ForgetBlocks(t.Context(), table, "u17", later); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, ForgetBlocks(t.Context(), table, "u17", later))
 	if strings.Contains(string(table.blocks.Document), "u17") || table.inForce(t, time.Hour) != "u2" {
 		t.Errorf("after the erasure: %s", table.blocks.Document)
 	}

@@ -7,10 +7,12 @@ import (
 	"testing"
 	"time"
 
-	guards "github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards"
+	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
 	. "github.com/cric-talk/guards/internal/liveedit"
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
@@ -18,13 +20,11 @@ import (
 // can still switch the activity off, and change its tiers.
 func TestAPartThatDoesNotApplyDoesNotBlockTheOthers(t *testing.T) {
 	table := &table{Stored: live.Stored{Version: 1, Document: []byte(`{"activities": {"act": {"limit": "20/1m", "tiers": {"old": "30/1m"}}}}`)}}
-	guards := guards.Guards{{Name: "g", Message: "m", Activities: []guards.Activity{{Name: "act", Limit: policy.Must("10/1h")}}}}
+	page := limits.Guards{{Name: "g", Message: "m", Activities: []limits.Activity{{Name: "act", Limit: policy.Must("10/1h")}}}}
 	edit := func(tier, limit, mode string) error {
-		return Edit(t.Context(), table, guards, Change{}, func(s Draft) (Draft, error) { return s.Set("act", tier, limit, mode), nil })
+		return Edit(t.Context(), table, page, Change{}, func(s Draft) (Draft, error) { return s.Set("act", tier, limit, mode), nil })
 	}
-	if err := errors.Join(edit("", "", "off"), edit("new", "40/1h", "")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, errors.Join(edit("", "", "off"), edit("new", "40/1h", "")))
 	if edit("new", "40/1m", "") == nil || edit("", "30/1m", "") == nil || edit("", "", "on") == nil {
 		t.Error("a part that can't apply is stored")
 	}
@@ -151,5 +151,164 @@ func TestTheBoundsOfGrants(t *testing.T) {
 	}
 	if err := add(grant("user1", strings.Repeat("r", 201))); err == nil {
 		t.Error("a reason of 201 characters is stored")
+	}
+}
+
+// A live lockout of a group is set for the group. An activity's own live limit has the group's
+// lockout of now, and the group's stays as long as an activity has it in its own live limit.
+func TestTheLockoutOfAGroupIsSetForTheGroup(t *testing.T) {
+	page, err := limits.Link([]guards.Guard{{Name: "g", Message: "m", Activities: []guards.Activity{
+		{Name: "sign_in", Group: "door", Limit: "day: 20/1d, try: lockout 5/15m for 30m"},
+		{Name: "unlock", Group: "door", Limit: "try: lockout 5/15m for 30m"},
+	}}})
+	testkit.OK(t, err)
+	table := &table{}
+	for i, step := range []struct {
+		name, limit string // empty: it is undone
+		refused     bool
+	}{
+		{name: "sign_in", limit: "day: 30/1d, try: lockout 4/15m for 30m", refused: true},
+		{name: "sign_in", limit: "day: 30/1d, try: lockout 5/15m for 30m"},
+		{name: "door.try", limit: "lockout 4/15m for 20m", refused: true}, // sign_in has its own live limit
+		{name: "sign_in"},
+		{name: "door.try", limit: "lockout 4/15m for 20m"},
+		{name: "sign_in", limit: "day: 30/1d, try: lockout 5/15m for 30m", refused: true},
+		{name: "sign_in", limit: "day: 30/1d, try: lockout 4/15m for 20m"},
+		{name: "door.try", refused: true},
+		{name: "sign_in"},
+		{name: "door.try"},
+	} {
+		err := Edit(t.Context(), table, page, Change{}, func(d Draft) (Draft, error) {
+			if step.limit == "" {
+				return d.Unset(step.name, "")
+			}
+			return d.Set(step.name, "", step.limit, ""), nil
+		})
+		if refused := errors.Is(err, live.ErrGroupLockout); refused != step.refused || !refused && err != nil {
+			t.Errorf("step %d, %s %q: %v, want a refusal: %v", i, step.name, step.limit, err, step.refused)
+		}
+	}
+}
+
+// Each limit, mode and grant has beside it who set it, when and why. The same
+// limit again is no change, and what nobody changes keeps its stamp.
+func TestEachPartIsStamped(t *testing.T) {
+	table := &table{}
+	minute := func(n int) time.Time { return time.Date(2026, 3, 1, 9, n, 0, 123_456_789, time.UTC) }
+	grant := live.Grant{UserID: "u1", Role: "admin", Until: minute(59), Reason: "load test"}
+	const (
+		ann    = `"":{"of":"log 50/12h","since":"2026-03-01T09:00:00.123Z","by":"ann","why":"a launch"}`
+		bob    = `"modeSet":{"of":"shadow","since":"2026-03-01T09:01:00.123Z","by":"bob"}`
+		cid    = `"since":"2026-03-01T09:02:00.123Z","by":"cid"}`
+		grants = `"grants":[{"userId":"u1","role":"admin","until":"2026-03-01T09:59:00.123456789Z","reason":"load test","set":{` + cid + `}]`
+	)
+	for i, step := range []struct {
+		by, why string
+		edit    func(Draft) (Draft, error)
+		want    string // the document
+	}{
+		{
+			"ann", "a launch", func(s Draft) (Draft, error) { return s.Set("pin", "", "log 50/12h", ""), nil },
+			`{"activities":{"pin":{"limit":"log 50/12h","set":{` + ann + `}}}}`,
+		},
+		{
+			"bob", "", func(s Draft) (Draft, error) { return s.Set("pin", "", "log 50/720m", "shadow"), nil }, // the same limit
+			`{"activities":{"pin":{"limit":"log 50/12h","mode":"shadow","set":{` + ann + `},` + bob + `}}}`,
+		},
+		{
+			"cid", "", func(s Draft) (Draft, error) {
+				return s.Set("pin", "gold", "log 90/12h", "").Grant(grant, minute(2)), nil
+			},
+			`{"activities":{"pin":{"limit":"log 50/12h","tiers":{"gold":"log 90/12h"},"mode":"shadow","set":{` + ann + `,"gold":{"of":"log 90/12h",` + cid + `},` + bob + `}},` + grants + `}`,
+		},
+		{
+			"dan", "", func(s Draft) (Draft, error) { return s.Unset("pin", "gold") },
+			`{"activities":{"pin":{"limit":"log 50/12h","mode":"shadow","set":{` + ann + `},` + bob + `}},` + grants + `}`,
+		},
+	} {
+		testkit.OK(t, Edit(t.Context(), table, cricket.All, Change{At: minute(i), By: step.by, Why: step.why}, step.edit))
+		if got := string(table.Document); got != step.want {
+			t.Errorf("step %d: the settings are\n%s, want\n%s", i, got, step.want)
+		}
+	}
+}
+
+// A limit that was written by hand gets a stamp when an operator sets it again.
+func TestALimitWrittenByHandIsStampedWhenItIsSet(t *testing.T) {
+	table := &table{Stored: live.Stored{Version: 1, Document: []byte(`{"activities":{"pin":{"limit":"log 60/12h","set":{"":{"of":"log 50/12h","by":"bob"}}}},"grants":[]}`)}}
+	at := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
+	set := func(s Draft) (Draft, error) { return s.Set("pin", "", "log 60/12h", ""), nil }
+	testkit.OK(t, Edit(t.Context(), table, cricket.All, Change{At: at, By: "ann"}, set))
+	const want = `{"activities":{"pin":{"limit":"log 60/12h","set":{"":{"of":"log 60/12h","since":"2026-03-01T09:00:00Z","by":"ann"}}}}}`
+	if got := string(table.Document); got != want {
+		t.Errorf("the settings are\n%s, want\n%s", got, want)
+	}
+}
+
+// Who and why are part of the document, so they are short.
+func TestLongNamesAndReasonsAreRefused(t *testing.T) {
+	for _, c := range []Change{{By: strings.Repeat("b", 101)}, {By: "bob", Why: strings.Repeat("w", 201)}} {
+		err := Edit(t.Context(), nil, nil, c, nil)
+		if err == nil || !strings.HasSuffix(err.Error(), "want at most 100 and 200") {
+			t.Errorf("%d and %d bytes: %v", len(c.By), len(c.Why), err)
+		}
+	}
+}
+
+func TestGrantsAreEdited(t *testing.T) {
+	now := time.UnixMilli(1_700_000_000_000)
+	grant := func(user, role, tier string, days int) live.Grant {
+		return live.Grant{UserID: user, Role: role, Tier: tier, Until: now.AddDate(0, 0, days), Reason: "support"}
+	}
+	table := &table{}
+	table.edit(t, func(s Draft) Draft {
+		s = s.Grant(grant("u1", "admin", "", 1), now)
+		s = s.Grant(grant("u1", "", "gold", 1), now)
+		s = s.Grant(grant("u1", "", "premium", 2), now)   // replaces gold
+		s = s.Grant(grant(" room u1", "", "big", 3), now) // a subject
+		return s.Grant(grant("u2", "admin", "", 3), now)
+	})
+	s, _, err := Read(t.Context(), table)
+	for after, want := range map[time.Duration]string{
+		24*time.Hour - 1: "u1 admin, u1 premium,  room u1 big, u2 admin", 24 * time.Hour: "u1 premium,  room u1 big, u2 admin", 48 * time.Hour: " room u1 big, u2 admin",
+	} {
+		var granted []string
+		for _, g := range GrantsAt(s, now.Add(after)) {
+			granted = append(granted, g.UserID+" "+g.Role+g.Tier)
+		}
+		if got := strings.Join(granted, ", "); err != nil || got != want {
+			t.Errorf("after %v: %s, %v, want %s", after, got, err, want)
+		}
+	}
+	for says, g := range map[string]live.Grant{
+		"either a role or":  {UserID: "u1", Until: now, Reason: "r"},
+		"time when it ends": {UserID: "u1", Role: "admin", Reason: "r"},
+		"a reason":          {UserID: "u1", Role: "admin", Until: now},
+		"userId":            {UserID: "u 1", Role: "admin", Until: now, Reason: "r"},
+		"userId is missing": {UserID: " room ", Tier: "big", Until: now, Reason: "r"},
+		"userId has U+0020": {UserID: " config", Tier: "big", Until: now, Reason: "r"},
+		"character 2":       {UserID: " room r 42", Tier: "big", Until: now, Reason: "r"},
+		"roles are about":   {UserID: " room r42", Role: "admin", Until: now, Reason: "r"},
+	} {
+		err := Edit(t.Context(), table, cricket.All, Change{}, func(s Draft) (Draft, error) { return s.Grant(g, now.AddDate(-1, 0, 0)), nil })
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%+v: %v, want an error that says %s", g, err, says)
+		}
+	}
+	// A user who is forgotten has no grants left, even if somebody else edits
+	// the settings at the same time.
+	table.race = func() { table.edit(t, func(s Draft) Draft { return s.Set("pin", "", "log 50/12h", "") }) }
+	for _, want := range []int{2, 0} {
+		if n, err := Forget(t.Context(), table, cricket.All, "u1", now); err != nil || n != want {
+			t.Errorf("Forget = %d, %v, want %d", n, err, want)
+		}
+	}
+	if document := string(table.Document); strings.Contains(document, `"u1"`) || !strings.Contains(document, `" room u1"`) || !strings.Contains(document, "u2") || !strings.Contains(document, "50/12h") {
+		t.Errorf("the document is %s, want no grants", document)
+	}
+	for _, c := range table.history {
+		if strings.Contains(fmt.Sprint(c), "u1") {
+			t.Errorf("the history names a user: %+v", c)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/live"
 	. "github.com/cric-talk/guards/internal/liveedit"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
@@ -54,7 +55,5 @@ func (t *table) SettingsHistory(context.Context) ([]Change, error) { return t.hi
 func (t *table) edit(tb testing.TB, edit func(Draft) Draft) {
 	tb.Helper()
 	err := Edit(context.Background(), t, cricket.All, Change{By: "test"}, func(s Draft) (Draft, error) { return edit(s), nil })
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testkit.OK(tb, err)
 }

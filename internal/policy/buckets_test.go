@@ -108,24 +108,16 @@ func TestABucketAtAnotherIntervalTimeline(t *testing.T) {
 	})
 }
 
-// plan returns the update that takes one action, and the state after it.
-func plan(t *testing.T, p Policy, at time.Duration, s State) (Update, State) {
-	t.Helper()
-	u, ok := p.Take(start+at.Milliseconds(), 1, 1, s)
-	if !ok || !u.Holds(s) {
-		t.Fatalf("%v: at %v one action does not fit in %v: %+v", p, at, s, u)
-	}
-	return u, u.Apply(s)
-}
-
 // Two actions are used, so one more is planned as an action on a busy bucket.
 // Meanwhile one of the two is given back, and the bucket is full: an action now
 // has to start it again.
 func TestAPlanForABusyBucketFailsOnAFullOne(t *testing.T) {
 	p := Must("bucket 1/1s burst 3")
-	_, s := plan(t, p, 0, nil)
-	_, s = plan(t, p, 0, s)
-	planned, _ := plan(t, p, time.Second, s)
+	s := take(t, p, start, 1, take(t, p, start, 1, nil))
+	planned, ok := p.Take(start+1000, 1, 1, s)
+	if !ok || !planned.Holds(s) {
+		t.Fatalf("one more does not fit in %v: %+v", s, planned)
+	}
 	back, ok := p.Undo(start+1000, start, start, 1, s)
 	if !ok {
 		t.Fatalf("one action cannot be given back in %v", s)
@@ -139,10 +131,13 @@ func TestAPlanForABusyBucketFailsOnAFullOne(t *testing.T) {
 // the bucket again, after another clock has planned an action at its own time.
 func TestAPlanFailsIfAClockAheadHasStartedTheBucketAgain(t *testing.T) {
 	p := Must("pace: bucket 1/5s burst 4, all: 9/1h")
-	_, s := plan(t, p, 0, nil)
+	s := take(t, p, start, 1, nil)
 	for _, at := range []time.Duration{0, 4 * time.Second} {
-		planned, _ := plan(t, p, at, s)
-		_, ahead := plan(t, p, 6*time.Second, s)
+		planned, ok := p.Take(start+at.Milliseconds(), 1, 1, s)
+		if !ok || !planned.Holds(s) {
+			t.Fatalf("at %v one action does not fit in %v: %+v", at, s, planned)
+		}
+		ahead := take(t, p, start+6000, 1, s)
 		if planned.Holds(ahead) {
 			t.Errorf("the plan %+v of %v holds in %v, where the bucket counts from 6s", planned, at, ahead)
 		}
@@ -185,7 +180,7 @@ func TestWhenABucketIsFullAgain(t *testing.T) {
 		{"bucket 1/5s", "bucket 1/12h", 5 * time.Second, 5 * time.Second, 12 * time.Hour, 0}, // full at that moment
 		{"bucket 1/5s", "bucket 1/5s", 9 * time.Second, 9 * time.Second, 5 * time.Second, 0},
 	} {
-		_, s := plan(t, Must(tt.counted), 0, nil)
+		s := take(t, Must(tt.counted), start, 1, nil)
 		r := Must(tt.read).Read(start+tt.at.Milliseconds(), 0, s)
 		if r.ResetAt != start+tt.full.Milliseconds() || r.Window != tt.window || r.Used != tt.used {
 			t.Errorf("%s counts one action, and %s reads it at %v as %+v; want it full at %v, %d used, and the window %v",

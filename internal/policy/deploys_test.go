@@ -2,6 +2,7 @@ package policy_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -217,36 +218,59 @@ func TestAnOldPlanAddsToWhatTheItemCounts(t *testing.T) {
 	}
 }
 
-// Two versions of a sliding counter run side by side, with two windows. Each works as if
-// the other did not exist, and so do the slots that a log had taken before.
+// Two versions of a limit run side by side, during a deploy or a canary: a sliding counter with
+// two windows, or one beside a log. Each works as if the other did not exist, also on an instance
+// that does not know the item, and so do the slots that a log had taken before.
 func TestSlidingCountersSideBySide(t *testing.T) {
-	windows := []string{"2s", "10s", "1m", "5m", "1h", "6h", "1d", "7d", "30d", "90d", "366d"}
-	for _, one := range windows {
-		for _, other := range windows {
-			if one == other {
+	logs := []string{"log 10/1h", "log 10/12h"}
+	texts := slices.Clone(logs)
+	for _, window := range []string{"2s", "10s", "1m", "5m", "1h", "6h", "1d", "7d", "30d", "90d", "366d"} {
+		texts = append(texts, "sliding 10/"+window)
+	}
+	for _, one := range texts {
+		for _, other := range texts {
+			if one == other || slices.Contains(logs, one) && slices.Contains(logs, other) {
 				continue
 			}
-			pair := []Policy{Must("sliding 10/" + one), Must("sliding 10/" + other)}
-			alone := []State{{}, {}}
-			both := Values{"c0": 1, "c9": 2}.State()
-			for i := range int64(400) {
-				now := 1_700_000_000_000 + i*i*i*7 // up to five days
-				for j, p := range pair {
-					u, ok := p.Take(now, 1, 1, both)
-					if got, want := ok, p.Read(now, 1, alone[j]).Wait == 0; got != want {
-						t.Fatalf("%s beside %s at %d: allowed %v, want %v: %v", p, pair[1-j], now, got, want, both)
-					}
-					if ok {
-						u.ApplyTo(&both)
-						u, _ := p.Take(now, 1, 1, alone[j])
-						u.ApplyTo(&alone[j])
-					}
-				}
+			pair := []Policy{Must(one), Must(other)}
+			short := min(pair[0].Rates()[0].Window, pair[1].Rates()[0].Window).Milliseconds()
+			sideBySide(t, pair, 400, func(i int64) int64 { return i * i * i * 7 }) // up to five days
+			sideBySide(t, pair, 1000, func(i int64) int64 { return i * short / 40 })
+		}
+	}
+}
+
+func sideBySide(t *testing.T, pair []Policy, steps int64, after func(i int64) int64) {
+	t.Helper()
+	alone := []State{{}, {}}
+	both := Values{"c0": 1, "c9": 2}.State()
+	for i := range steps {
+		now := 1_700_000_000_000 + after(i)
+		for j, p := range pair {
+			known := both
+			if i%7 == 0 {
+				known = nil
 			}
-			if both.Get("c0") != 1 || both.Get("c9") != 2 || len(both) > 12 {
-				t.Errorf("%s beside %s: %v", one, other, both)
+			u, ok := p.Take(now, 1, uint64(i), known)
+			if !ok || !u.Holds(both) {
+				u, ok = p.Take(now, 1, uint64(i), both)
+			}
+			if want := p.Read(now, 1, alone[j]).Wait == 0; ok != want {
+				t.Fatalf("%s beside %s at %d: allowed %v, want %v: %v", p, pair[1-j], now, ok, want, both)
+			}
+			if ok {
+				u.ApplyTo(&both)
+				u, _ := p.Take(now, 1, 1, alone[j])
+				u.ApplyTo(&alone[j])
 			}
 		}
+	}
+	most := 12
+	if pair[0].HasLog() || pair[1].HasLog() {
+		most += 11 // its slots and top
+	}
+	if both.Get("c0") != 1 || both.Get("c9") != 2 || len(both) > most {
+		t.Errorf("%s beside %s: %v", pair[0], pair[1], both)
 	}
 }
 

@@ -162,17 +162,13 @@ func TestLawARenewalReplacesTheReceipt(t *testing.T) {
 func TestASlotAboveTopIsNotRenewed(t *testing.T) {
 	high, low := Must("log 5/10s"), Must("log 2/10s")
 	const at, ahead = int64(1_700_000_000_000), 2_000
-	u, _ := high.Take(at, 5, 1, nil)
-	s := u.Apply(nil)
+	s := take(t, high, at, 5, nil)
 	planned, ok := high.Renew(at+9_999, at, 5, s)
 	if !ok || !planned.Holds(s) {
 		t.Fatalf("five slots that count are not renewed: %+v", planned)
 	}
 	for i := range int64(2) { // top falls as low as the limit
-		if u, ok = low.Take(at+9_999+ahead+i, 1, 1, s); !ok {
-			t.Fatal("the expired slots are not free on the clock ahead")
-		}
-		s = u.Apply(s)
+		s = take(t, low, at+9_999+ahead+i, 1, s)
 	}
 	if used := low.Read(at+9_999, 0, s).Used; used != 2 {
 		t.Fatalf("%d slots are used below top, want 2: %v", used, s)

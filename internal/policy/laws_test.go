@@ -1,6 +1,9 @@
 package policy_test
 
 import (
+	"maps"
+	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -9,6 +12,14 @@ import (
 	. "github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/policy/policytest"
 )
+
+// law runs check as a property of many worlds, with a policy and a number of actions for each.
+func law(t *testing.T, check func(t *rapid.T, w *policytest.World, p Policy, n int64)) {
+	policytest.Run(t, func(t *rapid.T, w *policytest.World) {
+		p := w.Any(t)
+		check(t, w, p, policytest.Count(t, p))
+	})
+}
 
 func anyPolicy(Policy) bool { return true }
 
@@ -36,9 +47,7 @@ func interval(r Rate) time.Duration {
 }
 
 func TestLawAnEmptyItemTakesEveryCountUpToTheMost(t *testing.T) {
-	policytest.Run(t, func(t *rapid.T, w *policytest.World) {
-		p := w.Any(t)
-		n := policytest.Count(t, p)
+	law(t, func(t *rapid.T, w *policytest.World, p Policy, n int64) {
 		if u, ok := p.Take(w.Now, n, 7, nil); !ok || !u.Holds(nil) {
 			t.Fatalf("Take(%d) in an empty item = %v, %v, want an update that holds", n, u, ok)
 		}
@@ -51,9 +60,7 @@ func TestLawAnEmptyItemTakesEveryCountUpToTheMost(t *testing.T) {
 // Law 1: take an update planned in any state, and any state that its guard
 // holds in. There, the update is legal, and decides as a fresh one would.
 func TestLawSound(t *testing.T) {
-	policytest.Run(t, func(t *rapid.T, w *policytest.World) {
-		p := w.Any(t)
-		n := policytest.Count(t, p)
+	law(t, func(t *rapid.T, w *policytest.World, p Policy, n int64) {
 		planned := w.State(p)
 		if rapid.Bool().Draw(t, "cold") {
 			planned = nil
@@ -94,9 +101,7 @@ func sameFigures(a, b Reading) bool {
 // Law 2: an update holds in the state that it was planned from. Otherwise the
 // limiter's loop would not end.
 func TestLawLive(t *testing.T) {
-	policytest.Run(t, func(t *rapid.T, w *policytest.World) {
-		p := w.Any(t)
-		n := policytest.Count(t, p)
+	law(t, func(t *rapid.T, w *policytest.World, p Policy, n int64) {
 		if u, ok := p.Take(w.Now, n, 1, w.State(p)); ok && !u.Holds(w.State(p)) {
 			t.Fatalf("%v: the plan for %d in %v does not hold there: %+v", p, n, w.State(p), u)
 		}
@@ -105,9 +110,7 @@ func TestLawLive(t *testing.T) {
 
 // Law 3: what a state refuses, later states of the same moment refuse too.
 func TestLawMonotone(t *testing.T) {
-	policytest.Run(t, func(t *rapid.T, w *policytest.World) {
-		p := w.Any(t)
-		n := policytest.Count(t, p)
+	law(t, func(t *rapid.T, w *policytest.World, p Policy, n int64) {
 		if _, ok := p.Take(w.Now, n, 1, w.State(p)); ok {
 			return
 		}
@@ -160,9 +163,7 @@ func longerLocks(q, p Policy) bool {
 // Law 5: after Wait the caller is admitted, and one millisecond earlier
 // refused.
 func TestLawWaitIsKept(t *testing.T) {
-	policytest.Run(t, func(t *rapid.T, w *policytest.World) {
-		p := w.Any(t)
-		n := policytest.Count(t, p)
+	law(t, func(t *rapid.T, w *policytest.World, p Policy, n int64) {
 		w.Now = w.Latest // nothing is counted in times to come
 		wait := p.Read(w.Now, n, w.State(p)).Wait
 		before := w.State(p)
@@ -205,10 +206,8 @@ func TestLawRemainingIsTheMostThatFits(t *testing.T) {
 
 // Undo takes back exactly what Take just counted, and never more than is there.
 func TestLawUndo(t *testing.T) {
-	policytest.Run(t, func(t *rapid.T, w *policytest.World) {
-		p := w.Any(t)
+	law(t, func(t *rapid.T, w *policytest.World, p Policy, n int64) {
 		w.Now = w.Latest
-		n := policytest.Count(t, p)
 		before := p.Read(w.Now, 0, w.State(p))
 		if p.Queues() || !w.Take(p, n, 1) {
 			return
@@ -266,10 +265,8 @@ func TestLawExpiryOnClocksThatDiffer(t *testing.T) {
 // back as much. For example, two releases of two actions each are planned while
 // two are counted. After the first one, the guard of the second one fails.
 func TestLawUndoIsSound(t *testing.T) {
-	policytest.Run(t, func(t *rapid.T, w *policytest.World) {
-		p := w.Any(t)
+	law(t, func(t *rapid.T, w *policytest.World, p Policy, n int64) {
 		w.Now = w.Latest
-		n := policytest.Count(t, p)
 		if !w.Take(p, n, 1) {
 			return
 		}
@@ -305,4 +302,69 @@ func TestLawUndoIsLive(t *testing.T) {
 			t.Fatalf("%v: the plan to give back %d in %v does not hold there: %+v", p, n, w.State(p), u)
 		}
 	})
+}
+
+// Someone else may have written anything into an item. No method may panic on
+// it or run without end, and no caller is told a negative number of actions or
+// a negative wait.
+func TestAnyStateIsReadWithoutPanic(t *testing.T) {
+	law(t, func(t *rapid.T, w *policytest.World, p Policy, n int64) {
+		at := w.Now - rapid.SampledFrom([]int64{0, 1, 1000, math.MaxInt64 / 2}).Draw(t, "ago")
+		s := hostile(t, w, p)
+		decide := func() (took time.Duration) {
+			began := time.Now()
+			if u, ok := p.Take(w.Now, n, 1, s); ok {
+				u.Apply(s)
+			}
+			undo := func(now, at, n int64, s State) (Update, bool) { return p.Undo(now, at, at, n, s) }
+			for _, plan := range []func(now, at, n int64, s State) (Update, bool){undo, p.Free, p.Renew} {
+				if u, ok := plan(w.Now, at, n, s); ok {
+					u.Apply(s)
+				}
+			}
+			p.Cross(w.Now, n, s, p.Read(w.Now, 0, s))
+			for _, r := range append(p.Read(w.Now, n, s).Each, p.Read(w.Now, n, s), p.Read(w.Now, 0, s)) {
+				if r.Remaining < 0 || r.Remaining > r.Limit || r.Wait < 0 || r.ResetAt < w.Now {
+					t.Fatalf("%v reads %v as %+v, want 0 to %d remaining, no negative wait and no reset in the past", p, s, r, r.Limit)
+				}
+			}
+			p.Waiting(w.Now, at, s)
+			p.Due(w.Now, at)
+			return time.Since(began)
+		}
+		took := decide()
+		for tries := 1; took > time.Second && tries < 3; tries++ { // a busy machine can stand still for a second
+			took = decide()
+		}
+		if took > time.Second {
+			t.Fatalf("%v takes %v for %v", p, took, s)
+		}
+	})
+}
+
+// hostile returns a state of p. Some of its attributes hold what p never
+// writes.
+func hostile(t *rapid.T, w *policytest.World, p Policy) State {
+	var spoil Update
+	names := map[string]bool{}
+	for _, count := range []int64{1, p.Max()} {
+		u, _ := p.Take(w.Now, count, 1, nil)
+		for name := range u.Attributes {
+			names[name] = true
+		}
+	}
+	window := p.Rates()[0].Window.Milliseconds()
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if rapid.Bool().Draw(t, "spoiled") {
+			value := rapid.OneOf(
+				rapid.SampledFrom([]int64{
+					math.MinInt64, math.MinInt64 + 1, math.MinInt64 / 1_000_000, -1, 0, 1, 101, w.Now, w.Now + window,
+					w.Now / window * 1_000_000, math.MaxInt64 / 1_000_000, math.MaxInt64 - 1, math.MaxInt64,
+				}),
+				rapid.Int64(),
+			).Draw(t, name)
+			spoil.Acts = append(spoil.Acts, Act{Set, name, value})
+		}
+	}
+	return spoil.Apply(w.State(p))
 }

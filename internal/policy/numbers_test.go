@@ -93,11 +93,7 @@ func TestANumberIsTheDifference(t *testing.T) {
 	for _, text := range []string{"10/1h max 100", "log 10/1h max 100", "sliding 10/1h max 100", "bucket 10/1h max 100", "a: 10/1h max 100, b: 1000/1d"} {
 		p := Must(text)
 		name := p.Rates()[0].Name
-		u, ok := p.Take(now, 10, 1, nil)
-		if !ok {
-			t.Fatalf("%s: 10 do not fit", text)
-		}
-		s := u.Apply(nil)
+		s := take(t, p, now, 10, nil)
 		for n := int64(1); n <= 100; n++ {
 			q := with(p, name, n)
 			_, fits := q.Take(now, max(1, n-10), 2, s)
@@ -112,21 +108,11 @@ func TestANumberIsTheDifference(t *testing.T) {
 // In a text of several activities, limits that share a count all have a max, or none has.
 func TestMaxOfSharedCounts(t *testing.T) {
 	for _, share := range []func(a, b Policy) error{CompatibleTiers, CompatibleInGroup} {
-		for _, tt := range []struct {
-			a, b, want string
-		}{
+		join(t, share, []pair{
 			{"w: 10/1m max 100", "w: 20/1m max 50", ""},
 			{"w: 10/1m max 100", "w: 20/1m", `limit "w" of "w: 20/1m" has no max, but in "w: 10/1m max 100" has one, and they share a count`},
 			{"w: 10/1m", "w: 20/1m max 50", `limit "w" of "w: 20/1m max 50" has a max, but in "w: 10/1m" has none, and they share a count`},
-		} {
-			got := ""
-			if err := share(Must(tt.a), Must(tt.b)); err != nil {
-				got = err.Error()
-			}
-			if got != tt.want {
-				t.Errorf("%s and %s: %q, want %q", tt.a, tt.b, got, tt.want)
-			}
-		}
+		})
 	}
 }
 

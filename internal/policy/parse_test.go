@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	. "github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 const forms = "10/1m, bucket 10/1m burst 15, log 100/12h, sliding 50/1h, reservoir 10/10s ahead 15m, lockout 5/15m for 30m"
@@ -140,9 +141,7 @@ func TestStringIsTheShortestForm(t *testing.T) {
 
 func TestAPolicyIsTextInJSON(t *testing.T) {
 	var got struct{ Limit Policy }
-	if err := json.Unmarshal([]byte(`{"Limit":"fixed 10/60s"}`), &got); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, json.Unmarshal([]byte(`{"Limit":"fixed 10/60s"}`), &got))
 	if text, err := json.Marshal(got); err != nil || string(text) != `{"Limit":"10/1m"}` {
 		t.Errorf("the JSON is %s, %v", text, err)
 	}

@@ -139,11 +139,7 @@ func TestASlidingCounterFollowsClocksAFewPeriodsAhead(t *testing.T) {
 func TestASlidingCounterBesideOthersCountsAtTheTimeThatItTells(t *testing.T) {
 	p, s := Must("brief: sliding 10/5s, hour: 100/1h"), State{}
 	for _, at := range []int64{18_000_000, 18_005_000} {
-		u, ok := p.Take(at, 2, 1, s)
-		if !ok {
-			t.Fatalf("2 of 10 do not fit at %d: %v", at, s)
-		}
-		u.ApplyTo(&s)
+		s = take(t, p, at, 2, s)
 	}
 	const now = 17_999_999
 	u, ok := p.Take(now, 1, 1, s)

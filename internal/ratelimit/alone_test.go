@@ -1,10 +1,13 @@
 package ratelimit_test
 
 import (
+	"context"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/cric-talk/guards/internal/policy"
 	. "github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 )
@@ -16,9 +19,7 @@ func counted(d Decision) bool { return d.Granted > 0 || d.ReadyAt != 0 }
 // as long as the outage lasts.
 func TestALongOutage(t *testing.T) {
 	onEachSubject(t, func(t *testing.T, s subject) {
-		c := newClock()
-		l, store := newFaulty(pass)
-		l.Now = c.now
+		l, store, c := onClock(pass)
 		model := &Limiter{Store: new(memstore.Store), Now: c.now}
 		mustCheck(t, l, request(s.policy(), "seen", 1))
 		mustCheck(t, model, request(s.policy(), "seen", 1))
@@ -36,4 +37,348 @@ func TestALongOutage(t *testing.T) {
 			}
 		}
 	})
+}
+
+// divided returns a limiter in an outage. The store showed some actions, and
+// others were admitted alone, at different moments.
+func divided(t *testing.T, p policy.Policy, seen, alone, seenAgain int) (*Limiter, *clock) {
+	t.Helper()
+	l, store, c := onClock(pass)
+	l.Timeout = 0
+	step := time.Duration(0)
+	ask := func(f fault, n int, kind string) {
+		step += 6 * time.Second // the circuit breaker probes
+		c.at(step)
+		store.set(f)
+		for i := range n {
+			mustCheck(t, l, request(p, kind+strconv.Itoa(i), 1))
+		}
+	}
+	ask(pass, seen, "seen ")
+	ask(deny, alone, "alone ")
+	ask(pass, seenAgain, "again ")
+	store.set(deny)
+	c.at(step + 2*time.Second) // the memory refuses no longer
+	return l, c
+}
+
+// Alone, what is left is what a partial request gets, and the wait is exact.
+func TestTheFiguresAloneKeepTheirPromise(t *testing.T) {
+	for _, text := range []string{
+		"6/5m", "log 6/5m", "bucket 6/5m", "sliding 6/5m", "101/1h", "minute: 6/5m, pace: bucket 5/5m", "log: log 6/5m, day: 9/1d",
+	} {
+		p := policy.Must(text)
+		for seen := range 4 {
+			for alone := range 4 {
+				for again := range 4 {
+					l, c := divided(t, p, seen, alone, again)
+					name := text + " with " + strconv.Itoa(seen) + " seen, " + strconv.Itoa(alone) + " alone, " + strconv.Itoa(again) + " seen again"
+					status := mustDo(t, l, Status, request(p, "status", 1))
+					all := request(p, "all", 200)
+					all.Partial = true
+					d := mustCheck(t, l, all)
+					if d.Granted != status.Remaining || d.Remaining != 0 || d.Wait == 0 {
+						t.Fatalf("%s: %d remain, but %s, granted %d", name, status.Remaining, inWords(d), d.Granted)
+					}
+					now := c.now().Sub(start)
+					for _, n := range []int64{1, 3} {
+						d := mustCheck(t, l, request(p, "refused", n))
+						if d.Allowed || d.Wait == 0 {
+							t.Fatalf("%s: %d more: %s, want it refused for some time", name, n, inWords(d))
+						}
+						c.at(now + d.Wait - time.Millisecond)
+						if d := mustDo(t, l, Status, request(p, "early", n)); d.Allowed {
+							t.Fatalf("%s: %d more, a millisecond early: %s", name, n, inWords(d))
+						}
+						c.at(now + d.Wait)
+						if d := mustDo(t, l, Status, request(p, "on time", n)); !d.Allowed {
+							t.Fatalf("%s: %d more after its wait of %v: %s", name, n, d.Wait, inWords(d))
+						}
+						c.at(now)
+					}
+				}
+			}
+		}
+	}
+}
+
+// Alone, status answers a repeat as check does: by what was seen, and by what was
+// admitted alone.
+func TestStatusAloneFindsARepeat(t *testing.T) {
+	onEachSubject(t, func(t *testing.T, s subject) {
+		p := s.policy()
+		if p.Queues() {
+			t.Skip("these repeats are late jobs, which a check counts: see TestALateRepeatInAnOutage")
+		}
+		l, _ := divided(t, p, 1, 1, 1)
+		for _, id := range []string{"alone 0", "again 0"} {
+			asked := mustDo(t, l, Status, request(p, id, 1))
+			checked := mustCheck(t, l, request(p, id, 1))
+			if inWords(asked) != inWords(checked) || asked.Allowed != checked.Allowed || asked.Granted != checked.Granted {
+				t.Errorf("status of %q: %+v, and check: %+v", id, asked, checked)
+			}
+		}
+		after := mustDo(t, l, Status, request(p, "new", 1))
+		if before := mustDo(t, l, Status, request(p, "new", 1)); inWords(before) != inWords(after) {
+			t.Errorf("a status changed %s to %s", inWords(after), inWords(before))
+		}
+	})
+}
+
+// A reservoir gives places alone while some requests get through, two in a row. No window
+// has more than the limit, from memory and from the table together.
+func TestPlacesAloneStayWithinEachWindow(t *testing.T) {
+	for _, text := range []string{"reservoir 2/10s ahead 1m", "reservoir 3/10s ahead 15m", "jobs: reservoir 2/10s ahead 1m, day: 200/1d"} {
+		for _, through := range []int{2, 3, 7, 25} {
+			p := policy.Must(text)
+			c := newClock()
+			requests := 0
+			l, _ := newFaulty(func(ctx context.Context, perform func() error) error {
+				if requests++; requests%(2*through) < 2 {
+					return pass(ctx, perform)
+				}
+				return deny(ctx, perform)
+			})
+			l.Now, l.Timeout = c.now, 0 // a probe ends with its decision
+			places, alone, table := map[int64]int{}, 0, 0
+			for i := range 2000 { // fewer would not show both, the memory and the table
+				c.at(time.Duration(i) * 430 * time.Millisecond)
+				d := mustCheck(t, l, request(p, strconv.Itoa(i), 1))
+				switch {
+				case !counted(d):
+					continue
+				case d.Reason == Unavailable || d.Outage != nil:
+					alone++
+				default:
+					table++
+				}
+				places[max(d.ReadyAt, c.now().UnixMilli())/10_000]++
+			}
+			limit := int(p.Rates()[0].Limit)
+			for window, n := range places {
+				if n > limit {
+					t.Errorf("%s, one of %d requests gets through: window %d has %d places, want at most %d", text, through, window, n, limit)
+				}
+			}
+			if alone == 0 || table == 0 {
+				t.Errorf("%s, one of %d: %d places alone, %d from the table, want some", text, through, alone, table)
+			}
+		}
+	}
+}
+
+// jobs asks for places and counts them by their windows, in seconds from start.
+type jobs struct {
+	t      testing.TB
+	clock  *clock
+	policy policy.Policy
+	asked  int
+	places map[int64]int
+}
+
+func newJobs(t testing.TB, text string) *jobs {
+	t.Helper()
+	return &jobs{t: t, clock: newClock(), policy: policy.Must(text), places: map[int64]int{}}
+}
+
+// limiter returns a limiter with the clock of j on a store with these faults.
+func (j *jobs) limiter(faults ...fault) (*Limiter, *faulty) {
+	l, store := newFaulty(faults...)
+	l.Now = j.clock.now
+	return l, store
+}
+
+// outage gives n places from memory. Then the table is back, and is probed.
+func (j *jobs) outage(n int) (*Limiter, *faulty) {
+	j.t.Helper()
+	l, store := j.limiter(deny)
+	j.ask(l, n)
+	store.set(pass)
+	j.clock.at(6 * time.Second) // the circuit's next probe
+	return l, store
+}
+
+// ask asks n times and returns the last decision.
+func (j *jobs) ask(l *Limiter, n int) (d Decision) {
+	j.t.Helper()
+	for range n {
+		j.asked++
+		if d = mustCheck(j.t, l, request(j.policy, "job"+strconv.Itoa(j.asked), 1)); counted(d) {
+			j.count(d)
+		}
+	}
+	return d
+}
+
+func (j *jobs) count(d Decision) {
+	window := j.policy.Rates()[0].Window.Milliseconds()
+	at := max(d.ReadyAt, j.clock.now().UnixMilli()) - start.UnixMilli()
+	j.places[at/window*window/1000]++
+}
+
+// within checks that these windows, and no others, have these many places.
+func (j *jobs) within(want map[int64]int) {
+	j.t.Helper()
+	for window := range want {
+		if j.places[window] != want[window] {
+			j.t.Errorf("second %d has %d places, want %d: %v", window, j.places[window], want[window], j.places)
+		}
+	}
+	if len(j.places) != len(want) {
+		j.t.Errorf("windows %v have places, want %v", j.places, want)
+	}
+}
+
+// 60 jobs get places from memory, and then the table is back. The next 60 get the places
+// after those, in one request each, and so do the jobs of an instance that knows nothing.
+func TestPlacesFromMemoryAreSkipped(t *testing.T) {
+	for _, text := range []string{"reservoir 10/10s ahead 15m", "jobs: reservoir 10/10s ahead 15m, day: 500/1d"} {
+		onEachStore(t, func(t *testing.T, store Store) {
+			j := newJobs(t, text)
+			l, faulty := newFaulty(deny)
+			faulty.Store, l.Now = store, j.clock.now
+			j.ask(l, 60)
+			j.within(map[int64]int{0: 10, 10: 10, 20: 10, 30: 10, 40: 10, 50: 10})
+			faulty.set(pass)
+			j.clock.at(6 * time.Second) // the circuit's next probe
+			j.ask(l, 1)
+			for range 30 {
+				if d := j.ask(l, 1); d.Requests != 1 || d.Reason != Delayed {
+					t.Errorf("%s after %d requests, want a later place after one", inWords(d), d.Requests)
+				}
+			}
+			other := &Limiter{Store: store, Timeout: 5 * time.Second, Now: j.clock.now}
+			j.ask(other, 9)
+			j.ask(l, 20)
+			j.within(map[int64]int{0: 10, 10: 10, 20: 10, 30: 10, 40: 10, 50: 10, 60: 10, 70: 10, 80: 10, 90: 10, 100: 10, 110: 10})
+		})
+	}
+}
+
+// Before the outage, the table gave some of the places of a window, and the memory knows
+// them. After it, the rest of the window is given.
+func TestAWindowIsSharedByMemoryAndTable(t *testing.T) {
+	j := newJobs(t, "reservoir 10/10s ahead 15m")
+	l, store := j.limiter(pass)
+	j.ask(l, 13)
+	store.set(deny)
+	j.ask(l, 4) // at second 10: with the three of the table, seven
+	store.set(pass)
+	j.clock.at(6 * time.Second)
+	if d := j.ask(l, 1); d.ReadyAt != start.UnixMilli()+10_000 || d.Waiting != 8 {
+		t.Errorf("%s, want the eighth place of second 10", inWords(d))
+	}
+	j.ask(l, 3)
+	j.within(map[int64]int{0: 10, 10: 10, 20: 1})
+}
+
+// What was given from memory for windows that have passed delays nobody.
+func TestPlacesThatHavePassedAreNotSkipped(t *testing.T) {
+	j := newJobs(t, "reservoir 10/10s ahead 15m")
+	l, _ := j.outage(25)
+	j.clock.at(29 * time.Second)
+	j.ask(l, 6) // beside the five from memory: the window is full, and one waits
+	j.within(map[int64]int{0: 10, 10: 10, 20: 10, 30: 1})
+	j.clock.at(50 * time.Second)
+	if d := j.ask(l, 1); d.Reason != OK || d.Requests != 1 {
+		t.Errorf("%s after %d requests, want it to run now after one", inWords(d), d.Requests)
+	}
+}
+
+// A repeat finds its place after the table is back, and so does a status.
+func TestARepeatBesideSkippedPlaces(t *testing.T) {
+	j := newJobs(t, "reservoir 2/10s ahead 1m")
+	l, _ := j.outage(5)
+	if d := mustDo(t, l, Status, request(j.policy, "new", 1)); inWords(d) != "delayed 2/2, wait 14s, place at 20s after 3" {
+		t.Errorf("a status: %s", inWords(d))
+	}
+	for range 2 {
+		if d := mustCheck(t, l, request(j.policy, "new", 1)); inWords(d) != "delayed 2/2, wait 14s, place at 20s after 3" {
+			t.Errorf("a check and its repeat: %s", inWords(d))
+		}
+	}
+}
+
+// All places are given from memory. Then the table gives none, and still finds its repeats.
+func TestAllPlacesAreGivenFromMemory(t *testing.T) {
+	j := newJobs(t, "reservoir 2/10s ahead 20s")
+	l, store := j.limiter(pass)
+	seen := mustCheck(t, l, request(j.policy, "seen", 1))
+	store.set(deny)
+	j.ask(l, 5)
+	store.set(pass)
+	j.clock.at(6 * time.Second)
+	for range 3 {
+		if d := j.ask(l, 1); inWords(d) != "limited 2/2, wait 4s" {
+			t.Errorf("%s, want a refusal until the window of second 30 is in reach", inWords(d))
+		}
+	}
+	if d := mustCheck(t, l, request(j.policy, "seen", 1)); seen.Reason != OK || d.Reason != Duplicate {
+		t.Errorf("a repeat: %s after %s, want a duplicate", inWords(d), inWords(seen))
+	}
+	j.clock.at(10 * time.Second)
+	if d := j.ask(l, 1); inWords(d) != "delayed 2/2, wait 20s, place at 30s after 2" {
+		t.Errorf("%s, want the first place after those from memory", inWords(d))
+	}
+}
+
+// While the first check after an outage is under way, the table does not answer another one,
+// which gets a place from memory. The two get different ones.
+func TestPlacesFromMemoryBesideTheFirstAnswer(t *testing.T) {
+	j := newJobs(t, "reservoir 2/10s ahead 15m")
+	l, store := newFaulty(deny)
+	l.Now, l.Timeout = j.clock.now, 0 // a probe ends with its decision
+	j.ask(l, 3)
+	j.clock.at(6 * time.Second)
+	beside := func(_ context.Context, perform func() error) error {
+		if d := j.ask(l, 1); d.Outage == nil {
+			t.Errorf("%s, want it from memory", inWords(d))
+		}
+		return perform()
+	}
+	store.set(pass, beside, deny, pass) // the probe, the check and the one beside it
+	if d := j.ask(l, 1); d.Outage != nil {
+		t.Errorf("%v, want it from the table", d.Outage)
+	}
+	j.within(map[int64]int{0: 2, 10: 2, 20: 1})
+}
+
+// Many ask at once when the table comes back.
+func TestManyAskWhenTheTableIsBack(t *testing.T) {
+	j := newJobs(t, "reservoir 10/10s ahead 15m")
+	l, _ := j.outage(55)
+	var mu sync.Mutex
+	atOnce(40, func(n int) {
+		d, err := l.Check(t.Context(), request(j.policy, "at once "+strconv.Itoa(n), 1))
+		mu.Lock()
+		defer mu.Unlock()
+		if err != nil {
+			t.Error(err)
+		} else if counted(d) {
+			j.count(d)
+		}
+	})
+	for window, n := range j.places {
+		if n > 10 {
+			t.Errorf("second %d has %d places, want at most 10: %v", window, n, j.places)
+		}
+	}
+}
+
+// A limit beside the reservoir refuses checks after an outage. They keep no places.
+func TestARefusedCheckSkipsNoPlace(t *testing.T) {
+	j := newJobs(t, "jobs: reservoir 2/10s ahead 1m, all: 4/1h")
+	l, store := j.outage(1)
+	for range 4 { // on an instance that knows nothing of the outage
+		j.ask(&Limiter{Store: store, Timeout: 5 * time.Second, Now: j.clock.now}, 1)
+	}
+	for n := range 5 {
+		j.clock.at(6*time.Second + time.Duration(n)*1001*time.Millisecond/4)
+		if d := j.ask(l, 1); d.LimitedBy != "all" {
+			t.Errorf("%s, want a refusal by the other limit", inWords(d))
+		}
+	}
+	if held := l.Memory.Recall(Key{UserID: "u", Activity: "act"}).Fallback.State.Get("jobs_t"); held != start.UnixMilli()*1_000_000+1 {
+		t.Errorf("the memory keeps the ticket %d, want the one place that was given from it", held)
+	}
 }

@@ -63,9 +63,7 @@ func unreadable(context.Context, func() error) error {
 // Everything else gets the error.
 func TestAnOpenCircuitAnswersAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, store := newFaulty(hang)
-		var r ids
-		mustCheck(t, l, r.next(1)) // opens it
+		l, store, r := opened(t, hang)
 		sent, began := store.count(), time.Now()
 		for _, alone := range []bool{true, false} {
 			for verb, ask := range verbs(l) {
@@ -93,9 +91,7 @@ func TestAnOpenCircuitAnswersAtOnce(t *testing.T) {
 func TestAnOpenCircuitIsProbed(t *testing.T) {
 	for name, f := range map[string]fault{"hangs": hang, "refuses": refuse, "denies": deny, "throttles": throttle} {
 		synctest.Test(t, func(t *testing.T) {
-			l, store := newFaulty(f)
-			var r ids
-			mustCheck(t, l, r.next(1))
+			l, store, r := opened(t, f)
 			opened, probes := time.Now(), 0
 			for time.Since(opened) < 31*time.Second {
 				sent, began := store.count(), time.Since(opened)
@@ -126,9 +122,7 @@ func TestAnOpenCircuitIsProbed(t *testing.T) {
 // is left, so the memory decides.
 func TestAProbeThatLeavesTooLittleTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, store := newFaulty(hang)
-		var r ids
-		mustCheck(t, l, r.next(1))
+		l, store, r := opened(t, hang)
 		time.Sleep(5 * time.Second)
 		store.set(func(_ context.Context, perform func() error) error {
 			time.Sleep(200 * time.Millisecond)
@@ -149,9 +143,7 @@ func TestAProbeThatLeavesTooLittleTime(t *testing.T) {
 func TestOneDecisionIsTheProbe(t *testing.T) {
 	for name, f := range map[string]fault{"an outage": hang, "a throttled key": throttle} {
 		synctest.Test(t, func(t *testing.T) {
-			l, store := newFaulty(f)
-			var r ids
-			mustCheck(t, l, r.next(1))
+			l, store, r := opened(t, f)
 			time.Sleep(5 * time.Second)
 			var asked atomic.Int64
 			var wg sync.WaitGroup
@@ -180,9 +172,7 @@ func TestOneDecisionIsTheProbe(t *testing.T) {
 func TestTheCircuitClosesWithTheNextAnswer(t *testing.T) {
 	for verb := range 4 {
 		synctest.Test(t, func(t *testing.T) {
-			l, store := newFaulty(refuse)
-			var r ids
-			mustCheck(t, l, r.next(1))
+			l, store, r := opened(t, refuse)
 			store.set(pass)
 			time.Sleep(5*time.Second - time.Millisecond)
 			if d := mustCheck(t, l, r.next(1)); d.Reason != Unavailable {
@@ -267,6 +257,31 @@ func TestThrottlingOutlastsAWindow(t *testing.T) {
 				if d := mustCheck(t, l, request(p, rand.Text(), 1)); d.Reason != OK {
 					t.Errorf("%s: the table answers again: %+v, want ok", text, d)
 				}
+			}
+		})
+	}
+}
+
+// After the clock has stepped back, an open circuit does not wait until the
+// clock shows its old time again: the next decision is the probe.
+//
+//	12:00:00  a check ends as an outage and opens the circuit
+//	11:00:00  the clock has stepped back, and the table answers again
+//	11:00:00  the next check asks the table
+func TestAnOpenCircuitIsProbedAfterTheClockSteppedBack(t *testing.T) {
+	for name, f := range map[string]fault{"an outage": hang, "a throttled key": throttle} {
+		synctest.Test(t, func(t *testing.T) {
+			l, store := newFaulty(f)
+			var r ids
+			back := time.Duration(0)
+			l.Now = func() time.Time { return time.Now().Add(-back) }
+			if d := mustCheck(t, l, r.next(1)); d.Reason != Unavailable {
+				t.Fatalf("%s: %+v, want it from memory", name, d)
+			}
+			store.set(pass)
+			back = time.Hour
+			if d := mustCheck(t, l, r.next(1)); d.Reason != OK || d.Requests == 0 {
+				t.Errorf("%s: after the clock stepped back %+v, want the table's decision", name, d)
 			}
 		})
 	}

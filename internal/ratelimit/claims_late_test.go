@@ -16,19 +16,19 @@ import (
 func TestALateRefusalIsNotRemembered(t *testing.T) {
 	onEachStore(t, func(t *testing.T, works Store) {
 		for _, own := range []string{"bucket 1/1s", "a: 1/1s", "log 1/1s", "a: log 1/1s, b: bucket 1/1s", "lockout 1/1s for 1s"} {
-			for user, fails := range map[string]error{"by the table": nil, "by memory": errors.New("timeout")} {
+			for user, lost := range map[string]error{"by the table": nil, "by memory": errors.New("timeout")} {
 				name := own + " " + user
 				t.Run(name, func(t *testing.T) {
 					c := newClock()
 					say := func(id, room string) []Part { return message(name, name+room, id, own, "1/1d") }
 					meanwhile := func(Write) error { return nil }
 					l := &Limiter{Now: c.now, Memory: NewMemory(mib), NewBudget: noPauses(3)}
-					l.Store = &hooked{works, func(w Write) error {
+					l.Store = beforeEach(works, func(w Write) error {
 						if inRoom(w) {
 							return meanwhile(w)
 						}
-						return fails
-					}}
+						return lost
+					})
 					mustDoAll(t, l, Check, message("v "+name, name+"full", "other", "5/1d", "1/1d"), 0, "the only place in the room")
 					meanwhile = once(inRoom, func() {
 						c.add(time.Second)
@@ -60,27 +60,27 @@ func TestAGiveBackDoesNotTrustAnOlderItem(t *testing.T) {
 	b.mine = message("u", "r", "a", "log 5/1d", "1/1d")
 	second := func(back Write) {
 		var l *Limiter
-		l = b.on(&hooked{b.store, once(func(w Write) bool { return !inRoom(w) }, func() {
+		l = b.on(beforeEach(b.store, once(ofUser, func() {
 			b.clock.add(time.Millisecond)
 			mustDo(t, l, Status, b.mine[0].Request)
 			if _, done, err := b.store.Update(t.Context(), back); err != nil || !done {
 				t.Errorf("the first attempt gives nothing back: %v", err)
 			}
-		})})
+		})))
 		b.clock.add(time.Millisecond)
 		if d, err := l.DecideAll(t.Context(), Check, b.mine, false); err != nil || d.Allowed || d.LimitedBy != "room" {
 			t.Errorf("the second attempt: %+v, %v, want a refusal by the room", d, err)
 		}
 	}
 	attempts := 0
-	first := &hooked{b.store, func(w Write) error {
+	first := beforeEach(b.store, func(w Write) error {
 		if givesBack(w) {
 			if attempts++; attempts == 1 {
 				second(w)
 			}
 		}
 		return nil
-	}}
+	})
 	if d, err := b.attempt(first); err != nil || d.Allowed || d.LimitedBy != "room" {
 		t.Errorf("the first attempt: %+v, %v, want a refusal by the room", d, err)
 	}
@@ -97,10 +97,10 @@ func TestALateRefusalLeavesTheNextWindowAlone(t *testing.T) {
 		say := func(user, id string) []Part { return message(user, "r", id, "5/1m", "1/1m") }
 		other := &Limiter{Store: works, Now: c.now}
 		mustDoAll(t, other, Check, say("v", "full"), 0, "the only place in the room")
-		first := &Limiter{Now: c.now, Store: &hooked{works, once(inRoom, func() {
+		first := &Limiter{Now: c.now, Store: beforeEach(works, once(inRoom, func() {
 			c.at(time.Minute)
 			mustDoAll(t, other, Check, say("u", "a"), 0, "in the next window")
-		})}}
+		}))}
 		if d := doAll(t, first, Check, say("u", "a"), 0); d.Allowed || d.LimitedBy != "room" {
 			t.Errorf("the first attempt: %+v, want a refusal by the room", d)
 		}
@@ -126,7 +126,7 @@ func TestAGiveBackInMemoryLeavesWhatTheTableCounts(t *testing.T) {
 			t.Errorf("the table shows %+v, want 1 used", d)
 		}
 	})
-	l.Store = &hooked{works, func(w Write) error {
+	l.Store = beforeEach(works, func(w Write) error {
 		switch {
 		case down != nil:
 			return down
@@ -136,7 +136,7 @@ func TestAGiveBackInMemoryLeavesWhatTheTableCounts(t *testing.T) {
 			_, _, _ = works.Update(t.Context(), w)
 		}
 		return lost
-	}}
+	})
 	if d := doAll(t, l, Check, say("mine", "full"), 0); d.Allowed || d.LimitedBy != "room" {
 		t.Fatalf("%+v, want a refusal by the room", d)
 	}

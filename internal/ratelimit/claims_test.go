@@ -1,7 +1,6 @@
 package ratelimit_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -10,36 +9,6 @@ import (
 	. "github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 )
-
-// hooked is a store that calls a function before each update. If that returns an error, the
-// update is not performed.
-type hooked struct {
-	Store
-	before func(Write) error
-}
-
-func (s *hooked) Update(ctx context.Context, w Write) (Item, bool, error) {
-	if err := s.before(w); err != nil {
-		return Item{}, false, err
-	}
-	return s.Store.Update(ctx, w)
-}
-
-// once returns a function that calls f the first time that an update has what is asked for.
-func once(is func(Write) bool, f func()) func(Write) error {
-	done := false
-	return func(w Write) error {
-		if !done && is(w) {
-			done = true
-			f()
-		}
-		return nil
-	}
-}
-
-func givesBack(w Write) bool { return w.GivesBack }
-func marks(w Write) bool     { return w.RelyOn.Set != "" }
-func inRoom(w Write) bool    { return w.Key.UserID[0] == ' ' }
 
 // busy has a room with one place, which somebody else has.
 type busy struct {
@@ -55,9 +24,7 @@ type busy struct {
 func newBusy(t *testing.T) *busy {
 	b := &busy{T: t, store: new(memstore.Store), clock: newClock()}
 	b.mine, b.other = message("u", "r", "a", "2/1d", "1/1d"), message("v", "r", "b", "2/1d", "1/1d")
-	for i := range b.mine {
-		b.mine[i].Fallback = false
-	}
+	b.with(false, false)
 	b.taken = mustDoAll(t, b.on(b.store), Check, b.other, 0, "the only place in the room")
 	return b
 }
@@ -77,6 +44,32 @@ func (b *busy) attempt(s Store) (Decision, error) {
 	return b.on(s).DecideAll(b.Context(), Check, b.mine, false)
 }
 
+// stopped starts an attempt, which stops before it gives back. Finish lets it go on to its end.
+func (b *busy) stopped() (finish func()) {
+	b.Helper()
+	reached, resume, ended := make(chan bool), make(chan bool), make(chan bool)
+	first := beforeEach(b.store, once(givesBack, func() { close(reached); <-resume }))
+	go func() {
+		defer close(ended)
+		if d, err := b.attempt(first); err != nil || d.Allowed {
+			b.Errorf("the first attempt: %+v, %v", d, err)
+		}
+	}()
+	select {
+	case <-reached:
+	case <-ended:
+		b.Fatal("the first attempt gives nothing back")
+	}
+	return func() { close(resume); <-ended }
+}
+
+// with sets who may be decided alone, and whose ids are the guard's own.
+func (b *busy) with(alone, fresh bool) {
+	for i := range b.mine {
+		b.mine[i].Fallback, b.mine[i].Fresh = alone, fresh
+	}
+}
+
 // wants compares what the items count, once everything has arrived.
 func (b *busy) wants(user, room int64) {
 	b.Helper()
@@ -92,12 +85,12 @@ func (b *busy) wants(user, room int64) {
 func TestARepeatInABusyRoom(t *testing.T) {
 	t.Run("before the first attempt gives back", func(t *testing.T) {
 		b := newBusy(t)
-		first := &hooked{b.store, once(givesBack, func() {
+		first := beforeEach(b.store, once(givesBack, func() {
 			b.leave()
 			if d, err := b.attempt(b.store); err != nil || !d.Allowed || d.Reason != OK || d.At != 0 || d.Requests != 3 {
 				t.Errorf("the second attempt: %+v, %v, want ok without a receipt: two updates and a mark", d, err)
 			}
-		})}
+		}))
 		if d, err := b.attempt(first); err != nil || d.Allowed || d.LimitedBy != "room" {
 			t.Errorf("the first attempt: %+v, %v", d, err)
 		}
@@ -105,49 +98,23 @@ func TestARepeatInABusyRoom(t *testing.T) {
 	})
 	t.Run("and the first attempt gives back before the mark", func(t *testing.T) {
 		b := newBusy(t)
-		resume := make(chan struct{})
-		ended := make(chan struct{})
-		first := &hooked{b.store, once(givesBack, func() { resume <- struct{}{}; <-resume })}
-		go func() {
-			defer close(ended)
-			if d, err := b.attempt(first); err != nil || d.Allowed {
-				t.Errorf("the first attempt: %+v, %v", d, err)
-			}
-		}()
-		select {
-		case <-resume:
-		case <-ended:
-			t.Fatal("the first attempt gives nothing back")
-		}
+		finish := b.stopped()
 		b.leave()
-		second := &hooked{b.store, once(marks, func() { resume <- struct{}{}; <-ended })}
-		if d, err := b.attempt(second); err != nil || !d.Allowed || d.Reason != OK || d.At == 0 || d.Requests != 4 {
+		if d, err := b.attempt(beforeEach(b.store, once(marks, finish))); err != nil || !d.Allowed || d.Reason != OK || d.At == 0 || d.Requests != 4 {
 			t.Errorf("the second attempt: %+v, %v, want ok with a receipt, because it has counted both", d, err)
 		}
 		b.wants(1, 1)
 	})
 	t.Run("and meanwhile the user is full", func(t *testing.T) {
 		b := newBusy(t)
-		resume := make(chan struct{})
-		ended := make(chan struct{})
-		first := &hooked{b.store, once(givesBack, func() { resume <- struct{}{}; <-resume })}
-		go func() {
-			defer close(ended)
-			_, _ = b.attempt(first)
-		}()
-		select {
-		case <-resume:
-		case <-ended:
-			t.Fatal("the first attempt gives nothing back")
-		}
+		finish := b.stopped()
 		b.leave()
-		second := &hooked{b.store, once(marks, func() {
-			resume <- struct{}{}
-			<-ended
+		second := beforeEach(b.store, once(marks, func() {
+			finish()
 			full := b.mine[0].Request
 			full.ID, full.Count = "others", 2
 			mustCheck(t, b.on(b.store), full)
-		})}
+		}))
 		if d, err := b.attempt(second); err != nil || d.Allowed || d.LimitedBy != "write" {
 			t.Errorf("the second attempt: %+v, %v, want a refusal by the user's own limit", d, err)
 		}
@@ -172,26 +139,10 @@ func TestAMarkWithoutAnAnswer(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newBusy(t)
-			lost := 0
-			second := &hooked{b.store, func(w Write) error {
-				if marks(w) && lost < tt.lost {
-					lost++
-					return errors.New("timeout")
-				}
-				return nil
-			}}
-			first := &hooked{b.store, func(w Write) error {
-				if givesBack(w) {
-					return errors.New("the process dies")
-				}
-				return nil
-			}}
-			_, _ = b.attempt(first)
+			_, _ = b.attempt(beforeEach(b.store, fails(givesBack, always, errors.New("the process dies"))))
 			b.leave()
-			for i := range b.mine {
-				b.mine[i].Fallback = tt.alone
-			}
-			d, err := b.attempt(second)
+			b.with(tt.alone, false)
+			d, err := b.attempt(beforeEach(b.store, fails(marks, tt.lost, errors.New("timeout"))))
 			got := string(d.Reason)
 			if err != nil {
 				got = "error"
@@ -209,16 +160,8 @@ func TestAMarkWithoutAnAnswer(t *testing.T) {
 func TestAnErrorGivesBackWhatWasCounted(t *testing.T) {
 	for _, fresh := range []bool{false, true} {
 		b := newBusy(t)
-		for i := range b.mine {
-			b.mine[i].Fresh = fresh
-		}
-		broken := &hooked{b.store, func(w Write) error {
-			if inRoom(w) {
-				return &StoreError{Failure: NotApplied, What: "throttled"}
-			}
-			return nil
-		}}
-		if d, err := b.attempt(broken); err == nil {
+		b.with(false, fresh)
+		if d, err := b.attempt(beforeEach(b.store, fails(inRoom, always, errThrottled))); err == nil {
 			t.Errorf("%+v, want an error", d)
 		}
 		b.wants(0, 1)
@@ -262,7 +205,7 @@ func TestWhatARepeatCosts(t *testing.T) {
 // the memory.
 func TestARefusalInAnOutageGivesBackInMemory(t *testing.T) {
 	c := newClock()
-	down := &hooked{new(memstore.Store), func(Write) error { return errors.New("down") }}
+	down := beforeEach(new(memstore.Store), fails(anyWrite, always, errors.New("down")))
 	l := &Limiter{Store: down, Now: c.now, Memory: NewMemory(mib), NewBudget: noPauses(1)}
 	mustDoAll(t, l, Check, message("v", "full", "a", "log 5/12h", "1/1d"), 0, "the only place in the room")
 	for i := range 6 {
@@ -291,20 +234,13 @@ func TestARefusalInAnOutageGivesBackInMemory(t *testing.T) {
 // first one finds it, can't tell whose it is, and leaves it.
 func TestAnUnknownOutcomeIsNotGivenBack(t *testing.T) {
 	b := newBusy(t)
-	other := &hooked{b.store, once(inRoom, func() {
-		lost := false
-		first := &hooked{b.store, func(Write) error {
-			if lost {
-				return nil
-			}
-			lost = true
-			return errors.New("timeout")
-		}}
+	other := beforeEach(b.store, once(inRoom, func() {
+		first := beforeEach(b.store, fails(anyWrite, 1, errors.New("timeout")))
 		if d, err := b.attempt(first); err != nil || d.Allowed || d.LimitedBy != "room" {
 			t.Errorf("the attempt with a lost answer: %+v, %v", d, err)
 		}
 		b.leave()
-	})}
+	}))
 	if d, err := b.attempt(other); err != nil || !d.Allowed {
 		t.Errorf("the attempt that counted: %+v, %v", d, err)
 	}
@@ -315,11 +251,11 @@ func TestAnUnknownOutcomeIsNotGivenBack(t *testing.T) {
 // and leaves no mark, so the first one gives it back.
 func TestARefusedRepeatMarksNothing(t *testing.T) {
 	b := newBusy(t)
-	first := &hooked{b.store, once(givesBack, func() {
+	first := beforeEach(b.store, once(givesBack, func() {
 		if d, err := b.attempt(b.store); err != nil || d.Allowed || d.Requests != 2 {
 			t.Errorf("the second attempt: %+v, %v, want a refusal after two requests", d, err)
 		}
-	})}
+	}))
 	if d, err := b.attempt(first); err != nil || d.Allowed {
 		t.Errorf("the first attempt: %+v, %v", d, err)
 	}
@@ -332,19 +268,13 @@ func TestARefusedRepeatMarksNothing(t *testing.T) {
 func TestAMarkInMemory(t *testing.T) {
 	b := newBusy(t)
 	var l *Limiter
-	second := once(func(Write) bool { return true }, func() {
+	second := once(inRoom, func() {
 		b.leave()
 		b.clock.add(3 * time.Millisecond)
 		mustDoAll(t, l, Check, b.mine, 0, "the second attempt")
 	})
-	l = b.on(&answered{throttling{b.store, "u"}, func(w Write) {
-		if inRoom(w) {
-			_ = second(w)
-		}
-	}})
-	for i := range b.mine {
-		b.mine[i].Fallback = true
-	}
+	l = b.on(afterEach(throttling(b.store, "u"), func(w Write, _ bool) { _ = second(w) }))
+	b.with(true, false)
 	if d, err := l.DecideAll(t.Context(), Check, b.mine, false); err != nil || d.Allowed || d.LimitedBy != "room" {
 		t.Errorf("the first attempt: %+v, %v", d, err)
 	}
@@ -353,16 +283,4 @@ func TestAMarkInMemory(t *testing.T) {
 	if d := mustDo(t, l, Status, next); d.Used != 1 {
 		t.Errorf("%+v, want 1 used", d)
 	}
-}
-
-// answered is a store that calls a function after each update.
-type answered struct {
-	Store
-	after func(Write)
-}
-
-func (s *answered) Update(ctx context.Context, w Write) (Item, bool, error) {
-	item, done, err := s.Store.Update(ctx, w)
-	s.after(w)
-	return item, done, err
 }

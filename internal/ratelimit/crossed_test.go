@@ -10,8 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/cric-talk/guards/internal/policy"
 	. "github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
@@ -66,11 +64,7 @@ func race(t *testing.T, store Store, c *clock, activities ...policy.Policy) cros
 		}
 		return d.Allowed
 	}
-	var wg sync.WaitGroup
-	for id := range 30 {
-		wg.Go(func() { ask(id, id%3+1) })
-	}
-	wg.Wait()
+	atOnce(30, func(id int) { ask(id, id%3+1) })
 	for id := 30; ask(id*len(activities), 1); id++ { // of the first activity
 	}
 	return crossed
@@ -230,25 +224,23 @@ func TestARefusalSaysNothing(t *testing.T) {
 // Tiers share a count, but a tier with another number has shares of its own.
 func TestATierHasItsOwnShares(t *testing.T) {
 	l := &Limiter{Store: new(memstore.Store), Now: newClock().now}
-	var got []string
 	for i, step := range []struct {
 		text  string
 		count int64
+		want  string
 	}{
-		{"20/1m", 8},   // 80 % of 10, but only 40 % of 20
-		{"10/1m", 1},   // 9 of 10: 80 % were passed by the other tier
-		{"10/1m", 1},   // 10 of 10
-		{"20/1m", 6},   // 16 of 20
-		{"20/1m", 4},   // 20 of 20
-		{"5/1m", 1},    // refused
-		{"100/1m", 60}, // 80 of 100
+		{"20/1m", 8, "8 used, 0"},     // 80 % of 10, but only 40 % of 20
+		{"10/1m", 1, "9 used, 0"},     // 80 % were passed by the other tier
+		{"10/1m", 1, "10 used, 100"},  // 10 of 10
+		{"20/1m", 6, "16 used, 80"},   // 16 of 20
+		{"20/1m", 4, "20 used, 100"},  // 20 of 20
+		{"5/1m", 1, "20 used, 0"},     // refused
+		{"100/1m", 60, "80 used, 80"}, // 80 of 100
 	} {
 		d := mustCheck(t, l, request(policy.Must(step.text), strconv.Itoa(i), step.count))
-		got = append(got, fmt.Sprintf("%s: %d used, %d", step.text, d.Used, d.Crossed))
-	}
-	want := []string{"20/1m: 8 used, 0", "10/1m: 9 used, 0", "10/1m: 10 used, 100", "20/1m: 16 used, 80", "20/1m: 20 used, 100", "5/1m: 20 used, 0", "100/1m: 80 used, 80"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		if got := fmt.Sprintf("%d used, %d", d.Used, d.Crossed); got != step.want {
+			t.Errorf("check %d of %s: %s, want %s", i, step.text, got, step.want)
+		}
 	}
 }
 

@@ -11,16 +11,15 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 	. "github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // A queue beside a day: alone, jobs that get a place after midnight count for
 // today.
 func TestAloneOtherLimitsCountNow(t *testing.T) {
-	c := newClock()
+	l, store, c := onClock(pass)
 	midnight := start.Truncate(24 * time.Hour).Add(24 * time.Hour).Sub(start)
 	c.at(midnight - 2*time.Minute)
-	l, store := newFaulty(pass)
-	l.Now = c.now
 	p := policy.Must("q: reservoir 1/10s ahead 15m, day: 50/1d")
 	for i := range 20 {
 		mustCheck(t, l, request(p, "table "+strconv.Itoa(i), 1))
@@ -95,4 +94,113 @@ func TestIdsAfterAMaxWasAdded(t *testing.T) {
 		{at: 12 * time.Minute, by: "cold", id: "r3", limit: long, want: "ok 4/10"},
 		{at: time.Hour, by: "cold", id: "r3", want: "duplicate 4/10"},
 	})
+}
+
+// zones are 50 time zones of every kind. They have summer time or not, lie in both
+// hemispheres, and differ by hours, half hours and quarter hours. Some changed their
+// rules.
+var zones = []string{
+	"UTC", "Europe/London", "Europe/Berlin", "Europe/Dublin", "Europe/Lisbon", "Europe/Moscow", "Europe/Istanbul", "Europe/Athens",
+	"Africa/Cairo", "Africa/Casablanca", "Africa/Lagos", "Africa/Nairobi", "Africa/Johannesburg", "Asia/Kolkata", "Asia/Kathmandu",
+	"Asia/Tehran", "Asia/Kabul", "Asia/Karachi", "Asia/Dhaka", "Asia/Yangon", "Asia/Bangkok", "Asia/Shanghai", "Asia/Tokyo",
+	"Asia/Pyongyang", "Asia/Gaza", "Asia/Jerusalem", "Asia/Beirut", "Asia/Amman", "Asia/Dubai", "Australia/Sydney",
+	"Australia/Adelaide", "Australia/Lord_Howe", "Australia/Eucla", "Pacific/Auckland", "Pacific/Chatham", "Pacific/Apia",
+	"Pacific/Kiritimati", "Pacific/Marquesas", "Pacific/Honolulu", "America/New_York", "America/Los_Angeles", "America/St_Johns",
+	"America/Havana", "America/Santiago", "America/Asuncion", "America/Sao_Paulo", "America/Caracas", "America/Nuuk",
+	"Atlantic/Azores", "Antarctica/Casey",
+}
+
+// A check at the start of each window and one in its last millisecond count in the same
+// window, and the next millisecond begins another one.
+func TestTheBordersOfACalendar(t *testing.T) {
+	from, to := time.Date(2018, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2028, 1, 1, 0, 0, 0, 0, time.UTC)
+	from = testkit.Bound(to.AddDate(-1, 0, 0), from)
+	for _, zone := range zones {
+		for _, text := range []string{"2/day in ", "2/week in ", "2/month in "} {
+			c := clockAt(from)
+			l := &Limiter{Store: new(memstore.Store), Now: c.now}
+			p := policy.Must(text + zone)
+			c.unix.Store(time.UnixMilli(p.Read(from.UnixMilli(), 0, nil).ResetAt).UnixNano())
+			for i := 0; c.now().Before(to); i++ {
+				first := mustCheck(t, l, request(p, "first "+strconv.Itoa(i), 1))
+				c.unix.Store(time.UnixMilli(first.ResetAt - 1).UnixNano())
+				last := mustCheck(t, l, request(p, "last "+strconv.Itoa(i), 1))
+				if first.Used != 1 || last.Used != 2 || last.WindowKey != first.WindowKey || last.ResetAt != first.ResetAt {
+					t.Fatalf("%v: %d of window %d, and at its last millisecond %d of window %d", p, first.Used, first.WindowKey, last.Used, last.WindowKey)
+				}
+				if d := mustCheck(t, l, request(p, "third "+strconv.Itoa(i), 1)); d.Allowed || d.Wait != time.Millisecond {
+					t.Fatalf("%v: a third check is told %v, wait %v", p, d.Reason, d.Wait)
+				}
+				c.add(time.Millisecond)
+			}
+		}
+	}
+}
+
+// expiring returns a store, and when the last item that was written expires, in Unix seconds.
+func expiring() (Store, *int64) {
+	expires := new(int64)
+	return afterEach(new(memstore.Store), func(w Write, done bool) {
+		if done && w.Expires != 0 {
+			*expires = w.Expires
+		}
+	}), expires
+}
+
+// A clock that is ahead counts, and then one that is 2 s behind it. The item still
+// lasts until everything in it has expired for both.
+func TestAnItemOutlivesWhatItCounts(t *testing.T) {
+	for _, text := range []string{"sliding 50/1h", "reservoir 1/1h ahead 3h", "bucket 10/1h", "log 100/1h", "minute: 10/1m, hour: sliding 50/1h", "hour: 10/1h, pace: bucket 10/1m"} {
+		// Offsets around the end of an hour, and around the moment 120 s before it.
+		for _, offset := range []time.Duration{0, time.Second, 2 * time.Second, -119 * time.Second, -time.Minute} {
+			store, expires := expiring()
+			twoClocks(t, store, 2*time.Second, func(at func(time.Duration), behind, early *Limiter) {
+				end := start.Truncate(time.Hour).Add(time.Hour).Sub(start) // of the hour that contains start
+				var latest int64
+				for i := range 3 {
+					at(end + offset - 2*time.Second + time.Duration(i)*time.Millisecond)
+					for _, l := range []*Limiter{early, behind} {
+						d := mustCheck(t, l, request(policy.Must(text), strconv.Itoa(i)+strconv.FormatBool(l == early), 1))
+						latest = max(latest, d.ResetAt, d.ReadyAt+time.Hour.Milliseconds())
+						for _, each := range d.Each {
+							latest = max(latest, each.ResetAt)
+						}
+					}
+				}
+				if *expires*1000 < latest {
+					t.Errorf("%s, %v from the end: the item expires %v too early", text, offset, time.Duration(latest-*expires*1000)*time.Millisecond)
+				}
+			})
+		}
+	}
+}
+
+// A release leaves the expiry as it is, because it counts nothing.
+func TestAReleaseLeavesTheExpiry(t *testing.T) {
+	store, expires := expiring()
+	c := newClock()
+	l := &Limiter{Store: store, Now: c.now}
+	r := request(policy.Must("sliding 50/1h"), "a", 1)
+	r.At = mustCheck(t, l, r).At
+	*expires = 0
+	c.at(time.Second)
+	if d, err := l.Decide(t.Context(), Release, r); err != nil || d.Used != 0 || *expires != 0 {
+		t.Errorf("Release = %s, %v, and it sets the expiry to %d, want it left alone", inWords(d), err, *expires)
+	}
+}
+
+// A refusal by a low number slows a bucket down. A release with clear, which says when the item
+// expires, does not let it go before the bucket is full.
+func TestAClearLeavesTheTimeOfASlowBucket(t *testing.T) {
+	store, expires := expiring()
+	l := &Limiter{Store: store, Now: newClock().now}
+	const text = "pace: bucket 100/100s max 100, try: lockout 100/10m for 5m"
+	mustCheck(t, l, request(numbered(text, 100), "a", 50))
+	slow := request(numbered(text, 1), "b", 1)
+	refused := mustCheck(t, l, slow)
+	slow.At, slow.Clear = start.UnixMilli(), true
+	mustDo(t, l, Release, slow)
+	if full := start.UnixMilli() + 5_000_000; refused.Allowed || refused.ResetAt != full || *expires*1000 < full {
+		t.Errorf("%+v, and the item expires at %d, want a refusal by a bucket that is full at %d", refused, *expires, full)
+	}
 }

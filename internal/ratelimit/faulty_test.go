@@ -3,7 +3,9 @@ package ratelimit_test
 import (
 	"context"
 	"errors"
+	"math"
 	"sync"
+	"testing"
 	"testing/synctest"
 	"time"
 
@@ -142,6 +144,23 @@ func newFaulty(faults ...fault) (*Limiter, *faulty) {
 	return &Limiter{Store: f, Timeout: time.Second, Memory: NewMemory(mib)}, f
 }
 
+// onClock is newFaulty with a clock that the test sets.
+func onClock(faults ...fault) (*Limiter, *faulty, *clock) {
+	l, f := newFaulty(faults...)
+	c := newClock()
+	l.Now = c.now
+	return l, f, c
+}
+
+// opened is newFaulty after a check with this fault, which opens a circuit.
+func opened(t *testing.T, f fault) (*Limiter, *faulty, *ids) {
+	t.Helper()
+	l, store := newFaulty(f)
+	r := new(ids)
+	mustCheck(t, l, r.next(1))
+	return l, store, r
+}
+
 // attempts is a budget of so many attempts without pauses.
 type attempts int
 
@@ -164,11 +183,75 @@ func verbs(l *Limiter) (all []func(context.Context, Request) (Decision, error)) 
 	return all
 }
 
-// failing is a store that denies all access.
-type failing struct{}
-
-func (failing) Update(context.Context, Write) (Item, bool, error) {
-	return Item{}, false, deny(nil, nil) //nolint:staticcheck // deny uses neither
+// hooked is a store that calls functions before and after each update. If before returns an
+// error, the update is not performed. After is told whether it was.
+type hooked struct {
+	Store
+	before func(Write) error
+	after  func(w Write, done bool)
 }
-func (failing) Read(context.Context, Key) (Item, error) { return Item{}, deny(nil, nil) } //nolint:staticcheck // as above
-func (failing) Delete(context.Context, Key) error       { return deny(nil, nil) }         //nolint:staticcheck // as above
+
+func (s *hooked) Update(ctx context.Context, w Write) (Item, bool, error) {
+	if s.before != nil {
+		if err := s.before(w); err != nil {
+			return Item{}, false, err
+		}
+	}
+	item, done, err := s.Store.Update(ctx, w)
+	if s.after != nil {
+		s.after(w, done)
+	}
+	return item, done, err
+}
+
+func beforeEach(s Store, f func(Write) error) Store       { return &hooked{Store: s, before: f} }
+func afterEach(s Store, f func(w Write, done bool)) Store { return &hooked{Store: s, after: f} }
+
+// once returns a hook that calls f the first time that an update has what is asked for.
+func once(is func(Write) bool, f func()) func(Write) error {
+	done := false
+	return func(w Write) error {
+		if !done && is(w) {
+			done = true
+			f()
+		}
+		return nil
+	}
+}
+
+// always is more often than a test sends updates.
+const always = math.MaxInt
+
+// fails returns a hook that fails the first n updates that have what is asked for.
+func fails(is func(Write) bool, n int, err error) func(Write) error {
+	return func(w Write) error {
+		if n == 0 || !is(w) {
+			return nil
+		}
+		n--
+		return err
+	}
+}
+
+// mortal returns a store that stops after some updates, as if the process had died.
+func mortal(s Store, left int) Store {
+	return beforeEach(s, func(Write) error {
+		if left--; left < 0 {
+			return errors.New("killed")
+		}
+		return nil
+	})
+}
+
+func anyWrite(Write) bool    { return true }
+func givesBack(w Write) bool { return w.GivesBack }
+func marks(w Write) bool     { return w.RelyOn.Set != "" }
+func inRoom(w Write) bool    { return w.Key.UserID[0] == ' ' }
+func ofUser(w Write) bool    { return !inRoom(w) }
+
+// throttling returns a store that throttles the items of one user.
+func throttling(s Store, user string) Store {
+	return beforeEach(s, fails(func(w Write) bool { return w.Key.UserID == user }, always, errThrottled))
+}
+
+var errThrottled = &StoreError{Failure: NotApplied, What: "throttled"}

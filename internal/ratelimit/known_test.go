@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"reflect"
+	"strconv"
 	"testing"
 	"time"
 
@@ -16,7 +17,7 @@ var moment = time.UnixMilli(1_700_000_040_000)
 func holding(ids ...string) Item {
 	var item Item
 	for _, id := range ids {
-		item, _ = item.Write(planned(id, 1))
+		item, _ = item.Write(asking(id, 1).planned(moment))
 	}
 	return item
 }
@@ -25,11 +26,11 @@ func asking(id string, n int64) *Request {
 	return &Request{UserID: "u", Activity: "act", Policy: policy.Must("3/1m"), Count: n, ID: id}
 }
 
-// planned returns the write that counts n actions in an item that has room.
-func planned(id string, n int64) Write {
-	q := asking(id, n).ask(Check, moment.UnixMilli())
+// planned returns the write that counts r in an item that has room.
+func (r *Request) planned(at time.Time) Write {
+	q := r.ask(Check, at.UnixMilli())
 	w := q.write
-	w.Update, _ = q.in(nil).take(n)
+	w.Update, _ = q.in(nil).take(r.Count)
 	return w
 }
 
@@ -167,10 +168,7 @@ func TestKnownAdmits(t *testing.T) {
 func TestKnownRefusalWaitsForBoth(t *testing.T) {
 	r := Request{UserID: "u", Activity: "act", Policy: policy.Must("log 1/1h"), Count: 1, ID: "x"}
 	at := func(t time.Time) Item {
-		q := r.ask(Check, t.UnixMilli())
-		w := q.write
-		w.Update, _ = q.in(nil).take(1)
-		item, _ := Item{}.Write(w)
+		item, _ := Item{}.Write(r.planned(t))
 		return item
 	}
 	early, late := at(moment.Add(-40*time.Minute)), at(moment.Add(-10*time.Minute))
@@ -208,5 +206,16 @@ func TestMemoryDropsTheLeastRecentlyUsed(t *testing.T) {
 	small.Change(key("a"), keep)
 	if small.Recall(key("a")).Asked.IsZero() {
 		t.Error("a memory that is too small forgets the key in use")
+	}
+}
+
+// However many keys are throttled, the breaker remembers a bounded number.
+func TestTheBreakerRemembersABoundedNumberOfKeys(t *testing.T) {
+	var b breaker
+	for i := range maxOpen + 100 {
+		b.openKey(Key{UserID: strconv.Itoa(i)}, circuit{new(StoreError), moment})
+	}
+	if len(b.keys) != maxOpen {
+		t.Errorf("%d keys are remembered, want %d", len(b.keys), maxOpen)
 	}
 }

@@ -3,9 +3,14 @@ package ratelimit_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/cric-talk/guards/internal/policy"
 	. "github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 )
 
 // A partial request can ask for fewer actions in a later attempt. These attempts
@@ -65,6 +70,200 @@ func TestALatePartialAttemptTellsWhatItTook(t *testing.T) {
 			some.At, some.Count = d.At, d.Granted
 			if d, err := plain.Decide(t.Context(), Release, some); err != nil || d.Used != before-tt.want {
 				t.Errorf("%s: %d used after the release, %v, want %d", name, d.Used, err, before-tt.want)
+			}
+		}
+	})
+}
+
+// The first attempt of a decision shows one action. Then another decision shows
+// that the limit is reached, and the second attempt is lost. The memory keeps
+// the newer answer, although the lost attempt began later.
+func TestALostAttemptDoesNotRenewAnOlderAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := policy.Must("minute: 3/1m, day: 200/1d")
+		l, store := newFaulty(pass)
+		others := &Limiter{Store: store.Store}
+		mustCheck(t, others, request(p, "others", 1))
+		lost := func(context.Context, func() error) error {
+			time.Sleep(50 * time.Millisecond)
+			store.set(pass)
+			mustCheck(t, others, request(p, "more", 2))
+			if d, err := l.Decide(t.Context(), Status, request(p, "newer", 1)); err != nil || d.Used != 3 {
+				t.Errorf("Status = %s, %v, want 3 used", inWords(d), err)
+			}
+			time.Sleep(50 * time.Millisecond)
+			store.set(deny)
+			return errors.New("connection reset")
+		}
+		store.set(pass, lost)
+		if d := mustCheck(t, l, request(p, "a", 1)); d.Allowed || d.Used != 3 {
+			t.Errorf("the decision that lost its attempt: %s, want it refused by the newer answer", inWords(d))
+		}
+		if d := mustCheck(t, l, request(p, "b", 1)); d.Allowed || d.Used != 3 {
+			t.Errorf("in the outage: %s, want it refused", inWords(d))
+		}
+	})
+}
+
+// An answer is as old as the attempt that brought it, however long a later
+// attempt takes. So a refusal from memory ends a second after that attempt.
+func TestAnAnswerIsAsOldAsItsAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := policy.Must("minute: 3/1m, day: 200/1d")
+		l, store := newFaulty(held(600*time.Millisecond), deny)
+		l.Timeout = 5 * time.Second
+		mustCheck(t, &Limiter{Store: store.Store}, request(p, "others", 2))
+		denied := request(p, "a", 1)
+		denied.Fallback = false
+		if d, err := l.Check(t.Context(), denied); err == nil || d.Requests != 2 {
+			t.Fatalf("Check = %s after %d requests, want an error after the second", inWords(d), d.Requests)
+		}
+		time.Sleep(500 * time.Millisecond) // 1.1 s after the attempt that was answered
+		if d := mustCheck(t, l, request(p, "b", 2)); d.Reason != Unavailable || d.Allowed {
+			t.Errorf("Check = %s, want it refused as in an outage", inWords(d))
+		}
+	})
+}
+
+// An item that cannot be read does not erase what was known. An outage that
+// follows goes on from the last state that could be read.
+func TestAnUnreadableAnswerErasesNothing(t *testing.T) {
+	for verb := range 3 {
+		onEachSubject(t, func(t *testing.T, s subject) {
+			p := s.policy()
+			if verb == 2 && p.Queues() {
+				t.Skip("a release of a place has nothing to read")
+			}
+			store := &spoiled{Store: new(memstore.Store)}
+			c := newClock()
+			broken := &faulty{Store: store, faults: []fault{pass}}
+			l := &Limiter{Store: broken, Timeout: time.Second, Memory: NewMemory(mib), Now: c.now}
+			full := request(p, "full", min(p.Max(), remaining(p)))
+			full.At = mustCheck(t, l, full).At
+			if rest := remaining(p) - full.Count; rest > 0 {
+				for i := range rest {
+					mustCheck(t, l, request(p, string(rune('a'+i)), 1))
+				}
+			}
+			was := mustDo(t, l, Status, request(p, "x", 1))
+			store.attrs = attributesOf(p)
+			c.at(1100 * time.Millisecond) // the memory refuses no longer
+			r := full
+			r.Fallback = false
+			if verb == 0 {
+				r.ID = "another"
+			}
+			if _, err := verbs(l)[verb](t.Context(), r); err == nil {
+				t.Errorf("verb %d of an unreadable item returns no error", verb)
+			}
+			broken.set(deny)
+			if d := mustDo(t, l, Status, request(p, "x", 1)); d.Allowed != was.Allowed || d.Used != was.Used {
+				t.Errorf("verb %d, then an outage: %s, want as before: %s", verb, inWords(d), inWords(was))
+			}
+		})
+	}
+}
+
+// A release whose update cannot hold in the item it was planned for ends at once:
+// the item is not what it reads as.
+func TestAReleaseThatCannotHoldEnds(t *testing.T) {
+	store := &faulty{Store: new(memstore.Store), faults: []fault{pass}}
+	l, _ := instance(store)
+	r := request(policy.Must("bucket 10/1m"), "a", 1)
+	r.At = start.UnixMilli()
+	_, done, err := store.Store.Update(t.Context(), Write{
+		Key: Key{UserID: "u", Activity: "act"}, ID: NewID("a"), Now: r.At,
+		Update: policy.Update{Acts: []policy.Act{ // no interval, which every bucket has
+			{Verb: policy.Set, Attr: "tat", Value: r.At + 6000}, {Verb: policy.Set, Attr: "since", Value: r.At},
+		}},
+	})
+	if err != nil || !done {
+		t.Fatal(done, err)
+	}
+	_, err = l.Decide(t.Context(), Release, r)
+	if e, ok := errors.AsType[*StoreError](err); !ok || e.Failure != Unreadable {
+		t.Errorf("Release: %v, want unreadable", err)
+	}
+	if store.count() > 2 || l.CircuitOpen() {
+		t.Errorf("%d requests, circuit open: %v, want at most 2 and closed", store.count(), l.CircuitOpen())
+	}
+}
+
+// spoiled is a store that gives some attributes of every item the wrong type. No
+// condition holds on them.
+type spoiled struct {
+	Store
+	attrs []string
+	sent  int
+}
+
+func (s *spoiled) Update(ctx context.Context, w Write) (Item, bool, error) {
+	s.sent++
+	for attr := range w.Update.Attributes {
+		if slices.Contains(s.attrs, attr) {
+			item, err := s.Store.Read(ctx, w.Key)
+			return s.spoil(item), false, err
+		}
+	}
+	item, done, err := s.Store.Update(ctx, w)
+	return s.spoil(item), done, err
+}
+
+func (s *spoiled) Read(ctx context.Context, k Key) (Item, error) {
+	s.sent++
+	item, err := s.Store.Read(ctx, k)
+	return s.spoil(item), err
+}
+
+func (s *spoiled) spoil(item Item) Item {
+	item.Unread = s.attrs
+	var without policy.Update
+	for _, attr := range s.attrs {
+		without.Acts = append(without.Acts, policy.Act{Verb: policy.Delete, Attr: attr})
+	}
+	item.State = without.Apply(item.State)
+	return item
+}
+
+// attributesOf returns all attributes that p uses in an empty item.
+func attributesOf(p policy.Policy) []string {
+	u, _ := p.Take(start.UnixMilli(), p.Max(), 1, nil)
+	return slices.Compact(slices.Sorted(u.Attributes))
+}
+
+// A decision about an unreadable item ends after at most two requests. It
+// concerns only that item, so the circuit breaker stays closed.
+func TestAnUnreadableItemEndsAfterTwoRequests(t *testing.T) {
+	onEachSubject(t, func(t *testing.T, s subject) {
+		p := s.policy()
+		for _, counted := range []bool{false, true} {
+			for _, verb := range []int{0, 1, 2} {
+				store := &spoiled{Store: new(memstore.Store)}
+				l := &Limiter{Store: store, Timeout: time.Second, Memory: NewMemory(mib), Now: newClock().now}
+				r := request(p, "a", 1)
+				if counted {
+					r.At = mustCheck(t, l, r).At
+				}
+				r.Fallback = false
+				l.Memory = NewMemory(mib) // a cold instance
+				store.attrs, store.sent = attributesOf(p), 0
+				if verb == 0 {
+					r.ID = "b"
+				}
+				if verb == 2 && p.Queues() {
+					continue // a release of a place reads no attribute
+				}
+				_, err := verbs(l)[verb](t.Context(), r)
+				e, ok := errors.AsType[*StoreError](err)
+				if !ok || e.Failure != Unreadable || !slices.Contains(store.attrs, e.Attr) {
+					t.Errorf("verb %d, counted before: %v: the error is %#v, want unreadable with the attribute", verb, counted, err)
+				}
+				if store.sent > 2 {
+					t.Errorf("verb %d, counted before: %v: %d requests, want at most 2", verb, counted, store.sent)
+				}
+				if l.CircuitOpen() {
+					t.Errorf("verb %d: the circuit breaker is open, want it closed", verb)
+				}
 			}
 		}
 	})

@@ -29,11 +29,7 @@ func heat(t *testing.T, l *Limiter, c *clock, p policy.Policy, from, n int) (all
 	t.Helper()
 	for i := range n {
 		c.add(time.Millisecond)
-		d, err := l.Check(t.Context(), call(p, from+i))
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, d)
+		all = append(all, mustCheck(t, l, call(p, from+i)))
 	}
 	return all
 }
@@ -45,15 +41,10 @@ func TestAPrepaidKeyBeginsAsAnother(t *testing.T) {
 		for _, text := range []string{"2000/1m", "bucket 1000/1h burst 2000", "sliding 2000/1m", "a: 2000/1m, b: bucket 1000/1h burst 2000"} {
 			p, c := leased(text), newClock()
 			l := &Limiter{Store: store, Now: c.now, Memory: NewMemory(mib)}
-			item := Request{UserID: "hot " + text}
 			ask := func(op Op, id string, at int64) Decision {
 				t.Helper()
 				c.add(time.Millisecond)
-				d, err := l.Decide(t.Context(), op, Request{UserID: item.UserID, Activity: "call", Policy: p, Count: 1, ID: id, At: at})
-				if err != nil {
-					t.Fatalf("%s: %v", text, err)
-				}
-				return d
+				return mustDo(t, l, op, Request{UserID: "hot " + text, Activity: "call", Policy: p, Count: 1, ID: id, At: at})
 			}
 			for i := range 99 {
 				if d := ask(Check, strconv.Itoa(i), 0); d.At == 0 || d.Leased || d.Requests != 1 {
@@ -107,10 +98,7 @@ func TestARefusalOfAHotKey(t *testing.T) {
 		asked, refused := 0, 0
 		for range 8000 {
 			c.add(time.Millisecond / 4)
-			d, err := l.Check(t.Context(), call(p, asked))
-			if err != nil {
-				t.Fatal(err)
-			}
+			d := mustCheck(t, l, call(p, asked))
 			if asked++; d.Allowed {
 				continue
 			}
@@ -141,26 +129,28 @@ func TestAKeyStaysHotWhileItRefuses(t *testing.T) {
 	}
 }
 
+// hotRoom is the limit of a prepaid room. A lease is of one policy, so it is read once.
+var hotRoom = leased("20000/1m")
+
+// inHotRoom returns the parts of a message in a prepaid room of a tenant.
+func inHotRoom(user, id, tenant, limit string) []Part {
+	parts := message(user, "hot", id, "60/1m", limit)
+	wide := parts[1]
+	wide.UserID, wide.Subject = " tenant "+tenant, "tenant"
+	parts[1].Policy = hotRoom
+	return append(parts, wide)
+}
+
 // A room is prepaid, and its users are not. Each user's limit is exact, a message costs
 // one write, and what a refusal by a user or another subject undoes goes back into the
 // lease. The receipt is about the user's count.
 func TestAHotRoom(t *testing.T) {
 	onEachStore(t, func(t *testing.T, store Store) {
-		c := newClock()
-		l := &Limiter{Store: store, Now: c.now, Memory: NewMemory(mib), Timeout: time.Minute}
-		room, tenant := leased("20000/1m"), policy.Must("350/1m")
+		l, c := instance(store)
 		decide := func(user, id int) Decision {
 			t.Helper()
 			c.add(time.Millisecond)
-			parts := message("u"+strconv.Itoa(user), "hot", strconv.Itoa(id), "60/1m", "1/1m")
-			parts[1].Policy = room
-			wide := parts[1]
-			wide.UserID, wide.Policy, wide.Subject = " tenant acme", tenant, "tenant"
-			d, err := l.DecideAll(t.Context(), Check, append(parts, wide), false)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return d
+			return doAll(t, l, Check, inHotRoom("u"+strconv.Itoa(user), strconv.Itoa(id), "acme", "350/1m"), 0)
 		}
 		admitted, leased := map[int]int{}, 0
 		for id := range 700 {
@@ -188,9 +178,7 @@ func TestAHotRoom(t *testing.T) {
 				decide(user, 1000*user+id)
 			}
 		}
-		parts := message("", "hot", "", "60/1m", "1/1m")
-		parts[1].Policy = room
-		if used := usedIn(t, store, parts[1], c); used < 350 || used > 420 {
+		if used := usedIn(t, store, inHotRoom("", "", "acme", "350/1m")[1], c); used < 350 || used > 420 {
 			t.Errorf("the room counts %d, want the 350 that were admitted and a lease", used)
 		}
 	})
@@ -198,8 +186,7 @@ func TestAHotRoom(t *testing.T) {
 
 // Activities of a group, and tiers, have leases of their own in one item.
 func TestLeasesInAGroup(t *testing.T) {
-	c := newClock()
-	l := &Limiter{Store: new(memstore.Store), Now: c.now, Memory: NewMemory(mib)}
+	l, c := instance(new(memstore.Store))
 	all := policy.Must("writes: 3000/1m prepaid")
 	costly, plain := policy.Must("writes: 3000/1m cost 5 prepaid"), policy.Must("writes: 3000/1m")
 	taken, requests := int64(0), 0
@@ -207,10 +194,7 @@ func TestLeasesInAGroup(t *testing.T) {
 		c.add(time.Millisecond)
 		r := call([]policy.Policy{all, costly, plain}[i%3], i)
 		r.Group, r.Activity = "content", []string{"post", "export", "comment"}[i%3]
-		d, err := l.Check(t.Context(), r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := mustCheck(t, l, r)
 		if (d.Leased || d.Acquired) && i%3 == 2 {
 			t.Fatalf("%+v, want no lease for an ordinary limit", d)
 		}
@@ -236,9 +220,9 @@ func TestALostVisit(t *testing.T) {
 	flaky.Lose = func() bool { lost++; return lost == 1 }
 	for i := range 1500 {
 		c.add(time.Millisecond)
-		d, err := l.Check(t.Context(), call(p, 5000+i))
-		if err != nil || !d.Allowed {
-			t.Fatalf("%+v, %v", d, err)
+		d := mustCheck(t, l, call(p, 5000+i))
+		if !d.Allowed {
+			t.Fatalf("%+v", d)
 		}
 		if d.Requests == 2 { // the visit was lost, and a write of its own followed
 			if d.Acquired || d.At == 0 {
@@ -255,20 +239,13 @@ func TestALostVisit(t *testing.T) {
 func TestALeaseGetsBackWhatWasRefused(t *testing.T) {
 	store, c := new(memstore.Store), newClock()
 	l := &Limiter{Store: store, Now: c.now, Memory: NewMemory(mib)}
-	room := leased("20000/1m")
 	refused := func(id int) []Part {
-		parts := message("u"+strconv.Itoa(id), "hot", strconv.Itoa(id), "60/1m", "1/1m")
-		parts[1].Policy = room
-		wide := parts[1]
-		wide.UserID, wide.Policy, wide.Subject = " tenant t"+strconv.Itoa(id), policy.Must("1/1m"), "tenant"
-		return append(parts, wide)
+		return inHotRoom("u"+strconv.Itoa(id), strconv.Itoa(id), "t"+strconv.Itoa(id), "1/1m")
 	}
 	full := &Limiter{Store: store, Now: c.now}
 	for id := range 170 {
 		c.add(time.Millisecond)
-		if d, err := l.DecideAll(t.Context(), Check, refused(id)[:2], false); err != nil || !d.Allowed {
-			t.Fatalf("%+v, %v", d, err)
-		}
+		mustDoAll(t, l, Check, refused(id)[:2], 0, "without a tenant")
 		if id >= 70 { // the tenants of the next hundred have nothing left
 			r := refused(id + 1000)[2].Request
 			r.ID, r.For = "full", "somebody"
@@ -292,22 +269,19 @@ func TestALeaseGetsBackWhatWasRefused(t *testing.T) {
 // size allows.
 func TestABucketKeepsBackWhatRefills(t *testing.T) {
 	for text, pause := range map[string]time.Duration{"bucket 250/1s burst 1000": 900 * time.Millisecond, "bucket 250/1s burst 600": 520 * time.Millisecond} {
-		judge := policy.Must(text)
-		for _, tier := range []policy.Policy{leased(text), judge} {
+		ordinary := policy.Must(text)
+		for _, tier := range []policy.Policy{leased(text), ordinary} {
 			for first := 150; first <= 230; first += 40 {
-				p, truth, c := leased(text), policy.State(nil), newClock()
-				l := &Limiter{Store: new(memstore.Store), Now: c.now, Memory: NewMemory(mib)}
+				p, truth := leased(text), &judge{Policy: ordinary}
+				l, c := instance(new(memstore.Store))
 				admitted := 0
 				ask := func(p policy.Policy, id int) {
-					d, err := l.Check(t.Context(), call(p, id))
-					if err != nil || !d.Allowed {
+					if !mustCheck(t, l, call(p, id)).Allowed {
 						return
 					}
-					u, ok := judge.Take(c.now().UnixMilli(), 1, 1, truth)
-					if !ok {
+					if !truth.admits(c.now().UnixMilli(), 1) {
 						t.Fatalf("%s, %d at first, then %s: request %d is above the limit", text, first, tier, id)
 					}
-					truth = u.Apply(truth)
 					admitted++
 				}
 				for id := range first {
@@ -319,12 +293,12 @@ func TestABucketKeepsBackWhatRefills(t *testing.T) {
 					ask(p, 10_000+id)
 					ask(tier, 20_000+id)
 				}
-				c.add(time.Duration(judge.Rates()[0].Burst) * 5 * time.Millisecond) // nothing is lent any more
-				truth, admitted = nil, 0
+				c.add(time.Duration(ordinary.Rates()[0].Burst) * 5 * time.Millisecond) // nothing is lent any more
+				truth.state, admitted = nil, 0
 				for id := range 1100 {
-					ask(judge, 30_000+id)
+					ask(ordinary, 30_000+id)
 				}
-				if want := judge.Rates()[0].Burst; int64(admitted) != want {
+				if want := ordinary.Rates()[0].Burst; int64(admitted) != want {
 					t.Errorf("%s, %d at first: later an ordinary limit admits %d at once, want %d", text, first, admitted, want)
 				}
 			}
@@ -350,10 +324,7 @@ func TestABusyKeyWithoutLeases(t *testing.T) {
 				c.add(time.Millisecond)
 				r := call(p, i)
 				r.UserID += text
-				d, err := instances[i%2].Check(t.Context(), r)
-				if err != nil {
-					t.Fatal(err)
-				}
+				d := mustCheck(t, instances[i%2], r)
 				if d.Leased || d.Allowed && d.Requests > 2 || i > 150 && d.Allowed && d.Requests != 1 {
 					t.Fatalf("%s: check %d: %+v, want one request of its own", text, i, d)
 				}

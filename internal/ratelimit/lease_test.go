@@ -2,7 +2,6 @@ package ratelimit_test
 
 import (
 	"cmp"
-	"context"
 	"flag"
 	"math/rand"
 	"slices"
@@ -57,6 +56,25 @@ func TestALeaseNeverLetsTooMuchThrough(t *testing.T) {
 	}
 }
 
+// A judge is an ordinary limit. It knows no leases, and counts what was admitted.
+type judge struct {
+	policy.Policy
+	state  policy.State
+	window int64
+}
+
+// admits counts n actions, if they fit.
+func (j *judge) admits(now, n int64) bool {
+	if window, _ := j.Item(now); window != j.window {
+		j.state, j.window = nil, window
+	}
+	u, ok := j.Take(now, n, 1, j.state)
+	if ok {
+		j.state = u.Apply(j.state)
+	}
+	return ok
+}
+
 // A fleet is the instances that decide about one key, in virtual time.
 type fleet struct {
 	t         *testing.T
@@ -87,7 +105,8 @@ func newFleet(t *testing.T, seed int64, high, low string, ordinary bool) *fleet 
 	t.Helper()
 	f := &fleet{t: t, seed: seed, ordinary: ordinary, random: rand.New(rand.NewSource(seed)), at: float64(newClock().now().UnixMilli()), texts: [2]string{high, low}}
 	lose := []float64{0, 0.05, 0.3}[seed%3]
-	f.store = &freezing{&storetest.Metered{Store: new(memstore.Store), Lose: func() bool { return f.random.Float64() < lose }}, f}
+	lossy := &storetest.Metered{Store: new(memstore.Store), Lose: func() bool { return f.random.Float64() < lose }}
+	f.store = afterEach(lossy, func(Write, bool) { f.freeze() })
 	f.instances = make([]*Limiter, 1+f.random.Intn(20))
 	for i := range f.instances {
 		f.replace(i)
@@ -168,38 +187,91 @@ func (f *fleet) judge(texts ...string) {
 	f.t.Helper()
 	slices.SortStableFunc(f.told, func(a, b admission) int { return cmp.Compare(a.at, b.at) })
 	for i, text := range texts {
-		p, truth, key := policy.Must(text), policy.State(nil), int64(0)
+		truth := judge{Policy: policy.Must(text)}
 		for _, a := range f.told {
-			if a.tier < i {
-				continue
+			if a.tier >= i && !truth.admits(a.at, a.n) {
+				f.t.Fatalf("%s, seed %d: %d more were admitted than limit %d allows: %+v", texts[0], f.seed, a.n, i, truth.Read(a.at, a.n, truth.state))
 			}
-			if k, _ := p.Item(a.at); k != key {
-				truth, key = nil, k
-			}
-			u, ok := p.Take(a.at, a.n, 1, truth)
-			if !ok {
-				f.t.Fatalf("%s, seed %d: %d more were admitted than limit %d allows: %+v", texts[0], f.seed, a.n, i, p.Read(a.at, a.n, truth))
-			}
-			truth = u.Apply(truth)
 		}
 	}
 }
 
-// freezing is a store that freezes an instance now and then, after its update was
-// performed and before it reads the answer. Meanwhile others go on, and so do other
-// callers of that instance.
-type freezing struct {
-	Store
-	fleet *fleet
-}
-
-func (s *freezing) Update(ctx context.Context, w Write) (Item, bool, error) {
-	item, done, err := s.Store.Update(ctx, w)
-	if f := s.fleet; !f.thawing && f.random.Intn(30) == 0 {
+// freeze freezes an instance now and then, after its update was performed and before it reads
+// the answer. Meanwhile others go on, and so do other callers of that instance.
+func (f *fleet) freeze() {
+	if !f.thawing && f.random.Intn(30) == 0 {
 		f.thawing = true
 		f.flow(f.random.Float64() * 3000)
 		f.thawing = false
 		f.frozen++
 	}
-	return item, done, err
+}
+
+// A load is what callers ask of one key, in virtual time.
+type load struct {
+	text      string
+	instances int
+	pace      float64 // actions a second
+	counts    []int64 // one of them each time
+	moves     bool    // each second, all requests come to another instance
+}
+
+// shares returns how much of what an ordinary limit of the same numbers admits is admitted
+// by a prepaid one in two minutes.
+func (o load) share(t *testing.T, seed int64) float64 {
+	t.Helper()
+	p := leased(o.text)
+	random, c := rand.New(rand.NewSource(seed)), newClock()
+	store, instances := new(memstore.Store), make([]*Limiter, o.instances)
+	for i := range instances {
+		instances[i] = &Limiter{Store: store, Memory: NewMemory(mib), Now: c.now}
+	}
+	var mean, admitted, fitted float64
+	for _, n := range o.counts {
+		mean += float64(n) / float64(len(o.counts))
+	}
+	truth := judge{Policy: p}
+	for id := 0; c.now().Sub(start) < 2*time.Minute; id++ {
+		c.add(time.Duration(random.ExpFloat64() * float64(time.Second) * mean / o.pace))
+		i := random.Intn(o.instances)
+		if o.moves {
+			i = int(c.now().Unix()) % o.instances
+		}
+		n := o.counts[random.Intn(len(o.counts))]
+		r := call(p, id)
+		if r.Count = n; mustCheck(t, instances[i], r).Allowed && c.now().Sub(start) > time.Minute {
+			admitted += float64(n)
+		}
+		if truth.admits(c.now().UnixMilli(), n) && c.now().Sub(start) > time.Minute {
+			fitted += float64(n)
+		}
+	}
+	return admitted / fitted
+}
+
+// On a living instance, a prepaid limit admits nearly what an ordinary one does, whatever the
+// counts are: what is left of a lease is handed out beside the next one.
+func TestABusyKeyGetsItsWholeLimit(t *testing.T) {
+	testkit.Long.Need(t)
+	for _, o := range []struct {
+		load
+
+		least float64 // percent
+	}{
+		{load{"bucket 1000/1s burst 2000", 1, 2000, []int64{1}, false}, 98},
+		{load{"bucket 1000/1s burst 2000", 1, 2000, []int64{10}, false}, 98},
+		{load{"bucket 1000/1s burst 2000", 1, 1000, []int64{1, 60}, false}, 98},
+		{load{"bucket 250/1s burst 600", 1, 500, []int64{10}, false}, 98},
+		{load{"bucket 250/1s burst 600", 1, 500, []int64{1, 60}, false}, 94},
+		{load{"bucket 100/1s burst 1000", 1, 200, []int64{10}, false}, 98},
+		{load{"sliding 6000/1m", 1, 200, []int64{10}, false}, 98},
+		{load{"6000/1m", 1, 110, []int64{1, 60}, false}, 98},
+		{load{"6000/1m", 20, 110, []int64{1}, true}, 90},
+	} {
+		if got := 100 * o.share(t, 1); got < o.least {
+			t.Errorf("%+v: %.1f %% of what an ordinary limit admits, want at least %.0f", o.load, got, o.least)
+		} else {
+			t.Logf("%+v: %.1f %%", o.load, got)
+		}
+	}
 }

@@ -1,7 +1,6 @@
 package ratelimit_test
 
 import (
-	"context"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,7 +15,7 @@ import (
 // go into the new window's lease.
 func TestPutBackAfterTheWindowTurned(t *testing.T) {
 	c := clockAt(start.Add(59 * time.Second))
-	st := &slowTenant{Store: new(memstore.Store)}
+	st := &hooked{Store: new(memstore.Store)}
 	l := &Limiter{Store: st, Now: c.now, Memory: NewMemory(mib)}
 	p, id, admitted := leased("2000/1m"), 0, 0
 	room := func() Request {
@@ -37,7 +36,7 @@ func TestPutBackAfterTheWindowTurned(t *testing.T) {
 			}
 		}
 	}
-	st.then = func() { c.add(time.Second); send(1000) }
+	st.before = once(func(w Write) bool { return w.Key.UserID == ten.UserID }, func() { c.add(time.Second); send(1000) })
 	r := room()
 	ten.ID = r.ID
 	if d, err := l.DecideAll(t.Context(), Check, []Part{{Request: r, Subject: "room"}, {Request: ten, Subject: "tenant"}}, false); err != nil || d.Allowed {
@@ -46,21 +45,6 @@ func TestPutBackAfterTheWindowTurned(t *testing.T) {
 	if send(3000); admitted > 2000 {
 		t.Errorf("%d admitted in a window, want at most 2000", admitted)
 	}
-}
-
-// slowTenant is a store that does something before the tenant's update.
-type slowTenant struct {
-	Store
-	then func()
-}
-
-func (s *slowTenant) Update(ctx context.Context, w Write) (Item, bool, error) {
-	if w.Key.UserID == " tenant acme" && s.then != nil {
-		then := s.then
-		s.then = nil
-		then()
-	}
-	return s.Store.Update(ctx, w)
 }
 
 // A new window begins with the pace of the last one, so no instance writes a hundred ids
@@ -81,8 +65,7 @@ func TestANewWindowBeginsWithThePaceOfTheLast(t *testing.T) {
 // A tier with a lower limit keeps its ids as long as the window lasts. They make a key of a
 // prepaid tier no busier.
 func TestIDsOfAnotherTierMakeNoKeyHot(t *testing.T) {
-	c := newClock()
-	l := &Limiter{Store: new(memstore.Store), Now: c.now, Memory: NewMemory(mib)}
+	l, c := instance(new(memstore.Store))
 	low, high := policy.Must("100/1d"), policy.Must("6000/1d prepaid")
 	for i := range 100 {
 		c.add(5 * time.Second)
@@ -205,44 +188,30 @@ func TestALeaseEndsWithTheShortestWindow(t *testing.T) {
 func TestTwoLeasesEndWithTheEarlierOne(t *testing.T) {
 	const text = "bucket 250/1s burst 1000"
 	for wait := 100 * time.Millisecond; wait < time.Second; wait += 50 * time.Millisecond {
-		p, judge, truth, c := leased(text), policy.Must(text), policy.State(nil), newClock()
-		st := &duringVisit{Store: new(memstore.Store)}
+		p, truth, c := leased(text), judge{Policy: policy.Must(text)}, newClock()
+		st := &hooked{Store: new(memstore.Store)}
 		l, id, both := &Limiter{Store: st, Now: c.now, Memory: NewMemory(mib)}, 0, false
 		send := func(n int, pause time.Duration) {
 			for range n {
 				c.add(pause)
 				id++
-				if d := mustCheck(t, l, call(p, id)); !d.Allowed {
-					continue
-				}
-				u, ok := judge.Take(c.now().UnixMilli(), 1, 1, truth)
-				if !ok {
+				if mustCheck(t, l, call(p, id)).Allowed && !truth.admits(c.now().UnixMilli(), 1) {
 					t.Fatalf("%v after the second lease, request %d is above the limit", wait, id)
 				}
-				truth = u.Apply(truth)
 			}
 		}
 		send(260, 2*time.Millisecond)
-		st.then = func() { c.add(900 * time.Millisecond); send(2, 0); both = true }
+		st.after = func(w Write, done bool) {
+			if visits := done && w.ID == (ID{}); visits && !both { // before its answer arrives
+				both = true
+				c.add(900 * time.Millisecond)
+				send(2, 0)
+			}
+		}
 		for !both {
 			send(1, 2*time.Millisecond)
 		}
 		c.add(wait)
 		send(2000, 0)
 	}
-}
-
-// duringVisit is a store that does something before the answer to a visit arrives.
-type duringVisit struct {
-	Store
-	then func()
-}
-
-func (s *duringVisit) Update(ctx context.Context, w Write) (Item, bool, error) {
-	item, done, err := s.Store.Update(ctx, w)
-	if then := s.then; then != nil && done && w.ID == (ID{}) {
-		s.then = nil
-		then()
-	}
-	return item, done, err
 }

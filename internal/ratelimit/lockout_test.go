@@ -15,13 +15,13 @@ import (
 // A release with clear can be the first write of an item. It keeps its id there for a while, and
 // not forever.
 func TestAClearOfNobodyExpires(t *testing.T) {
-	store := &expiring{Store: new(memstore.Store)}
+	store, expires := expiring()
 	l := &Limiter{Store: store, Now: newClock().now}
 	r := request(policy.Must("lockout 3/10m for 1h"), "r1", 1)
 	r.At, r.Clear = start.UnixMilli(), true
 	mustDo(t, l, Release, r)
-	if least := start.Add(20 * time.Second).Unix(); store.expires < least {
-		t.Errorf("the item expires at %d, want %d or later", store.expires, least)
+	if least := start.Add(20 * time.Second).Unix(); *expires < least {
+		t.Errorf("the item expires at %d, want %d or later", *expires, least)
 	}
 }
 
@@ -54,8 +54,7 @@ func TestFailuresLockInAnyOrder(t *testing.T) {
 	p := policy.Must("lockout 3/10m for 5m")
 	for seed := range uint64(repeats(200)) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		c := newClock()
-		l := &Limiter{Store: new(memstore.Store), Now: c.now, Memory: NewMemory(mib)}
+		l, c := instance(new(memstore.Store))
 		receipts, waiting := map[int]int64{}, []int{0, 1, 2, 3, 4}
 		failed := 0
 		for len(waiting) > 0 || len(receipts) > 0 {
@@ -164,8 +163,7 @@ func TestAClearInAGroup(t *testing.T) {
 		return r
 	}
 	onEachStore(t, func(t *testing.T, store Store) {
-		c := newClock()
-		l := &Limiter{Store: store, Now: c.now, Memory: NewMemory(mib), Timeout: 10 * time.Second}
+		l, c := instance(store)
 		mustCheck(t, l, of("sign_in", signing, "a", 1))
 		d := mustCheck(t, l, of("pay", paying, "a", 2))
 		if !d.Each[0].Locked || !d.Each[1].Locked || d.Each[1].Used != 3 {
@@ -239,9 +237,7 @@ func TestALiveLockout(t *testing.T) {
 // A lock that is known holds to its end. After it, exactly the limit is allowed again.
 func TestALockoutInAnOutage(t *testing.T) {
 	p := policy.Must("lockout 3/10m for 5m")
-	l, store := newFaulty(pass)
-	c := newClock()
-	l.Now = c.now
+	l, store, c := onClock(pass)
 	id := 0
 	allowed := func(at time.Duration, tries int) (n int) {
 		c.at(at)
@@ -292,29 +288,25 @@ func TestFiveGuessesUnderARace(t *testing.T) {
 		}
 		race := func(round string) (allowed int) {
 			var mu sync.Mutex
-			var wg sync.WaitGroup
-			for i := range racers {
-				wg.Go(func() {
-					r := request(p, round+strconv.Itoa(i), 1)
-					r.Fallback = false
-					l := limiters[i%instances]
-					d, err := l.Check(t.Context(), r)
-					for tries := 0; err != nil && tries < 5; tries++ { // each answer was lost, so the app asks again
-						d, err = l.Check(t.Context(), r)
-					}
-					mu.Lock()
-					defer mu.Unlock()
-					switch {
-					case err != nil:
-						t.Error(err)
-					case d.Allowed:
-						allowed++
-					case !d.Locked:
-						t.Errorf("%+v, want a refusal by the lock", d)
-					}
-				})
-			}
-			wg.Wait()
+			atOnce(racers, func(i int) {
+				r := request(p, round+strconv.Itoa(i), 1)
+				r.Fallback = false
+				l := limiters[i%instances]
+				d, err := l.Check(t.Context(), r)
+				for tries := 0; err != nil && tries < 5; tries++ { // each answer was lost, so the app asks again
+					d, err = l.Check(t.Context(), r)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				switch {
+				case err != nil:
+					t.Error(err)
+				case d.Allowed:
+					allowed++
+				case !d.Locked:
+					t.Errorf("%+v, want a refusal by the lock", d)
+				}
+			})
 			return allowed
 		}
 		for _, step := range []struct {
@@ -332,8 +324,7 @@ func TestFiveGuessesUnderARace(t *testing.T) {
 // An instance that knows the item sends one request for each attempt. It sends none while it
 // knows of the lock, which is for a second after each look.
 func TestRequestsOfALockout(t *testing.T) {
-	c := newClock()
-	l := &Limiter{Store: new(memstore.Store), Now: c.now, Memory: NewMemory(mib)}
+	l, c := instance(new(memstore.Store))
 	p := policy.Must("lockout 5/15m for 30m")
 	for i, want := range []int{1, 1, 1, 1, 1, 0, 0, 0} {
 		c.add(100 * time.Millisecond)
@@ -353,8 +344,7 @@ func TestRequestsOfALockout(t *testing.T) {
 // to the user's item with that time. A second later the room has forgotten it. A copy of the
 // release changes nothing even then.
 func TestACopyOfAClearAfterTheRoomHasForgotten(t *testing.T) {
-	c := newClock()
-	l := &Limiter{Store: new(memstore.Store), Now: c.now, Memory: NewMemory(mib)}
+	l, c := instance(new(memstore.Store))
 	user := request(policy.Must("lockout 3/10m for 5m"), "a", 1)
 	room := user
 	room.UserID, room.For, room.Policy = " room r", "u", policy.Must("log 9/20s")

@@ -85,35 +85,31 @@ type admittedBy struct {
 func (r numberRace) run(t *testing.T, store Store, callers int, number func(i int) int64) (admitted []admittedBy) {
 	t.Helper()
 	var mu sync.Mutex
-	var wg sync.WaitGroup
 	places := make(chan bool, 50) // each racer would otherwise open a connection
-	for i := range callers {
-		wg.Go(func() {
-			places <- true
-			defer func() { <-places }()
-			l := &Limiter{Store: store, Timeout: time.Minute, Memory: NewMemory(mib), Now: newClock().now}
-			parts := r.makes(strconv.Itoa(i), number(i))
-			for j := range parts {
-				parts[j].Fallback = false
-			}
-			var d Decision
-			var err error
-			if len(parts) > 1 {
-				d, err = l.DecideAll(t.Context(), Check, parts, false)
-			} else {
-				d, err = l.Check(t.Context(), parts[0].Request)
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			switch {
-			case err != nil:
-				t.Error(err)
-			case d.Allowed:
-				admitted = append(admitted, admittedBy{number(i), r.units(parts[0].Request), numberedLimit(d)})
-			}
-		})
-	}
-	wg.Wait()
+	atOnce(callers, func(i int) {
+		places <- true
+		defer func() { <-places }()
+		l := &Limiter{Store: store, Timeout: time.Minute, Memory: NewMemory(mib), Now: newClock().now}
+		parts := r.makes(strconv.Itoa(i), number(i))
+		for j := range parts {
+			parts[j].Fallback = false
+		}
+		var d Decision
+		var err error
+		if len(parts) > 1 {
+			d, err = l.DecideAll(t.Context(), Check, parts, false)
+		} else {
+			d, err = l.Check(t.Context(), parts[0].Request)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case err != nil:
+			t.Error(err)
+		case d.Allowed:
+			admitted = append(admitted, admittedBy{number(i), r.units(parts[0].Request), numberedLimit(d)})
+		}
+	})
 	slices.SortFunc(admitted, func(a, b admittedBy) int { // an action that takes two rounds up
 		return cmp.Or(cmp.Compare(a.Used*a.units, b.Used*b.units), cmp.Compare(b.units, a.units))
 	})
@@ -219,9 +215,7 @@ func TestIDsAreKeptByTheMax(t *testing.T) {
 // larger one, of which the table had counted some before.
 func TestNumbersInAnOutage(t *testing.T) {
 	for _, text := range scalable {
-		c := newClock()
-		l, store := newFaulty(pass)
-		l.Now = c.now
+		l, store, _ := onClock(pass)
 		mustCheck(t, l, request(numbered(text, 60), "before", 4))
 		store.set(deny)
 		allowed := 4

@@ -3,12 +3,15 @@ package ratelimit_test
 import (
 	"context"
 	"errors"
+	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/cric-talk/guards/internal/policy"
 	. "github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 )
 
 // Without Fallback, an outage is an error, and it comes in time.
@@ -43,9 +46,7 @@ func TestAnOutageIsAnsweredInTime(t *testing.T) {
 // still tells how much was granted.
 func TestAnOutageAfterALostPartialGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, store := newFaulty(pass)
-		c := newClock()
-		l.Now = c.now
+		l, store, c := onClock(pass)
 		var r ids
 		mustCheck(t, l, r.next(1))
 		teach := func(_ context.Context, perform func() error) error {
@@ -67,9 +68,7 @@ func TestAnOutageAfterALostPartialGrant(t *testing.T) {
 
 // In an outage an instance goes on from what it last saw counted.
 func TestAnOutageGoesOnFromTheLastStateSeen(t *testing.T) {
-	c := newClock()
-	l, store := newFaulty(pass)
-	l.Now = c.now
+	l, store, c := onClock(pass)
 	var r ids
 	seen := r.next(1)
 	for i, step := range []struct {
@@ -125,9 +124,8 @@ func TestAnOutageAfterALostAnswer(t *testing.T) {
 // the memory still knows the requests that it has decided meanwhile.
 func TestAFrozenCheckForgetsNoNewerRequest(t *testing.T) {
 	for _, text := range []string{"1000/1h", "bucket 5/1m", "log 5/1m", "sliding 5/1h", "a: 5/1h, b: log 5/1m"} {
-		c := newClock()
-		l, store := newFaulty(pass)
-		l.Now, l.NewBudget = c.now, noPauses(1)
+		l, store, c := onClock(pass)
+		l.NewBudget = noPauses(1)
 		p := policy.Must(text)
 		freeze := func(context.Context, func() error) error {
 			c.add(30 * time.Second)
@@ -141,4 +139,240 @@ func TestAFrozenCheckForgetsNoNewerRequest(t *testing.T) {
 			t.Errorf("%s: a repeat is told %s, %d used, want %d from memory", text, d.Reason, d.Used, before)
 		}
 	}
+}
+
+// hot is a store that changes one user's item before each update, so that no
+// guard ever holds. Each answer takes some time. Other users' items are as usual.
+type hot struct {
+	Store
+	user  string
+	takes time.Duration
+
+	sent, answered int // requests
+}
+
+func (h *hot) Update(ctx context.Context, w Write) (Item, bool, error) {
+	if w.Key.UserID != h.user {
+		return h.Store.Update(ctx, w)
+	}
+	h.sent++
+	select {
+	case <-time.After(h.takes):
+	case <-ctx.Done():
+		return Item{}, false, ctx.Err()
+	}
+	item := Item{} // an empty bucket and one with an action, in turn
+	if h.answered++; h.answered%2 == 1 {
+		item.State = policy.Values{"tat": w.Now + 1, "every": 6000, "since": w.Now - 5999, "asof": w.Now - 5999}.State()
+	}
+	return item, false, nil
+}
+
+// A table that answers is not away, even if one item changes too often for a
+// decision. The last attempts have so little time that they often get no answer.
+func TestAHotItemOpensTheCircuitOfOneKey(t *testing.T) {
+	for name, takes := range map[string]time.Duration{
+		"the time ends between two attempts": 3 * time.Millisecond,
+		"the time ends during an attempt":    40 * time.Millisecond,
+		"a few attempts take the whole time": 150 * time.Millisecond,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			store := &hot{Store: new(memstore.Store), user: "u", takes: takes}
+			l := &Limiter{Store: store, Timeout: time.Second, Memory: NewMemory(mib)}
+			p := policy.Must("bucket 10/1m")
+			if d := mustCheck(t, l, request(p, "a", 1)); d.Reason != Unavailable || d.Outage == nil {
+				t.Errorf("%s: the hot key: %s, want it from memory", name, inWords(d))
+			}
+			if l.CircuitOpen() {
+				t.Errorf("%s: the circuit breaker is open for all keys", name)
+			}
+			for verb, ask := range verbs(l) {
+				if d, err := ask(t.Context(), another(request(p, strconv.Itoa(verb), 1))); err != nil || d.Reason != OK {
+					t.Errorf("%s: another key, verb %d: %s, %v, want ok", name, verb, inWords(d), err)
+				}
+			}
+			sent := store.sent
+			if d := mustCheck(t, l, request(p, "c", 1)); d.Reason != Unavailable || store.sent != sent {
+				t.Errorf("%s: the hot key again: %s after %d requests, want it from memory without one", name, inWords(d), store.sent-sent)
+			}
+			time.Sleep(5 * time.Second)
+			store.user = "nobody"
+			if d := mustCheck(t, l, request(p, "d", 1)); d.Reason != OK {
+				t.Errorf("%s: 5 s later: %s, want ok", name, inWords(d))
+			}
+		})
+	}
+}
+
+// An item was read before the decision ran out of time. The instance goes on
+// from there, and not from what it knew before.
+func TestAnAnswerCountsEvenIfTheDecisionFails(t *testing.T) {
+	for name, end := range map[string]fault{"throttled": throttle, "refused": refuse, "hanging": hang} {
+		synctest.Test(t, func(t *testing.T) {
+			store := &faulty{Store: new(memstore.Store), faults: []fault{pass}}
+			p := policy.Must("minute: 10/1m, day: 200/1d")
+			others := &Limiter{Store: store.Store, Now: newClock().now}
+			mustCheck(t, others, request(p, "others", 8))
+			l := &Limiter{Store: store, Timeout: time.Second, Memory: NewMemory(mib), Now: newClock().now}
+			store.set(pass, end) // the first attempt shows 8 of 10
+			if d := mustCheck(t, l, request(p, "a", 2)); d.Reason != Unavailable || !d.Allowed || d.Used != 10 {
+				t.Errorf("%s: %s, want the two that are left", name, inWords(d))
+			}
+			if d := mustCheck(t, l, request(p, "b", 1)); d.Allowed {
+				t.Errorf("%s: one more: %s, want it refused", name, inWords(d))
+			}
+		})
+	}
+}
+
+// A hot key refuses for up to a second what it saw no room for, even if actions come back
+// meanwhile. Then the limit that refuses has that wait, too, and not only the answer.
+func TestAHotKeyTellsItsWaitByTheLimit(t *testing.T) {
+	l, c := instance(new(memstore.Store))
+	p := policy.Must("a: bucket 200/10s prepaid, b: 9000/1d prepaid")
+	refused := 0
+	for id := range 2000 {
+		c.add(time.Millisecond)
+		if d := mustCheck(t, l, call(p, id)); !d.Allowed {
+			refused++
+			if d.Wait <= 0 || d.Each[0].Wait != d.Wait {
+				t.Fatalf("request %d: %+v, want the wait of the answer beside the limit %s", id, d, d.LimitedBy)
+			}
+		}
+	}
+	if refused == 0 {
+		t.Error("nothing was refused")
+	}
+}
+
+// Whatever happens to answers, each decision counts once and is told so.
+func TestLostAnswersAreCountedOnce(t *testing.T) {
+	for name, f := range map[string]fault{"lost": lose, "hanging, performed": hangAfter, "hanging, not performed": hang, "refused": refuse, "throttled": throttle} {
+		hangs := strings.HasPrefix(name, "hanging")
+		for n := range 6 {
+			requests := n + 1
+			if hangs && n > 2 { // two probes are sent beside a request
+				break
+			}
+			if name == "hanging, not performed" && n > 0 { // the probe shows that it has to be sent again
+				requests++
+			}
+			synctest.Test(t, func(t *testing.T) {
+				l, _ := newFaulty(repeat(n, f)...)
+				r := new(ids).next(2)
+				r.Fresh = true
+				d, err := l.Check(t.Context(), r)
+				if err != nil || !d.Allowed || d.Reason != OK || d.Granted != 2 || d.Used != 2 || d.At == 0 || d.Requests != requests {
+					t.Errorf("%s %d times: %+v, %v, want ok, 2 used, a receipt, %d requests", name, n, d, err, requests)
+				}
+			})
+		}
+	}
+}
+
+// A repeat of an earlier decision's request is a duplicate, unless an attempt of this
+// decision may have been the one that counted it. A receipt is only given if it is known
+// to be right: after an attempt of unknown outcome, an id that the caller chose may have
+// been counted earlier.
+func TestDuplicateOrOK(t *testing.T) {
+	for name, tt := range map[string]struct {
+		repeat  bool // the request was counted before
+		fresh   bool // its id is this decision's own
+		faults  []fault
+		want    Reason
+		receipt bool
+	}{
+		"new":                                 {faults: []fault{pass}, want: OK, receipt: true},
+		"new, throttled before":               {faults: []fault{throttle, pass}, want: OK, receipt: true},
+		"new, the answer was lost":            {faults: []fault{lose, pass}, want: OK},
+		"new, the request was lost":           {faults: []fault{refuse, pass}, want: OK, receipt: true},
+		"new, its own id, lost and found":     {fresh: true, faults: []fault{lose, pass}, want: OK, receipt: true},
+		"a repeat, found at once":             {repeat: true, faults: []fault{pass}, want: Duplicate},
+		"a repeat, after a throttled attempt": {repeat: true, faults: []fault{throttle, pass}, want: Duplicate},
+		"a repeat, after a lost one":          {repeat: true, faults: []fault{lose, pass}, want: OK},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			l, store := newFaulty(pass)
+			r := new(ids).next(2)
+			if tt.repeat {
+				mustCheck(t, l, r)
+			}
+			store.set(tt.faults...)
+			r.Fresh = tt.fresh
+			if d := mustCheck(t, l, r); d.Reason != tt.want || d.Used != 2 || d.Granted != 2 || (d.At != 0) != tt.receipt {
+				t.Errorf("%s: %+v, want %s, 2 used, a receipt: %v", name, d, tt.want, tt.receipt)
+			}
+		})
+	}
+}
+
+// However short the time, a store that answers is asked.
+func TestAShortTimeoutStillAsks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, timeout := range []time.Duration{time.Nanosecond, time.Millisecond, 9 * time.Millisecond, 20 * time.Millisecond} {
+			f := &faulty{Store: new(memstore.Store), faults: []fault{pass}}
+			l := &Limiter{Store: f, Timeout: timeout, Memory: NewMemory(mib)}
+			for range 2 {
+				if d, err := l.Check(t.Context(), new(ids).next(1)); err != nil || d.Outage != nil || d.Requests != 1 {
+					t.Errorf("within %v: %+v, %v, want the store's answer", timeout, d, err)
+				}
+			}
+		}
+	})
+}
+
+// A caller that leaves ends the attempts. That says nothing about the store, not even
+// after an answer, so the circuit breaker stays closed.
+func TestACallerWhoLeavesEndsTheAttempts(t *testing.T) {
+	for name, before := range map[string][]fault{"at the first attempt": nil, "after an answer": {pass}} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, leave := context.WithCancel(t.Context())
+			l, store := newFaulty(pass)
+			p := policy.Must("minute: 10/1m, day: 200/1d")
+			mustCheck(t, &Limiter{Store: store.Store}, request(p, "others", 1))
+			store.set(append(before, func(context.Context, func() error) error {
+				leave()
+				return context.Canceled
+			}, refuse)...)
+			r := request(p, "a", 1)
+			r.Fallback = false
+			for range 2 {
+				if _, err := l.Check(ctx, r); err == nil || store.count() > len(before)+1 {
+					t.Errorf("%s: %d attempts, error %v, want an error after it", name, store.count(), err)
+				}
+			}
+			store.set(pass)
+			if d := mustCheck(t, l, request(p, "b", 1)); d.Reason != OK || l.CircuitOpen() {
+				t.Errorf("%s: the next check: %s, circuit open: %v, want ok and closed", name, inWords(d), l.CircuitOpen())
+			}
+		})
+	}
+}
+
+// A reset has no id. A second delete could remove what was counted since
+// the first, so it is not sent after an unknown outcome.
+func TestAResetOfUnknownOutcomeIsNotSentAgain(t *testing.T) {
+	for name, f := range map[string]fault{"lost": lose, "hanging": hangAfter, "refused": refuse} {
+		synctest.Test(t, func(t *testing.T) {
+			l, store := newFaulty(pass)
+			mustCheck(t, l, new(ids).next(2))
+			store.set(f, pass)
+			sent := store.count()
+			_, err := l.Decide(t.Context(), Reset, new(ids).next(1))
+			if e, ok := errors.AsType[*StoreError](err); !ok || e.Failure != Unknown {
+				t.Errorf("%s: the error is %v, want a StoreError of unknown outcome", name, err)
+			}
+			if n := store.count() - sent; n != 1 {
+				t.Errorf("%s: %d requests, want 1", name, n)
+			}
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		l, store := newFaulty(pass)
+		mustCheck(t, l, new(ids).next(2))
+		store.set(throttle, pass)
+		if d, err := l.Decide(t.Context(), Reset, new(ids).next(1)); err != nil || d.Used != 0 || d.Requests != 2 {
+			t.Errorf("a throttled Reset = %+v, %v, want it sent again", d, err)
+		}
+	})
 }

@@ -1,8 +1,6 @@
 package ratelimit_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -12,6 +10,7 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 	. "github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // message returns the parts of a message of a user in a room.
@@ -29,9 +28,7 @@ func doAll(t *testing.T, l *Limiter, op Op, parts []Part, at int64) Decision {
 		parts[i].At = at
 	}
 	d, err := l.DecideAll(t.Context(), op, parts, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	return d
 }
 
@@ -56,8 +53,7 @@ func usedIn(t *testing.T, store Store, p Part, c *clock) int64 {
 // A room refuses. The user's count is given back, by an update that needs no read.
 func TestARoomRefuses(t *testing.T) {
 	onEachStore(t, func(t *testing.T, store Store) {
-		c := newClock()
-		l := &Limiter{Store: store, Now: c.now, Memory: NewMemory(mib), Timeout: 10 * time.Second}
+		l, c := instance(store)
 		for i := range 3 {
 			parts := message("u"+strconv.Itoa(i), "r", "a", "10/1m", "3/1m")
 			d, err := l.DecideAll(t.Context(), Check, parts, false)
@@ -91,59 +87,32 @@ func TestARoomRefuses(t *testing.T) {
 func TestARoomRefusesAfterAPartFromMemory(t *testing.T) {
 	c, store := newClock(), new(memstore.Store)
 	mustDoAll(t, &Limiter{Store: store, Now: c.now}, Check, message("v", "r", "a", "10/1m", "1/1m"), 0, "the only place in the room")
-	l := &Limiter{Store: throttling{store, "u"}, Now: c.now, Memory: NewMemory(mib)}
+	l := &Limiter{Store: throttling(store, "u"), Now: c.now, Memory: NewMemory(mib)}
 	d, err := l.DecideAll(t.Context(), Check, message("u", "r", "b", "10/1m", "1/1m"), false)
 	if err != nil || d.Allowed || d.Reason != Unavailable || d.Outage == nil || d.LimitedBy != "room" {
 		t.Errorf("%+v, %v, want a refusal by the room, unavailable", d, err)
 	}
 }
 
-// throttling is a store that throttles the items of one user.
-type throttling struct {
-	Store
-	user string
-}
-
-func (s throttling) Update(ctx context.Context, w Write) (Item, bool, error) {
-	if w.Key.UserID == s.user {
-		return Item{}, false, &StoreError{Failure: NotApplied, What: "throttled"}
-	}
-	return s.Store.Update(ctx, w)
-}
-
 // An instance dies between the updates, or before it gives back. A repeat counts what
 // is missing, and nothing twice.
 func TestARepeatCountsWhatIsMissing(t *testing.T) {
 	for performed := range 4 {
-		store := &mortal{Store: new(memstore.Store), left: performed}
-		c := newClock()
+		store, c := new(memstore.Store), newClock()
 		parts := message("u", "r", "a", "10/1m", "3/1m")
-		dying := &Limiter{Store: store, Now: c.now, Memory: NewMemory(mib)}
+		dying := &Limiter{Store: mortal(store, performed), Now: c.now, Memory: NewMemory(mib)}
 		parts[0].Fallback, parts[1].Fallback = false, false
 		_, _ = dying.DecideAll(t.Context(), Check, parts, false)
-		d, err := (&Limiter{Store: store.Store, Now: c.now}).DecideAll(t.Context(), Check, parts, false)
+		d, err := (&Limiter{Store: store, Now: c.now}).DecideAll(t.Context(), Check, parts, false)
 		if err != nil || !d.Allowed || d.Reason != OK && d.Reason != Duplicate || (d.Reason == Duplicate) != (performed >= 2) {
 			t.Errorf("after %d requests: %+v, %v", performed, d, err)
 		}
 		for _, p := range parts {
-			if used := usedIn(t, store.Store, p, c); used != 1 {
+			if used := usedIn(t, store, p, c); used != 1 {
 				t.Errorf("after %d requests: %s counts %d, want 1", performed, p.UserID, used)
 			}
 		}
 	}
-}
-
-// mortal is a store that stops after some updates, as if the process had died.
-type mortal struct {
-	Store
-	left int
-}
-
-func (s *mortal) Update(ctx context.Context, w Write) (Item, bool, error) {
-	if s.left--; s.left < 0 {
-		return Item{}, false, errors.New("killed")
-	}
-	return s.Store.Update(ctx, w)
 }
 
 // A clock that moves between the requests of a decision does not change its receipt: all
@@ -187,7 +156,7 @@ func TestARenewalEndsBetweenTwoParts(t *testing.T) {
 		d := mustDoAll(t, l, Check, parts, 0, "a check")
 		c.add(3 * time.Minute)
 		parts[0].At, parts[1].At = d.At, d.At
-		dying := &Limiter{Store: &mortal{Store: store, left: performed}, Now: c.now}
+		dying := &Limiter{Store: mortal(store, performed), Now: c.now}
 		_, _ = dying.DecideAll(t.Context(), Renew, parts, false)
 		c.add(2 * time.Second)
 		if d = mustDoAll(t, l, Renew, parts, d.At, "a renewal"); d.At == 0 {
@@ -209,8 +178,7 @@ func TestAReleaseAfterARenewalLeavesTheRoomAlone(t *testing.T) {
 	onEachStore(t, func(t *testing.T, store Store) {
 		for i, room := range []string{"30/1m", "300/1h", "all: 30/1m, day: 100/1d", "bucket 30/1h", "sliding 300/1h"} {
 			for _, how := range []string{"", "held", "held, reset"} {
-				c := newClock()
-				l := &Limiter{Store: store, Now: c.now, Memory: NewMemory(mib)}
+				l, c := instance(store)
 				name := fmt.Sprint(i, how)
 				mine, theirs := message("u"+name, name, "a", "log 3/10m", room), message("v"+name, name, "b", "log 3/10m", room)
 				for i := range mine {
@@ -244,8 +212,7 @@ func TestAReleaseAfterARenewalLeavesTheRoomAlone(t *testing.T) {
 // items has slots.
 func TestAHeldCheckOfSlotsCountsOnce(t *testing.T) {
 	onEachStore(t, func(t *testing.T, store Store) {
-		c := newClock()
-		l := &Limiter{Store: store, Now: c.now, Memory: NewMemory(mib)}
+		l, c := instance(store)
 		parts := message("u", "held", "a", "log 3/10m", "sliding 300/1h")
 		parts[0].Hold, parts[1].Hold = true, true
 		mustDoAll(t, l, Check, parts, 0, "check")
@@ -265,8 +232,7 @@ func TestAReleaseSoonAfterARenewalLeavesOthersAlone(t *testing.T) {
 		for i, other := range []string{"sliding 300/10s", "all: 30/10s, day: 100/1d", "bucket 10/10s"} {
 			for n, resets := range []bool{false, false, true, true} {
 				slots := n % 2
-				c := newClock()
-				l := &Limiter{Store: store, Now: c.now, Memory: NewMemory(mib)}
+				l, c := instance(store)
 				texts := []string{other, other}
 				texts[slots] = "log 3/10m"
 				name := fmt.Sprint(i, slots, resets)
@@ -307,16 +273,18 @@ func TestAnErrorKeepsWhatARepeatReliesOn(t *testing.T) {
 		for i := range parts {
 			parts[i].Fallback, parts[i].Fresh = false, fresh
 		}
-		first := &Limiter{Now: c.now, Store: &meanwhile{Store: store, then: func() error {
-			if fresh {
-				return &StoreError{Failure: NotApplied, What: "throttled"}
+		first := &Limiter{Now: c.now, Store: beforeEach(store, func(w Write) error {
+			if !inRoom(w) {
+				return nil
 			}
-			d, err := (&Limiter{Store: store, Now: c.now}).DecideAll(t.Context(), Check, parts, false)
-			if err != nil || d.Reason != OK {
-				t.Errorf("the second attempt: %+v, %v", d, err)
+			if !fresh {
+				d, err := (&Limiter{Store: store, Now: c.now}).DecideAll(t.Context(), Check, parts, false)
+				if err != nil || d.Reason != OK {
+					t.Errorf("the second attempt: %+v, %v", d, err)
+				}
 			}
-			return &StoreError{Failure: NotApplied, What: "throttled"}
-		}}}
+			return errThrottled
+		})}
 		if _, err := first.DecideAll(t.Context(), Check, parts, false); err == nil {
 			t.Error("the first attempt has no error")
 		}
@@ -328,33 +296,63 @@ func TestAnErrorKeepsWhatARepeatReliesOn(t *testing.T) {
 	}
 }
 
-// meanwhile is a store that does something instead of an update for a room.
-type meanwhile struct {
-	Store
-	then func() error
-}
-
-func (s *meanwhile) Update(ctx context.Context, w Write) (Item, bool, error) {
-	if w.Key.UserID[0] == ' ' {
-		return Item{}, false, s.then()
-	}
-	return s.Store.Update(ctx, w)
-}
-
 // An instance dies after the user's update, and others fill the room. The repeat is
 // refused by the room, and the user's count stays: the attempt that died may still be
 // on its way to the room.
 func TestWhatAnEarlierAttemptCountedStays(t *testing.T) {
 	store, c := new(memstore.Store), newClock()
 	parts := message("u", "r", "a", "10/1m", "1/1m")
-	_, _ = (&Limiter{Store: &mortal{Store: store, left: 1}, Now: c.now}).DecideAll(t.Context(), Check, parts, false)
-	if d, err := (&Limiter{Store: store, Now: c.now}).DecideAll(t.Context(), Check, message("v", "r", "b", "10/1m", "1/1m"), false); err != nil || !d.Allowed {
-		t.Fatalf("%+v, %v", d, err)
-	}
+	_, _ = (&Limiter{Store: mortal(store, 1), Now: c.now}).DecideAll(t.Context(), Check, parts, false)
+	mustDoAll(t, &Limiter{Store: store, Now: c.now}, Check, message("v", "r", "b", "10/1m", "1/1m"), 0, "the only place in the room")
 	if d, err := (&Limiter{Store: store, Now: c.now}).DecideAll(t.Context(), Check, parts, false); err != nil || d.Allowed || d.LimitedBy != "room" {
 		t.Errorf("%+v, %v, want a refusal by the room", d, err)
 	}
 	if used := usedIn(t, store, parts[0], c); used != 1 {
 		t.Errorf("the user counts %d, want 1", used)
+	}
+}
+
+// The last of three parts refuses three actions. All of them are given back in the parts before
+// it, even if a part has slots and the clock has moved.
+func TestTheLastPartRefusesSeveralActions(t *testing.T) {
+	for _, text := range []string{"10/1d", "log 10/1h", "now: log 10/1h, day: 10/1d"} {
+		c, store := newClock(), new(memstore.Store)
+		moving := func() time.Time { c.add(7 * time.Millisecond); return c.now() }
+		l := &Limiter{Store: store, Now: moving}
+		parts := append(message("u", "r", "a", text, text), message("u", "t", "a", text, "5/1d")[1])
+		parts[2].Subject = "tenant"
+		for i := range parts {
+			parts[i].Count = 3
+		}
+		mustDoAll(t, l, Check, parts, 0, text+", with an empty tenant")
+		for i := range parts {
+			parts[i].ID = "b"
+		}
+		cold := &Limiter{Store: store, Now: moving}
+		if d, err := cold.DecideAll(t.Context(), Check, parts, false); err != nil || d.Allowed || d.LimitedBy != "tenant" {
+			t.Errorf("%s: %+v, %v, want a refusal by the tenant", text, d, err)
+		}
+		for _, p := range parts[:2] {
+			if used := usedIn(t, store, p, c); used != 3 {
+				t.Errorf("%s: %s counts %d, want the 3 of before", text, p.UserID, used)
+			}
+		}
+	}
+}
+
+// The memory knows that the user is refused. With readOn, the room is read, and counts nothing.
+func TestARefusalThatIsKnownCountsNothingInTheRoom(t *testing.T) {
+	c, store := newClock(), new(memstore.Store)
+	l := &Limiter{Store: store, Now: c.now, Memory: NewMemory(mib)}
+	mustDoAll(t, l, Check, message("u", "r", "a", "1/1d", "9/1d"), 0, "the only action")
+	for _, id := range []string{"b", "c"} {
+		parts := message("u", "r", id, "1/1d", "9/1d")
+		d, err := l.DecideAll(t.Context(), Check, parts, true)
+		if err != nil || d.Allowed || d.LimitedBy != "write" || d.Each[1].Used != 1 {
+			t.Errorf("%+v, %v, want a refusal by the user's limit, and 1 used in the room", d, err)
+		}
+		if used := usedIn(t, store, parts[1], c); used != 1 {
+			t.Errorf("the room counts %d, want 1", used)
+		}
 	}
 }

@@ -38,17 +38,6 @@ func TestReservoirTimeline(t *testing.T) {
 	})
 }
 
-// A request with the place that it was given is another request than the one
-// without.
-func TestAPresentedPlaceIsAnotherRequest(t *testing.T) {
-	timeline(t, "reservoir 1/10s ahead 1m", []moment{
-		{at: 0, id: "a", want: "ok 1/1"},
-		{at: 0, id: "b", want: "delayed 1/1, wait 10s, place at 10s after 0"},
-		{at: 20 * time.Second, id: "b", readyAt: 10 * time.Second, want: "ok 1/1"}, // late: counted again
-		{at: 21 * time.Second, id: "b", readyAt: 10 * time.Second, want: "duplicate 1/1"},
-	})
-}
-
 // A request that repeats its id within 20 s keeps the place that it was given,
 // even if it came too late for an earlier one. After that, it takes another.
 func TestAPlaceIsKeptFor20Seconds(t *testing.T) {
@@ -65,16 +54,20 @@ func TestAPlaceIsKeptFor20Seconds(t *testing.T) {
 	})
 }
 
+// askColdly returns a function that asks for a place, each time as an instance that knows nothing.
+func askColdly(t *testing.T, c *clock, text string) func(s Store, id string) Decision {
+	return func(s Store, id string) Decision {
+		t.Helper()
+		return mustCheck(t, &Limiter{Store: s, Timeout: 5 * time.Second, Now: c.now}, request(policy.Must(text), id, 1))
+	}
+}
+
 // A place whose answer was lost is found again, however many requests came
 // meanwhile.
 func TestALostPlaceIsFound(t *testing.T) {
 	onEachStore(t, func(t *testing.T, store Store) {
 		c := newClock()
-		p := policy.Must("reservoir 2/10s ahead 1m")
-		ask := func(s Store, id string) Decision {
-			t.Helper()
-			return mustCheck(t, &Limiter{Store: s, Timeout: 5 * time.Second, Now: c.now}, request(p, id, 1))
-		}
+		ask := askColdly(t, c, "reservoir 2/10s ahead 1m")
 		for i := range 3 {
 			ask(store, strconv.Itoa(i))
 		}
@@ -101,7 +94,7 @@ func TestALostPlaceIsFound(t *testing.T) {
 func TestALostPlaceAcrossAGeneration(t *testing.T) {
 	onEachStore(t, func(t *testing.T, store Store) {
 		c := newClock()
-		p := policy.Must("reservoir 2/10s ahead 1m")
+		ask := askColdly(t, c, "reservoir 2/10s ahead 1m")
 		got := map[int64]int{}
 		count := func(id string, d Decision) {
 			t.Helper()
@@ -113,10 +106,6 @@ func TestALostPlaceAcrossAGeneration(t *testing.T) {
 			default:
 				t.Errorf("%s: %s, want a place", id, inWords(d))
 			}
-		}
-		ask := func(s Store, id string) Decision {
-			t.Helper()
-			return mustCheck(t, &Limiter{Store: s, Timeout: 5 * time.Second, Now: c.now}, request(p, id, 1))
 		}
 		const before, after = 19_990 * time.Millisecond, 20_010 * time.Millisecond // start begins a generation
 		c.at(before)
@@ -157,13 +146,11 @@ func TestALostPlaceAcrossAGeneration(t *testing.T) {
 // read as a number of actions.
 func TestAPlaceFoundAfterTwoLostAttemptsGrantsOneAction(t *testing.T) {
 	onEachStore(t, func(t *testing.T, store Store) {
-		c := newClock()
-		p := policy.Must("reservoir 2/10s ahead 1m")
-		mustCheck(t, &Limiter{Store: store, Timeout: 5 * time.Second, Now: c.now}, request(p, "first", 1))
+		ask := askColdly(t, newClock(), "reservoir 2/10s ahead 1m")
+		ask(store, "first")
 		// 1: lost before the write. 2: refused, because the item is not empty.
 		// 3: performed, and the answer is lost. 4: finds the id.
-		f := &faulty{Store: store, faults: []fault{refuse, pass, lose, pass}}
-		d := mustCheck(t, &Limiter{Store: f, Timeout: 5 * time.Second, Now: c.now}, request(p, "second", 1))
+		d := ask(&faulty{Store: store, faults: []fault{refuse, pass, lose, pass}}, "second")
 		if d.Reason != OK || d.Granted != 1 || d.Used != 2 {
 			t.Errorf("got %s with %d granted, want ok with 1", inWords(d), d.Granted)
 		}
@@ -176,5 +163,210 @@ func TestAReleaseBesideAReservoir(t *testing.T) {
 	timeline(t, "jobs: reservoir 2/10s ahead 1m, day: 90/1d", []moment{
 		{at: time.Second, by: "cold", id: "a", want: "ok 1/2", used: []int64{1, 1}},
 		{at: 2 * time.Second, by: "cold", ask: Release, id: "a", want: "ok 1/2", used: []int64{1, 0}},
+	})
+}
+
+// A repeat gets the place of its id until the window of that place is over. Then it is a
+// late job: its id gets a new place, and later repeats get this one.
+func TestARepeatAfterItsWindowTakesANewPlace(t *testing.T) {
+	timeline(t, "reservoir 2/10s ahead 30s", []moment{
+		{at: 0, id: "a", want: "ok 1/2"},
+		{at: 0, id: "b", want: "ok 2/2"},
+		{at: 0, id: "c", want: "delayed 2/2, wait 10s, place at 10s after 0"},
+		{at: 9999 * time.Millisecond, id: "a", want: "duplicate 2/2"},
+		{at: 10 * time.Second, ask: Status, id: "a", want: "ok 1/2"}, // as a check now
+		{at: 10 * time.Second, id: "a", want: "ok 2/2"},              // in the current window, beside c
+		{at: 10 * time.Second, id: "c", want: "duplicate 2/2"},       // its window is the current one
+		{at: 10 * time.Second, id: "a", want: "duplicate 2/2"},       // its new place is, too
+		{at: 10 * time.Second, ask: Status, id: "b", want: "delayed 2/2, wait 10s, place at 20s after 0"},
+		{at: 10 * time.Second, id: "b", want: "delayed 2/2, wait 10s, place at 20s after 0"},
+		{at: 19 * time.Second, id: "b", want: "delayed 2/2, wait 1s, place at 20s after 0"},
+		{at: 19 * time.Second, ask: Status, id: "b", want: "delayed 2/2, wait 1s, place at 20s after 0"},
+		{at: 20 * time.Second, id: "b", want: "duplicate 1/2"},
+		{at: 20 * time.Second, id: "d", want: "ok 2/2"},
+		{at: 20 * time.Second, id: "c", want: "delayed 2/2, wait 10s, place at 30s after 0"},
+		{at: 29 * time.Second, by: "ahead", id: "c", want: "duplicate 1/2"}, // its clock shows 31 s
+		{at: 29 * time.Second, id: "c", want: "delayed 2/2, wait 1s, place at 30s after 0"},
+		{at: 29 * time.Second, by: "ahead", id: "d", want: "ok 2/2"},
+		{at: 29 * time.Second, id: "d", want: "delayed 2/2, wait 1s, place at 30s after 1"}, // where the clock ahead put it
+	})
+}
+
+// The windows of a reservoir can be shorter than the generations of ids. Then an id moves
+// to and fro between two sets.
+func TestARepeatInOneGenerationOfIDs(t *testing.T) {
+	moments := []moment{}
+	for second := range 14 {
+		at := time.Duration(second) * time.Second
+		moments = append(moments,
+			moment{at: at, id: "a", want: "ok 1/2"},
+			moment{at: at, id: "a", want: "duplicate 1/2"},
+			moment{at: at, id: "b", want: "ok 2/2"},
+			moment{at: at, by: "cold", id: "b", want: "duplicate 2/2"},
+			moment{at: at, id: "c", want: "limited 2/2, wait 1s"},
+		)
+	}
+	timeline(t, "reservoir 2/1s", moments)
+}
+
+// A clock that is ahead can move an id to the generation after the next one of another
+// clock, which finds it there.
+func TestAMovedIDIsFoundTwoGenerationsAhead(t *testing.T) {
+	timeline(t, "reservoir 2/1s ahead 10s", []moment{
+		{at: 5500 * time.Millisecond, by: "ahead", id: "a", want: "ok 1/2"}, // at 7.5 s, in the second generation
+		{at: 6500 * time.Millisecond, by: "ahead", id: "a", want: "ok 1/2"}, // moves it to the third one
+		{at: 6600 * time.Millisecond, by: "cold", id: "a", want: "delayed 2/2, wait 1.4s, place at 8s after 2"},
+	})
+}
+
+// Without a free place, a late repeat is refused and can come again.
+func TestALateRepeatWithoutAPlaceIsRefused(t *testing.T) {
+	timeline(t, "reservoir 1/10s", []moment{
+		{at: 0, id: "a", want: "ok 1/1"},
+		{at: 10 * time.Second, id: "b", want: "ok 1/1"},
+		{at: 11 * time.Second, ask: Status, id: "a", want: "limited 1/1, wait 9s"},
+		{at: 11 * time.Second, id: "a", want: "limited 1/1, wait 9s"},
+		{at: 20 * time.Second, id: "a", want: "ok 1/1"},
+	})
+}
+
+// A late repeat counts in every limit of its policy, as each late job does.
+func TestALateRepeatCountsInEachLimit(t *testing.T) {
+	timeline(t, "jobs: reservoir 1/10s, all: 3/1h", []moment{
+		{at: 0, id: "a", want: "ok 1/1", used: []int64{1, 1}},
+		{at: 10 * time.Second, id: "a", want: "ok 1/1", used: []int64{1, 2}},
+		{at: 11 * time.Second, id: "a", want: "duplicate 1/1", used: []int64{1, 2}},
+		{at: 20 * time.Second, id: "a", want: "ok 3/3", used: []int64{1, 3}},
+		{at: 30 * time.Second, id: "a", want: "limited 3/3, wait 45m30s for the all", used: []int64{0, 3}},
+	})
+}
+
+// A check that presents the place that it was given is another request than the one without, and
+// its repeats are late, too.
+func TestALateJobThatIsLateAgain(t *testing.T) {
+	timeline(t, "reservoir 1/10s ahead 10s", []moment{
+		{at: 0, id: "a", want: "ok 1/1"},
+		{at: 0, id: "b", want: "delayed 1/1, wait 10s, place at 10s after 0"},
+		{at: 20 * time.Second, id: "b", readyAt: 10 * time.Second, want: "ok 1/1"}, // late: counted again
+		{at: 21 * time.Second, id: "b", readyAt: 10 * time.Second, want: "duplicate 1/1"},
+		{at: 21 * time.Second, id: "c", want: "delayed 1/1, wait 9s, place at 30s after 0"},
+		{at: 30 * time.Second, id: "b", readyAt: 10 * time.Second, want: "delayed 1/1, wait 10s, place at 40s after 0"},
+		{at: 40 * time.Second, id: "b", readyAt: 10 * time.Second, want: "duplicate 1/1"},
+		{at: 41 * time.Second, id: "b", readyAt: 40 * time.Second, want: "ok"},
+	})
+}
+
+// Two repeats of one late job come at once. They get one place.
+func TestTwoLateRepeatsGetOnePlace(t *testing.T) {
+	onEachStore(t, func(t *testing.T, store Store) {
+		c := newClock()
+		ask := askColdly(t, c, "reservoir 2/10s ahead 1m")
+		for _, id := range []string{"a", "b", "c", "d"} {
+			ask(store, id)
+		}
+		c.at(11 * time.Second) // c and d have the places of this window
+		var second Decision
+		twice := func(_ context.Context, perform func() error) error {
+			second = ask(store, "a")
+			return perform()
+		}
+		first := ask(&faulty{Store: store, faults: []fault{pass, twice, pass}}, "a")
+		for _, d := range []Decision{first, second} {
+			if d.Reason != Delayed || d.ReadyAt != start.UnixMilli()+20_000 || d.Waiting != 1 {
+				t.Errorf("a late repeat: %s, want the first place of the next window", inWords(d))
+			}
+		}
+		if first.Requests != 2 || second.Requests != 2 {
+			t.Errorf("they took %d and %d requests, want 2: one that finds the id and one that moves it", first.Requests, second.Requests)
+		}
+		if d := ask(store, "e"); d.Waiting != 2 {
+			t.Errorf("the next job: %s, want the second place of that window", inWords(d))
+		}
+	})
+}
+
+// The answer to the request that moves an id is lost. Its repeat finds the new place.
+func TestALostMoveIsFound(t *testing.T) {
+	onEachStore(t, func(t *testing.T, store Store) {
+		c := newClock()
+		ask := askColdly(t, c, "reservoir 2/10s ahead 1m")
+		ask(store, "a")
+		c.at(11 * time.Second)
+		if d := ask(&faulty{Store: store, faults: []fault{pass, lose, pass}}, "a"); d.Reason != OK || d.Used != 1 || d.Requests != 3 {
+			t.Errorf("after a lost answer: %s and %d requests, want ok 1/2 and 3", inWords(d), d.Requests)
+		}
+		if d := ask(store, "b"); d.Used != 2 {
+			t.Errorf("%d places are taken, want 2: one for each job", d.Used)
+		}
+	})
+}
+
+// Copies of earlier requests arrive up to 5 s after an id has moved. None of them counts:
+// neither the check's copy nor copies of earlier moves, even if the id is in the same set
+// again.
+func TestLateCopiesDoNotCountAfterAMove(t *testing.T) {
+	for _, window := range []string{"1s", "2500ms", "5s"} {
+		onEachStore(t, func(t *testing.T, store Store) {
+			c, text := newClock(), "reservoir 100/"+window+" ahead 1m"
+			ask := askColdly(t, c, text)
+			copies := map[time.Duration][]func() error{}
+			for i := range 12 {
+				at := time.Duration(i) * policy.Must(text).Rates()[0].Window
+				c.at(at)
+				keep := func(_ context.Context, perform func() error) error {
+					copies[at] = append(copies[at], perform)
+					return perform()
+				}
+				if d := ask(&faulty{Store: store, faults: []fault{keep}}, "a"); d.Reason != OK || d.Used != 1 {
+					t.Fatalf("at %v: %s, want the first place of its window", at, inWords(d))
+				}
+				for sent, late := range copies {
+					for n := range late {
+						if at-sent <= 5*time.Second {
+							_ = late[n]()
+						}
+					}
+				}
+				if again := ask(store, "a"); again.Reason != Duplicate || again.Used != 1 {
+					t.Fatalf("at %v: after late copies of its requests %s, want duplicate 1/100", at, inWords(again))
+				}
+			}
+		})
+	}
+}
+
+// In an outage, memory decides a late repeat in the same way.
+func TestALateRepeatInAnOutage(t *testing.T) {
+	onEachStore(t, func(t *testing.T, store Store) {
+		c := newClock()
+		p := policy.Must("reservoir 2/10s ahead 20s")
+		switchable := &faulty{Store: store, faults: []fault{pass}}
+		l := &Limiter{Store: switchable, Timeout: time.Second, Memory: NewMemory(mib), Now: c.now}
+		ask := func(op Op, id, want string) {
+			t.Helper()
+			d, err := l.Decide(t.Context(), op, request(p, id, 1))
+			if got := inWords(d); err != nil || got != want {
+				t.Fatalf("at %v: %s %s: %s, %v, want %s", c.now().Sub(start), op, id, got, err, want)
+			}
+		}
+		ask(Check, "a", "ok 1/2")
+		ask(Check, "b", "ok 2/2")
+		ask(Check, "c", "delayed 2/2, wait 10s, place at 10s after 0")
+		switchable.set(deny)
+		c.at(9 * time.Second)
+		ask(Check, "a", "unavailable 2/2")
+		c.at(10 * time.Second)
+		ask(Status, "a", "unavailable 1/2")
+		ask(Check, "a", "unavailable 2/2")
+		ask(Check, "a", "unavailable 2/2") // found
+		ask(Check, "c", "unavailable 2/2") // its window
+		ask(Status, "b", "unavailable 2/2, wait 10s, place at 20s after 0")
+		ask(Check, "b", "unavailable 2/2, wait 10s, place at 20s after 0")
+		c.at(15 * time.Second)
+		ask(Check, "b", "unavailable 2/2, wait 5s, place at 20s after 0")
+		ask(Check, "d", "unavailable 2/2, wait 5s, place at 20s after 1")
+		c.at(20 * time.Second)
+		ask(Check, "b", "unavailable 2/2")
+		ask(Check, "a", "unavailable 2/2, wait 10s, place at 30s after 0")
 	})
 }

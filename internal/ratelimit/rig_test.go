@@ -2,6 +2,7 @@ package ratelimit_test
 
 import (
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -42,6 +43,21 @@ func clockAt(t time.Time) *clock {
 func (c *clock) at(d time.Duration)  { c.unix.Store(start.Add(d).UnixNano()) }
 func (c *clock) add(d time.Duration) { c.unix.Add(int64(d)) }
 func (c *clock) now() time.Time      { return time.Unix(0, c.unix.Load()) }
+
+// instance returns a limiter that remembers, and its clock. A busy machine has 10 s to answer.
+func instance(store Store) (*Limiter, *clock) {
+	c := newClock()
+	return &Limiter{Store: store, Now: c.now, Memory: NewMemory(mib), Timeout: 10 * time.Second}, c
+}
+
+// atOnce calls f n times at once, and waits for all of them.
+func atOnce(n int, f func(i int)) {
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { f(i) })
+	}
+	all.Wait()
+}
 
 // ids makes requests that differ in their id.
 type ids struct{ last int }

@@ -31,6 +31,15 @@ func (s *roomStore) Update(ctx context.Context, w Write) (Item, bool, error) {
 func (s *roomStore) Read(ctx context.Context, k Key) (Item, error) { return s.of(k).Read(ctx, k) }
 func (s *roomStore) Delete(ctx context.Context, k Key) error       { return s.of(k).Delete(ctx, k) }
 
+// failingFor returns a limiter on a store that fails the requests for one user or room, and works
+// otherwise.
+func failingFor(user string, faults ...fault) (l *Limiter, works *memstore.Store, broken *faulty) {
+	works = new(memstore.Store)
+	broken = &faulty{Store: works, faults: faults}
+	s := &roomStore{Store: works, fails: map[string]*faulty{user: broken}}
+	return &Limiter{Store: s, Timeout: time.Second, Memory: NewMemory(mib)}, works, broken
+}
+
 // say returns the parts of a message in a room.
 func say(id, room string, fresh, alone bool) []Part {
 	user := Request{UserID: "u", Activity: "say", Policy: policy.Must("log 5/12h"), Count: 1, ID: id, Fresh: fresh, Fallback: alone}
@@ -47,9 +56,7 @@ func TestAFailingRoomCostsItsUsersNothing(t *testing.T) {
 		for _, fresh := range []bool{true, false} {
 			synctest.Test(t, func(t *testing.T) {
 				c := fmt.Sprintf("%s, fresh ids: %v", name, fresh)
-				works := new(memstore.Store)
-				s := &roomStore{Store: works, fails: map[string]*faulty{"broken": {Store: works, faults: []fault{f}}}}
-				l := &Limiter{Store: s, Timeout: time.Second, Memory: NewMemory(mib)}
+				l, works, broken := failingFor("broken", f)
 				waited, asked := time.Duration(0), 0
 				for n := range 40 { // 20 s
 					began := time.Now()
@@ -81,7 +88,7 @@ func TestAFailingRoomCostsItsUsersNothing(t *testing.T) {
 				if l.CircuitOpen() {
 					t.Errorf("%s: the table's circuit is open", c)
 				}
-				s.fails["broken"].set(pass)
+				broken.set(pass)
 				time.Sleep(13 * time.Hour)
 				if d, err := l.DecideAll(t.Context(), Check, say("back", "broken", fresh, false), false); err != nil || d.Reason != OK {
 					t.Errorf("%s: when the room works again: %s, %v, want ok", c, inWords(d), err)
@@ -95,9 +102,7 @@ func TestAFailingRoomCostsItsUsersNothing(t *testing.T) {
 // With Fallback, such a room is decided from memory, and its users by the table.
 func TestAFailingRoomIsDecidedFromMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		works := new(memstore.Store)
-		s := &roomStore{Store: works, fails: map[string]*faulty{"broken": {Store: works, faults: []fault{hang}}}}
-		l := &Limiter{Store: s, Timeout: time.Second, Memory: NewMemory(mib)}
+		l, _, _ := failingFor("broken", hang)
 		for n := range 8 {
 			began := time.Now()
 			d, err := l.DecideAll(t.Context(), Check, say(fmt.Sprint("r", n), "broken", true, true), false)
@@ -119,12 +124,9 @@ func TestAFailingRoomIsDecidedFromMemory(t *testing.T) {
 // keep the circuit of its tenant open for the tenant's other rooms.
 func TestLookingClaimsNoProbe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		works := new(memstore.Store)
-		room := &faulty{Store: works, faults: []fault{hang}}
-		user := &faulty{Store: works, faults: []fault{throttle}}
-		s := &roomStore{Store: works, fails: map[string]*faulty{"broken": room, "u": user}}
-		l := &Limiter{Store: s, Timeout: time.Second, Memory: NewMemory(mib)}
-		user.set(pass)
+		l, works, room := failingFor("broken", hang)
+		user := &faulty{Store: works, faults: []fault{pass}}
+		l.Store = &roomStore{Store: l.Store, fails: map[string]*faulty{"u": user}}
 		_, _ = l.DecideAll(t.Context(), Check, say("r1", "broken", true, false), false) // opens the room's circuit
 		user.set(throttle)
 		_, _ = l.DecideAll(t.Context(), Check, say("r2", "other", true, false), false) // opens the user's circuit
@@ -148,9 +150,7 @@ func TestLookingClaimsNoProbe(t *testing.T) {
 // count. The lost attempt can have been the one that counted, so the answer is ok.
 func TestALostAttemptIsRememberedUntilTheMark(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		works := new(memstore.Store)
-		user := &faulty{Store: works, faults: []fault{pass}}
-		l := &Limiter{Store: &roomStore{Store: works, fails: map[string]*faulty{"u": user}}, Timeout: time.Second, Memory: NewMemory(mib)}
+		l, _, user := failingFor("u", pass)
 		parts := say("r1", "lounge", false, true)
 		for i := range parts {
 			parts[i].Policy = policy.Must("30/1m")
@@ -178,14 +178,12 @@ func TestAMarkThatFailsOpensTheCircuitOfItsKey(t *testing.T) {
 		"user alone":    func(ctx context.Context, l *Limiter) (Decision, error) { return l.Check(ctx, single) },
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			user := &faulty{Store: new(memstore.Store), faults: []fault{pass}}
-			s := &roomStore{Store: new(memstore.Store), fails: map[string]*faulty{"u": user}}
-			if d, err := check(t.Context(), &Limiter{Store: s, Timeout: time.Second}); err != nil || d.Reason != OK {
+			other, _, user := failingFor("u", pass)
+			if d, err := check(t.Context(), &Limiter{Store: other.Store, Timeout: time.Second}); err != nil || d.Reason != OK {
 				t.Fatalf("%s: %s, %v, want ok", name, inWords(d), err)
 			}
 			user.set(pass, refuse)
-			other := &Limiter{Store: s, Timeout: time.Second, Memory: NewMemory(mib)} // finds what the first one has counted
-			d, err := check(t.Context(), other)
+			d, err := check(t.Context(), other) // finds what the first one has counted
 			table, key := other.CircuitProbed(Key{UserID: "u", Activity: "say"})
 			if err != nil || !d.Allowed || !table.IsZero() || key.IsZero() {
 				t.Errorf("%s: %s, %v; the table's circuit opened at %v, the user's at %v, want only the user's", name, inWords(d), err, table, key)
@@ -199,9 +197,7 @@ func TestAMarkThatFailsOpensTheCircuitOfItsKey(t *testing.T) {
 // again, and has no room for it: the answer is this refusal, and no mark is sent.
 func TestARepeatThatOnlyMemoryKnowsIsRefusedByAFullTable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		works := new(memstore.Store)
-		user := &faulty{Store: works, faults: []fault{throttle}}
-		l := &Limiter{Store: &roomStore{Store: works, fails: map[string]*faulty{"u": user}}, Timeout: time.Second, Memory: NewMemory(mib)}
+		l, works, user := failingFor("u", throttle)
 		if d, err := l.DecideAll(t.Context(), Check, say("r1", "lounge", false, true), false); err != nil || d.Reason != Unavailable || !d.Allowed {
 			t.Fatalf("the first time: %s, %v, want it allowed from memory", inWords(d), err)
 		}

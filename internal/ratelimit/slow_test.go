@@ -13,6 +13,7 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 	. "github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // slowly performs a request after half of d, whether or not anybody waits, and answers after d.
@@ -48,27 +49,23 @@ func TestASlowTableDecides(t *testing.T) {
 					store := new(memstore.Store)
 					var mu sync.Mutex
 					allowed := map[string]int{}
-					var all sync.WaitGroup
-					for i := range instances {
+					atOnce(instances, func(i int) {
 						f := &faulty{Store: store, faults: []fault{slowly(time.Duration(tt.answers) * time.Millisecond)}}
 						l := &Limiter{Store: f, Timeout: time.Duration(tt.timeout) * time.Millisecond, Memory: NewMemory(mib)}
-						all.Go(func() {
-							for n := range 24 {
-								r := request(policy.Must("10/1m"), fmt.Sprintf("r%d-%d", i, n), 1)
-								r.UserID = fmt.Sprint("u", n%2)
-								d := mustCheck(t, l, r)
-								if d.Reason != OK && d.Reason != Limited || d.Requests > tt.requests || l.CircuitOpen() {
-									t.Errorf("%s after %d requests, circuit open: %v; want it from the table, at most %d, closed", inWords(d), d.Requests, l.CircuitOpen(), tt.requests)
-								}
-								mu.Lock()
-								if d.Allowed {
-									allowed[r.UserID]++
-								}
-								mu.Unlock()
+						for n := range 24 {
+							r := request(policy.Must("10/1m"), fmt.Sprintf("r%d-%d", i, n), 1)
+							r.UserID = fmt.Sprint("u", n%2)
+							d := mustCheck(t, l, r)
+							if d.Reason != OK && d.Reason != Limited || d.Requests > tt.requests || l.CircuitOpen() {
+								t.Errorf("%s after %d requests, circuit open: %v; want it from the table, at most %d, closed", inWords(d), d.Requests, l.CircuitOpen(), tt.requests)
 							}
-						})
-					}
-					all.Wait()
+							mu.Lock()
+							if d.Allowed {
+								allowed[r.UserID]++
+							}
+							mu.Unlock()
+						}
+					})
 					if allowed["u0"] != 10 || allowed["u1"] != 10 {
 						t.Errorf("%v were allowed, want 10 each", allowed)
 					}
@@ -105,9 +102,7 @@ func TestASlowTableDecidesTwoRequestsInOneTime(t *testing.T) {
 					l := instance()
 					for n := range 8 {
 						d, err := l.DecideAll(t.Context(), Check, say(fmt.Sprint("r", n), "lounge", true, true), false)
-						if err != nil {
-							t.Fatal(err)
-						}
+						testkit.OK(t, err)
 						expect(fmt.Sprint("with a room, request ", n), d, withRoom || n >= 5)
 						one := request(policy.Must("10/1m"), fmt.Sprint("one", n), 1)
 						one.UserID = fmt.Sprint("other", n)
@@ -245,16 +240,13 @@ func TestAnOldWriteIsNotSent(t *testing.T) {
 // A probe is one request, however fast the table fails. A decision sends a request at most six
 // times, and counts each.
 func TestRequestsOfADecisionAndAProbe(t *testing.T) {
-	for name, tt := range map[string]struct {
-		f        fault
-		decision int
-	}{"throttled": {throttle, 6}, "fails at once": {refuse, 6}, "drops connections": {lose, 6}} {
+	for name, f := range map[string]fault{"throttled": throttle, "fails at once": refuse, "drops connections": lose} {
 		synctest.Test(t, func(t *testing.T) {
-			l, store := newFaulty(tt.f)
+			l, store := newFaulty(f)
 			var r ids
 			began := time.Now()
-			if d := mustCheck(t, l, r.next(1)); d.Requests != tt.decision || store.count() != tt.decision {
-				t.Errorf("%s: a decision says %d requests and sends %d, want %d", name, d.Requests, store.count(), tt.decision)
+			if d := mustCheck(t, l, r.next(1)); d.Requests != 6 || store.count() != 6 {
+				t.Errorf("%s: a decision says %d requests and sends %d, want 6", name, d.Requests, store.count())
 			}
 			if took := time.Since(began); took < 387*time.Millisecond || took > 775*time.Millisecond {
 				t.Errorf("%s: a decision takes %v, want half of 775 ms to all of it", name, took)

@@ -16,6 +16,7 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 	. "github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // A vector is a policy and what an independent model of it answered, step by
@@ -155,8 +156,7 @@ func read(t *testing.T, file string, v any) {
 func (v *vector) run(t *testing.T, store Store, user string, callers int) {
 	t.Helper()
 	p := v.policy(t)
-	c := new(clock)
-	l := &Limiter{Store: store, Timeout: 20 * time.Second, Memory: NewMemory(mib), Now: c.now}
+	l, c := instance(store)
 	for first := 0; first < len(v.Steps); {
 		together := v.Steps[first : first+1]
 		for next := first + 1; next < len(v.Steps) && len(together) < callers && v.Steps[first].alike(v.Steps[next]); next++ {
@@ -234,9 +234,7 @@ func (v *vector) policy(t *testing.T) policy.Policy {
 			text += fmt.Sprintf(" max %d", v.Policy.Max)
 		}
 		p, err := policy.Parse(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		return p
 	}
 	t.Fatalf("no kind of policy is named %q in the vectors", v.Policy.Kind)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/live"
 	. "github.com/cric-talk/guards/internal/live/dynamolive"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
@@ -52,9 +53,7 @@ func TestASettingsItemOfAnotherTypeIsReported(t *testing.T) {
 			}
 			put(number("1"), text(`{"activities":{"create_post":{"limit":"20/1m"}}}`))
 			f := &live.Follower{Source: s, Guards: cricket.All}
-			if err := f.Read(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, f.Read(t.Context()))
 			put(tt.version, tt.document)
 			err := f.Read(t.Context())
 			if e, ok := errors.AsType[*live.DocumentError](err); !ok || !strings.Contains(e.Cause.Error(), tt.names) {

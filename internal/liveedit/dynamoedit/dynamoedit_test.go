@@ -15,6 +15,7 @@ import (
 	. "github.com/cric-talk/guards/internal/liveedit/dynamoedit"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 	"github.com/cric-talk/guards/internal/table"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
@@ -37,9 +38,7 @@ func TestSettingsAndTheirHistory(t *testing.T) {
 	}
 	at := time.UnixMilli(1_700_000_000_000).UTC()
 	for _, limit := range []string{"20/1m", "30/1m"} {
-		if err := set(t, s, at, limit); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, set(t, s, at, limit))
 	}
 	for _, consistent := range []bool{true, false} {
 		stored, err := s.Settings(t.Context(), consistent)
@@ -97,9 +96,7 @@ func TestTheLimitBeforeALowerOneIsBesideTheDocument(t *testing.T) {
 		{"20/1m", `{"create_post":{"":{"of":"20/1m","before":"50/1m"}}}`},
 		{"90/1m", ""},
 	} {
-		if err := set(t, s, time.UnixMilli(0), tt.limit); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, set(t, s, time.UnixMilli(0), tt.limit))
 		stored, err := s.Settings(t.Context(), true)
 		document := `{"activities":{"create_post":{"limit":"` + tt.limit + `","set":{"":{"of":"` + tt.limit + `","since":"1970-01-01T00:00:00Z","by":"op","why":"a test"}}}}}`
 		if string(stored.Document) != document || string(stored.Trials) != tt.trials || err != nil {
@@ -120,28 +117,20 @@ func TestADeletedDocument(t *testing.T) {
 	follow := func(want int64) {
 		t.Helper()
 		now = now.Add(31 * time.Second)
-		if err := f.Read(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, f.Read(t.Context()))
 		a, _ := f.Limits().Activity(post)
 		if got := a.Limit.Max(); got != want {
 			t.Errorf("the limit is %d, want %d", got, want)
 		}
 	}
-	if err := errors.Join(set(t, s, now, "20/1m"), set(t, s, now, "30/1m")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, errors.Join(set(t, s, now, "20/1m"), set(t, s, now, "30/1m")))
 	follow(30)
 	_, err := client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &name, Key: map[string]types.AttributeValue{
 		"userId": dynamostore.Text(" config"), "activityWindow": dynamostore.Text("limits"),
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	follow(10) // the code's limit
-	if err := set(t, s, now, "40/1m"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, set(t, s, now, "40/1m"))
 	follow(40)
 	changes, err := s.SettingsHistory(t.Context())
 	var versions []int64
@@ -161,9 +150,7 @@ func TestAChangeOfOlderCodeIsRead(t *testing.T) {
 		"userId": text(" config"), "activityWindow": text("history#001700000000000#000000000007"), "version": number(7),
 		"createdAt": number(1700000000000), "changedBy": text("op"), "what": text("set create_post 20/1m"), "why": text("a launch"),
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	changes, err := New(client, name).SettingsHistory(t.Context())
 	want := []liveedit.Change{{Version: 7, At: time.UnixMilli(1_700_000_000_000).UTC(), By: "op", What: "set create_post 20/1m", Why: "a launch"}}
 	if diff := cmp.Diff(want, changes); diff != "" || err != nil {
@@ -175,16 +162,12 @@ func TestAChangeOfOlderCodeIsRead(t *testing.T) {
 func TestAnUnreadableDocumentIsNotEdited(t *testing.T) {
 	client, name := dynamotest.Client(t, dynamotest.Endpoint(t)), dynamotest.Table(t)
 	s := New(client, name)
-	if err := set(t, s, time.UnixMilli(0), "20/1m"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, set(t, s, time.UnixMilli(0), "20/1m"))
 	text := dynamostore.Text
 	_, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &name, Item: map[string]types.AttributeValue{
 		"userId": text(" config"), "activityWindow": text("limits"), "version": text("2"), "document": text("{}"),
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	if e, ok := errors.AsType[*live.DocumentError](set(t, s, time.UnixMilli(0), "30/1m")); !ok {
 		t.Errorf("an edit: %v, want a DocumentError", e)
 	}

@@ -1,7 +1,10 @@
 package dynamostore_test
 
 import (
+	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -143,4 +146,133 @@ func small(t fataler, w ratelimit.Write) int {
 			count, len(condition), len(*in.UpdateExpression), w)
 	}
 	return count
+}
+
+// beside returns a policy of first and seven limits of the form text, all with
+// names of 8 letters. %d in text becomes a number from 1 to 7.
+func beside(first, text string) string {
+	limits := []string{"namednil: " + first}
+	for i := range 7 {
+		form := text
+		if strings.Contains(text, "%d") {
+			form = fmt.Sprintf(text, i+1)
+		}
+		limits = append(limits, "named"+strings.Repeat(string(rune('a'+i)), 3)+": "+form)
+	}
+	return strings.Join(limits, ", ")
+}
+
+// largest are the largest updates by construction.
+var largest = map[string]struct {
+	first  string // a policy that counted before; empty: nothing is counted
+	counts []int64
+	wait   int64 // milliseconds after each of them
+	policy string
+	n      int64
+}{
+	"a log of 100, one by one":    {"log 100/12h", []int64{1, 1, 1}, 10, "log 100/12h", 1},
+	"a log of 100, 50 at once":    {"", nil, 0, "log 100/12h", 50},
+	"a log of 100, 51 at once":    {"", nil, 0, "log 100/12h", 51},
+	"a log of 100, all at once":   {"", nil, 0, "log 100/12h", 100},
+	"a used log, all at once":     {"log 100/1s", []int64{50, 50}, 1000, "log 100/1s", 100},
+	"a used log, 50 at once":      {"log 100/1s", []int64{50, 50}, 1000, "log 100/1s", 50},
+	"a log lowered to 1":          {"log 100/1s", []int64{100}, 1000, "log 1/1s", 1},
+	"a log lowered to 50, 1":      {"log 100/12h", []int64{40}, 1, "log 50/12h", 1},
+	"a log lowered to 50, 10":     {"log 100/12h", []int64{40}, 1, "log 50/12h", 10},
+	"a log lowered to 50, 50":     {"log 100/1s", []int64{100}, 1000, "log 50/1s", 50},
+	"sliding 65":                  {"", nil, 0, "sliding 65/1h", 1},
+	"sliding 65, millisecond":     {"", nil, 0, "sliding 65/183ms", 1},
+	"sliding 66":                  {"", nil, 0, "sliding 66/1h", 1},
+	"sliding 130":                 {"sliding 130/1h", []int64{101}, 3_600_001, "sliding 130/1h", 1},
+	"sliding 130, millisecond":    {"sliding 130/365ms", []int64{101}, 365, "sliding 130/365ms", 1},
+	"sliding 1,000,000":           {"sliding 1000000/1h", []int64{999_000}, 3_700_000, "sliding 1000000/1h", 1},
+	"sliding 1,000,000, cold":     {"", nil, 0, "sliding 1000000/2800s", 1},
+	"sliding 1,000,000 days":      {"", nil, 0, "sliding 1000000/366d", 3},
+	"bucket at another interval":  {"bucket 10/1m burst 15", []int64{9}, 5, "bucket 7/7h burst 13", 1},
+	"reservoir, next window":      {"reservoir 2/10s ahead 15m", []int64{1, 1}, 0, "reservoir 2/10s ahead 15m", 1},
+	"a log of 100 and 7 sliding":  {"", nil, 0, beside("log 100/12h", "sliding 100/28%dms"), 100},
+	"99 in a log, 7 used sliding": {beside("log 100/12h", "sliding 100/%dh"), []int64{1}, 1, beside("log 100/12h", "sliding 100/%dh"), 99},
+	"50 in a log and 7 sliding":   {"", nil, 0, beside("log 100/12h", "sliding 100/28%dms"), 50},
+	"a used log and 7 sliding":    {beside("log 100/12h", "sliding 100/28%dms"), []int64{1, 1}, 1, beside("log 100/12h", "sliding 100/28%dms"), 50},
+	"a log of 100 and 7 fixed":    {"", nil, 0, beside("log 100/12h", "100/%dh"), 100},
+	"a log of 100 and 7 buckets":  {"", nil, 0, beside("log 100/12h", "bucket 100/%dm"), 100},
+	"50 in a log, 7 used buckets": {beside("log 100/12h", "bucket 100/%dm"), []int64{1}, 1, beside("log 100/12h", "bucket 100/%dh burst 101"), 50},
+	"99 in a log, 7 used buckets": {beside("log 100/12h", "bucket 100/%dm"), []int64{1}, 1, beside("log 100/12h", "bucket 100/%dh burst 101"), 99},
+	"1 in a log, 7 used buckets":  {beside("log 100/12h", "bucket 100/%dm"), []int64{40}, 1, beside("log 41/12h", "bucket 100/%dh burst 101"), 1},
+	"a log lowered to 1 beside 7": {beside("log 100/1s", "bucket 100/%ds"), []int64{100}, 10_000, beside("log 1/1s", "bucket 100/%ds"), 1},
+	"a log lowered to 50 beside":  {beside("log 100/1h", "bucket 100/%ds"), []int64{45}, 1, beside("log 50/1h", "bucket 101/101m burst 100"), 1},
+	"eight sliding":               {beside("sliding 100/289ms", "sliding 100/28%dms"), []int64{1, 1, 1}, 1, beside("sliding 100/289ms", "sliding 100/28%dms"), 1},
+	"eight sliding after a pause": {beside("sliding 100/289ms", "sliding 100/28%dms"), []int64{1, 1, 1}, 500, beside("sliding 100/289ms", "sliding 100/28%dms"), 1},
+	"eight buckets":               {beside("bucket 1/1s burst 9", "bucket 1/%ds burst 9"), []int64{3}, 1, beside("bucket 1/2s burst 9", "bucket 1/1%ds burst 9"), 1},
+	"eight lockouts":              {beside("lockout 9/1h for 1h", "lockout 9/%dh for 1h"), []int64{1, 1}, 1, beside("lockout 9/1h for 1h", "lockout 9/%dh for 1h"), 1},
+	"eight lockouts, behind":      {beside("lockout 9/1h for 1h", "lockout 9/%dh for 1h"), []int64{1, 1}, -10, beside("lockout 9/1h for 1h", "lockout 9/%dh for 1h"), 1},
+	"eight lockouts, anew":        {beside("lockout 1/1h for 1s", "lockout 1/%dh for 1s"), []int64{1}, 1000, beside("lockout 1/1h for 1s", "lockout 1/%dh for 1s"), 1},
+	"a log of 100, 7 lockouts":    {beside("log 100/12h", "lockout 100/%dh for 1h"), []int64{1}, 1, beside("log 100/12h", "lockout 100/%dh for 1h"), 99},
+	"50 in a log, 7 lockouts":     {beside("log 100/12h", "lockout 100/%dh for 1h"), []int64{1}, 1, beside("log 100/12h", "lockout 100/%dh for 1h"), 50},
+	"a reservoir and 7 fixed":     {beside("reservoir 1/1h ahead 3h", "9/%dh"), []int64{1}, 1, beside("reservoir 1/1h ahead 3h", "9/%dh"), 1},
+}
+
+// Each of the largest updates is sent once from what is known and once from
+// nothing. The one from what is known is performed, and so is its undo.
+func TestTheLargestUpdatesFitAndWorkOnDynamoDB(t *testing.T) {
+	store := New(dynamotest.Config(dynamotest.Endpoint(t)), dynamotest.Table(t))
+	for _, name := range slices.Sorted(maps.Keys(largest)) {
+		t.Run(name, func(t *testing.T) {
+			tt := largest[name]
+			now, item := start.UnixMilli(), ratelimit.Item{}
+			send := func(w ratelimit.Write, want bool) {
+				t.Helper()
+				w.Key.UserID = name
+				var done bool
+				var err error
+				if item, done, err = store.Update(t.Context(), w); err != nil || want && !done {
+					t.Fatalf("Update = %v, %v, want it performed: %+v", done, err, w)
+				}
+			}
+			for i, n := range tt.counts {
+				u, _ := policy.Must(tt.first).Take(now, n, 1, item.State)
+				w := take(policy.Must(tt.first), now, u)
+				w.ID = ratelimit.NewID(fmt.Sprint("before ", i))
+				send(w, true)
+				now += tt.wait
+			}
+			p := policy.Must(tt.policy)
+			counted := item
+			cold, _ := p.Take(now, tt.n, 2, nil)
+			w := take(p, now, cold)
+			if tt.first != "" { // it may or may not fit
+				count := small(t, w)
+				send(w, false)
+				t.Logf("from nothing: %d operators", count)
+				if _, done := item.Find(w); done {
+					return
+				}
+			}
+			u, ok := p.Take(now, tt.n, 2, counted.State)
+			if !ok {
+				t.Fatalf("%d do not fit in %v", tt.n, counted.State)
+			}
+			w = take(p, now, u)
+			in := UpdateInput("t", w)
+			t.Logf("%d operators, %d and %d bytes", small(t, w), len(*in.ConditionExpression), len(*in.UpdateExpression))
+			send(w, true)
+			sendUndo(t, p, now, tt.n, w, item, send)
+		})
+	}
+}
+
+// sendUndo gives back what w has just counted in item.
+func sendUndo(t *testing.T, p policy.Policy, now, n int64, w ratelimit.Write, item ratelimit.Item, send func(ratelimit.Write, bool)) {
+	t.Helper()
+	u, ok := p.Undo(now, now, p.CountedAt(now, item.State), n, item.State)
+	if !ok {
+		return
+	}
+	kept, found := item.Find(w)
+	if !found {
+		t.Fatalf("the id of the check is not in %v", item)
+	}
+	back := ratelimit.Write{Key: w.Key, Update: u, ID: ratelimit.NewID("release"), Drop: kept, Now: now}
+	small(t, back)
+	send(back, true)
 }
