@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 
 	"github.com/cric-talk/guards/client"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // byAgent returns a client of an agent that answers with these replies in turn, and how many
@@ -134,10 +135,7 @@ func TestWhatAnAgentsAnswerIs(t *testing.T) {
 // listen returns a listener on a free port, and its address.
 func listen(t *testing.T) (net.Listener, string) {
 	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testkit.Must(new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0"))(t)
 	return l, "http://" + l.Addr().String()
 }
 
@@ -226,9 +224,7 @@ func TestAnAgentThatGoes(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { reply.Load().(http.HandlerFunc)(w, r) }))
 	defer server.Close()
 	g := open(t, client.Options{Agent: server.URL})
-	if _, err := g.Check(t.Context(), "create_post", user); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(g.Check(t.Context(), "create_post", user))(t)
 	reply.Store(http.HandlerFunc(drops))
 	if d, err := open(t, client.Options{Agent: server.URL}).Check(t.Context(), "create_post", user); err != nil || !d.Allowed || d.Outage == nil {
 		t.Errorf("it breaks: %+v, %v", d, err)

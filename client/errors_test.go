@@ -21,6 +21,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/cric-talk/guards/client"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 func TestErrors(t *testing.T) {
@@ -188,19 +189,11 @@ func TestNothingNamesTheUser(t *testing.T) {
 	var plain strings.Builder // without the escapes of HTML
 	encoder := json.NewEncoder(&plain)
 	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(echo); err != nil {
-		t.Fatal(err)
-	}
-	html, err := json.Marshal(echo)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, encoder.Encode(echo))
+	html := testkit.Must(json.Marshal(echo))(t)
 	long := strings.Repeat("x", 10_000) + echo
 	crash := func(kind string) reply {
-		payload, err := json.Marshal(map[string]string{"errorType": kind, "errorMessage": echo})
-		if err != nil {
-			t.Fatal(err)
-		}
+		payload := testkit.Must(json.Marshal(map[string]string{"errorType": kind, "errorMessage": echo}))(t)
 		return functionFails(payload)
 	}
 	replies := map[string]reply{

@@ -21,6 +21,7 @@ import (
 
 	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/client"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // The answers of a guard whose table did not answer.
@@ -86,9 +87,7 @@ func TestOnOutageOfOneCallWins(t *testing.T) {
 func TestDenyOfOneCallRefusesTheMemory(t *testing.T) {
 	for name, answer := range map[string]string{"with a receipt": memoryBody, "in shadow mode": shadowBody} {
 		var kept guards.Decision
-		if err := json.Unmarshal([]byte(answer), &kept); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, json.Unmarshal([]byte(answer), &kept))
 		var warned []error
 		warn := func(err error) { warned = append(warned, err) }
 		byInvoke, _ := with(t, client.Options{OnOutage: client.Deny, Prefix: "dev-", Warn: warn}, body(answer))
@@ -176,9 +175,7 @@ func TestEachDecisionIsObservedWithoutIDs(t *testing.T) {
 		_, reset := g.Reset(t.Context(), "create_post", client.Request{UserID: "u1"})
 		settle := g.Settle(t.Context(), d, 1)
 		guarded := g.Guarded(t.Context(), "write", r, func(client.Decision) error { return nil })
-		if err := errors.Join(status, release, renew, reset, settle, guarded, g.Ready(t.Context(), "write")); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, errors.Join(status, release, renew, reset, settle, guarded, g.Ready(t.Context(), "write")))
 		if len(o.seen) != 8 {
 			t.Fatalf("%+v, want 8 decisions", o.seen)
 		}
@@ -207,9 +204,7 @@ func TestTheWayOfADecision(t *testing.T) {
 		g        *client.Guards
 		activity string
 	}{{functions, "create_post"}, {functions, "photos-guard/upload_photo"}, {agent, "create_post"}, {here, "create_post"}} {
-		if _, err := ask.g.Check(t.Context(), ask.activity, user); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(ask.g.Check(t.Context(), ask.activity, user))(t)
 	}
 	var ways []string
 	for _, got := range o.seen {
@@ -224,9 +219,7 @@ func TestAnOutageThatWasDecidedIsObservedAndAnErrorIsNot(t *testing.T) {
 	o := new(observer)
 	g, _ := with(t, client.Options{Observe: o.observe}, functionError("Unavailable", "u1"))
 	for _, choice := range []client.OnOutage{client.Allow, client.Deny} {
-		if _, err := g.Check(t.Context(), "create_post", onOutage(choice)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(g.Check(t.Context(), "create_post", onOutage(choice)))(t)
 	}
 	if _, err := g.Status(t.Context(), "create_post", user); !errors.Is(err, client.ErrOutage) {
 		t.Error(err)

@@ -20,6 +20,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/cric-talk/guards/client"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 const urlRegion = "eu-west-1"
@@ -130,10 +131,8 @@ func TestTheDefaultWarningIsLogged(t *testing.T) {
 	var log strings.Builder
 	defer slog.SetDefault(slog.Default())
 	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
-	g, err := client.New(t.Context(), client.Options{Activities: activities, Client: &function{replies: []reply{functionError("Unavailable", "the table")}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	away := &function{replies: []reply{functionError("Unavailable", "the table")}}
+	g := testkit.Must(client.New(t.Context(), client.Options{Activities: activities, Client: away}))(t)
 	if d, err := g.Check(t.Context(), "create_post", client.Request{UserID: "u1"}); err != nil || !d.Allowed {
 		t.Error(fmt.Sprint(d, err))
 	}
@@ -289,9 +288,7 @@ func TestACallerThatGivesUpIsNoMistakeOfItsCredentials(t *testing.T) {
 func TestAWaitForCredentialsEndsBeforeTheCallersDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := signedBy(t, &source{answers: []aws.CredentialsProviderFunc{anyKeys, hanging}})
-		if _, err := g.Check(t.Context(), "create_post", client.Request{UserID: "u1"}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(g.Check(t.Context(), "create_post", client.Request{UserID: "u1"}))(t)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		began := time.Now()

@@ -30,6 +30,7 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
@@ -58,10 +59,7 @@ func (memory) Invoke(context.Context, *lambda.InvokeInput, ...func(*lambda.Optio
 func guardsBy(t *testing.T, lambda client.Invoker, onOutage client.OnOutage) *client.Guards {
 	t.Helper()
 	list := append(slices.Clone(activities.All), client.Activity{Name: "write", Guard: "several-guard", Window: time.Minute, Subjects: []string{"room"}})
-	g, err := client.New(t.Context(), client.Options{Activities: list, Client: lambda, OnOutage: onOutage, MaxTries: 1, Warn: func(error) {}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := testkit.Must(client.New(t.Context(), client.Options{Activities: list, Client: lambda, OnOutage: onOutage, MaxTries: 1, Warn: func(error) {}}))(t)
 	return g
 }
 
@@ -143,18 +141,10 @@ func askURL(t *testing.T, h *guard.Handler, g limits.Guard, activity, further st
 	var e events.LambdaFunctionURLRequest
 	e.RequestContext.HTTP.Method = http.MethodPost
 	e.Body = `{"userId":"u1","activity":"` + own + `","requestId":"` + rID() + `"` + further + `}`
-	payload, err := json.Marshal(e)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := h.Invoke(t.Context(), payload)
-	if err != nil {
-		t.Fatal(err)
-	}
+	payload := testkit.Must(json.Marshal(e))(t)
+	out := testkit.Must(h.Invoke(t.Context(), payload))(t)
 	var reply events.LambdaFunctionURLResponse
-	if err := json.Unmarshal(out, &reply); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, json.Unmarshal(out, &reply))
 	w := httptest.NewRecorder()
 	for name, value := range reply.Headers {
 		w.Header().Set(name, value)

@@ -2,7 +2,6 @@ package agentd_test
 
 import (
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -103,10 +102,7 @@ func TestMistakesInLambda(t *testing.T) {
 func TestATakenPortInLambda(t *testing.T) {
 	t.Parallel()
 	address := testkit.FreeAddress(t)
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testkit.Must(new(net.ListenConfig).Listen(t.Context(), "tcp", address))(t)
 	defer func() { _ = l.Close() }()
 	e := lambdatest.StartExtension(t, lambdatest.Build(t, "./cmd/guards-agent"), nil, "GUARDS_AGENT_ADDR="+address)
 	e.Wait(t)
@@ -121,13 +117,9 @@ func TestATakenPortInLambda(t *testing.T) {
 // freeze stops the extension for some time, as Lambda does between invocations.
 func freeze(t *testing.T, e *lambdatest.Extension, lasts time.Duration) {
 	t.Helper()
-	if err := syscall.Kill(e.PID(), syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, syscall.Kill(e.PID(), syscall.SIGSTOP))
 	time.Sleep(lasts)
-	if err := syscall.Kill(e.PID(), syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, syscall.Kill(e.PID(), syscall.SIGCONT))
 }
 
 // What the agent knows is judged by the clock after a freeze: a refusal, and the live limits. A
@@ -158,12 +150,9 @@ func TestAFreeze(t *testing.T) {
 	}
 
 	store := dynamoedit.New(dynamostore.New(dynamotest.Config(dynamotest.Endpoint(t)), table).Table())
-	err := liveedit.Edit(t.Context(), store, cricket.All, liveedit.Change{At: time.Now(), By: "test"}, func(s liveedit.Draft) (liveedit.Draft, error) {
+	testkit.OK(t, liveedit.Edit(t.Context(), store, cricket.All, liveedit.Change{At: time.Now(), By: "test"}, func(s liveedit.Draft) (liveedit.Draft, error) {
 		return s.Set("create_post", "", "12/1m", ""), nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	third := newCaller(testkit.FreeAddress(t), "local")
 	begun, held := make(chan struct{}), atomic.Bool{}
 	proxy.Do(func(op string) dynamotest.Fault { // the table answers the read during the freeze
@@ -201,16 +190,9 @@ func TestUnderTheRuntimeEmulator(t *testing.T) {
 	emulator := testkit.RuntimeEmulator(t)
 	endpoint, table := dynamotest.Endpoint(t), dynamotest.Table(t)
 	opt := t.TempDir()
-	program, err := os.ReadFile(lambdatest.Build(t, "./cmd/guards-agent"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(filepath.Join(opt, "extensions"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(opt, "extensions", "guards-agent"), program, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	program := testkit.Must(os.ReadFile(lambdatest.Build(t, "./cmd/guards-agent")))(t)
+	testkit.OK(t, os.Mkdir(filepath.Join(opt, "extensions"), 0o755))
+	testkit.OK(t, os.WriteFile(filepath.Join(opt, "extensions", "guards-agent"), program, 0o755))
 	app := lambdatest.Build(t, "./internal/agentd/testdata/app")
 	for setting, want := range map[string][]string{
 		"GUARDS_METRICS=activity": {`"allowed":true,"reason":"ok"`, `"allowed":false,"reason":"limited"`},
@@ -222,9 +204,7 @@ func TestUnderTheRuntimeEmulator(t *testing.T) {
 		cmd.Env = append(os.Environ(), "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=t", "AWS_SECRET_ACCESS_KEY=t", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE=512",
 			"AWS_ENDPOINT_URL_DYNAMODB="+endpoint, "GUARDS_TABLE_NAME="+table, "GUARDS_DECISION_TIMEOUT=5s", "GUARDS_AGENT_ADDR="+agent, "GUARDS_AGENT=http://"+agent, setting)
 		cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &log, &log, 5*time.Second
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, cmd.Start())
 		newCaller(address, "").listening(t)
 		for _, part := range want {
 			if got := invoke(t, address); !strings.Contains(got, part) {
@@ -242,18 +222,5 @@ func TestUnderTheRuntimeEmulator(t *testing.T) {
 // invoke invokes the emulator's function.
 func invoke(t *testing.T, address string) string {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address+"/2015-03-31/functions/function/invocations", strings.NewReader(`"u1"`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(body)
+	return testkit.Send(t, http.MethodPost, "http://"+address+"/2015-03-31/functions/function/invocations", `"u1"`).Text
 }

@@ -25,15 +25,10 @@ func beside(t *testing.T, page string) (binary string) {
 	t.Helper()
 	dir := t.TempDir()
 	if page == "" {
-		text, err := os.ReadFile("../pagefile/testdata/limits.json")
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := testkit.Must(os.ReadFile("../pagefile/testdata/limits.json"))(t)
 		page = string(text)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "limits.json"), []byte(page), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(filepath.Join(dir, "limits.json"), []byte(page), 0o600))
 	// By a process of its own: a file that this one writes can't be started while another test starts something.
 	binary = filepath.Join(dir, "guards-agent")
 	if out, err := exec.CommandContext(t.Context(), "cp", lambdatest.Build(t, "./cmd/generic/guards-agent"), binary).CombinedOutput(); err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/cric-talk/guards/internal/proofs/prove"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
 
@@ -83,12 +84,9 @@ func (c *crowd) template(t testing.TB, at time.Time) (items []attributes) {
 			t.Fatalf("%+v, %v", d, err)
 		}
 		item := c.scan(t, "userId = :user", attributes{":user": dynamostore.Text("template")})[0]
-		_, err := c.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
+		testkit.Must(c.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
 			TableName: &c.table, Key: attributes{"userId": item["userId"], "activityWindow": item["activityWindow"]},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		items = append(items, item)
 	}
 	return items
@@ -126,10 +124,7 @@ func (c *crowd) scan(t testing.TB, filter string, values attributes) (items []at
 	t.Helper()
 	in := &dynamodb.ScanInput{TableName: &c.table, ConsistentRead: aws.Bool(true), FilterExpression: &filter, ExpressionAttributeValues: values}
 	for pages := dynamodb.NewScanPaginator(c.client, in); pages.HasMorePages(); {
-		page, err := pages.NextPage(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := testkit.Must(pages.NextPage(t.Context()))(t)
 		items = append(items, page.Items...)
 	}
 	return items

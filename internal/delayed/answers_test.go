@@ -17,6 +17,7 @@ import (
 	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/liveedit"
 	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
@@ -29,11 +30,7 @@ func (b *bench) asks(id string) guard.Request {
 
 func (b *bench) decide(r guard.Request) guard.Answer {
 	b.t.Helper()
-	a, err := b.Guard.Decide(b.t.Context(), r)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	return a
+	return testkit.Must(b.Guard.Decide(b.t.Context(), r))(b.t)
 }
 
 // The document's table of answers tells where a job is. This window and the
@@ -106,10 +103,7 @@ func TestWhatLetsEachJobThrough(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t)
 				b.fill(30)
-				text, err := tt.settings.Document()
-				if err != nil {
-					t.Fatal(err)
-				}
+				text := testkit.Must(tt.settings.Document())(t)
 				b.Guard.Mode, b.Guard.BypassRoles = tt.mode, []string{"staff"}
 				b.Guard.Live = &live.Follower{Source: document(text), Guards: cricket.All, Now: b.Guard.Limiter.Now}
 				b.Guard.Live.Refresh(t.Context(), 0)()
@@ -150,10 +144,7 @@ func TestABlockStopsOnlyNewJobs(t *testing.T) {
 // The document shows events, each with its answer below it. Twelve jobs of the
 // group are counted before these events.
 func TestExamplesInTheDocument(t *testing.T) {
-	document, err := os.ReadFile("../../docs/delayed-jobs.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	document := testkit.Must(os.ReadFile("../../docs/delayed-jobs.md"))(t)
 	var examples []string
 	for _, found := range regexp.MustCompile("(?s)```json\n(.*?)\n```").FindAllSubmatch(document, -1) {
 		examples = append(examples, string(found[1]))
@@ -168,9 +159,7 @@ func TestExamplesInTheDocument(t *testing.T) {
 		return err
 	}
 	for i := range 12 {
-		if _, err := b.Guard.Decide(t.Context(), guard.Request{UserID: "server1", Activity: "update_member_role", RequestID: fmt.Sprint(i)}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(b.Guard.Decide(t.Context(), guard.Request{UserID: "server1", Activity: "update_member_role", RequestID: fmt.Sprint(i)}))(t)
 	}
 	b.answers(4*time.Second, examples[0], examples[1])
 	if diff := cmp.Diff(examples[2], queued); diff != "" {

@@ -186,10 +186,7 @@ func TestADecisionOverTLS(t *testing.T) {
 	t.Parallel()
 	testkit.Retry(t, func(t testing.TB) { // a handshake must end before the attempt does
 		r := newRig(t)
-		plain, err := url.Parse(r.proxy.URL())
-		if err != nil {
-			t.Fatal(err)
-		}
+		plain := testkit.Must(url.Parse(r.proxy.URL()))(t)
 		table := httputil.NewSingleHostReverseProxy(plain)
 		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 			if q.Proto != "HTTP/1.1" {
@@ -202,9 +199,7 @@ func TestADecisionOverTLS(t *testing.T) {
 		server.StartTLS()
 		t.Cleanup(server.Close)
 		authority := filepath.Join(t.TempDir(), "ca.pem")
-		if err := os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600))
 
 		i := r.start(t, "posts-guard", "AWS_ENDPOINT_URL_DYNAMODB="+server.URL, "AWS_CA_BUNDLE="+authority)
 		if a, _ := ask(t, i, event("create_post")); a.Reason != "ok" || a.ActivityCount != 1 {
@@ -229,10 +224,7 @@ func TestADecisionOverTLS(t *testing.T) {
 // id of a request.
 func TestTheCausesOfOutagesCanBeCounted(t *testing.T) {
 	t.Parallel()
-	document, err := os.ReadFile("../../docs/operating.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	document := testkit.Must(os.ReadFile("../../docs/operating.md"))(t)
 	query := regexp.MustCompile("`filter message = \"table unavailable\" \\| parse error /(.+)/ \\| stats count\\(\\) by cause`").FindSubmatch(document)
 	if query == nil {
 		t.Fatal("docs/operating.md has no query for the causes of outages")

@@ -21,13 +21,10 @@ func TestLiveLimitsOnTheRealBinary(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	table := dynamoedit.New(dynamostore.New(dynamotest.Config(dynamotest.Endpoint(t)), r.table).Table())
-	err := liveedit.Edit(t.Context(), table, cricket.All, liveedit.Change{At: time.Now(), By: "test"}, func(s liveedit.Draft) (liveedit.Draft, error) {
+	testkit.OK(t, liveedit.Edit(t.Context(), table, cricket.All, liveedit.Change{At: time.Now(), By: "test"}, func(s liveedit.Draft) (liveedit.Draft, error) {
 		s = s.Set("create_post", "", "12/1m", "").Set("delete_post", "", "", "off").Set("add_comment", "", "7/1m", "")
 		return s.Grant(live.Grant{UserID: "vip", Role: "admin", Until: time.Now().Add(time.Hour), Reason: "test"}, time.Now()), nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	i := r.start(t, "posts-guard")
 	i.Ready(t)
 	testkit.InOneWindow(t, time.Minute, 20*time.Second)
@@ -85,9 +82,7 @@ func TestLogNames(t *testing.T) {
 	}
 	for n, line := range lines[1:] {
 		var got map[string]any
-		if err := json.Unmarshal([]byte(line), &got); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, json.Unmarshal([]byte(line), &got))
 		for _, name := range []string{"timestamp", "level", "message", "requestId", "service"} {
 			if got[name] == nil {
 				t.Errorf("line %d has no %s: %s", n, name, line)
@@ -109,9 +104,7 @@ func TestABlockOnTheRealBinary(t *testing.T) {
 	block := func(user, activity string) {
 		t.Helper()
 		b := live.Block{UserID: user, Activity: activity, Until: time.Now().Add(time.Hour), Reason: "spam"}
-		if err := liveedit.Block(t.Context(), table, liveedit.Change{At: time.Now(), By: "test"}, b); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, liveedit.Block(t.Context(), table, liveedit.Change{At: time.Now(), By: "test"}, b))
 	}
 	block("spammer-4711", "")
 	block("halfway-4711", "create_post")

@@ -14,6 +14,7 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 	. "github.com/cric-talk/guards/internal/table"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
 
@@ -25,9 +26,7 @@ func TestCreate(t *testing.T) {
 	for _, table := range []string{"guards-test-" + rand.Text(), dynamotest.Table(t)} {
 		store := dynamostore.New(dynamotest.Config(endpoint), table)
 		for range 2 {
-			if err := New(store.Table()).Create(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, New(store.Table()).Create(t.Context()))
 			ttl, err := client.DescribeTimeToLive(t.Context(), &dynamodb.DescribeTimeToLiveInput{TableName: &table})
 			if err != nil || ttl.TimeToLiveDescription.TimeToLiveStatus != types.TimeToLiveStatusEnabled || *ttl.TimeToLiveDescription.AttributeName != "expiresAt" {
 				t.Errorf("TTL: %+v, %v, want it on expiresAt", ttl, err)

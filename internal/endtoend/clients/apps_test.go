@@ -155,10 +155,7 @@ func post(t testing.TB, url, user string) testkit.Response {
 func TestAppsAreShort(t *testing.T) {
 	notCode := regexp.MustCompile(`^(//|#|import |from |""")|^$`)
 	for _, name := range []string{"express/server.mjs", "fastapi/app.py", "delayed-job/with_queue.py", "delayed-job/without_queue.py"} {
-		content, err := os.ReadFile(filepath.Join(root, "examples", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := testkit.Must(os.ReadFile(filepath.Join(root, "examples", name)))(t)
 		lines := 0
 		for line := range strings.Lines(string(content)) {
 			if !notCode.MatchString(strings.TrimSpace(line)) {

@@ -28,6 +28,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/smithy-go"
 
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 	"github.com/cric-talk/guards/internal/testkit/lambdatest"
 )
@@ -42,10 +43,7 @@ func serve(t testing.TB, flags ...string) (endpoint string) {
 	t.Helper()
 	args := append([]string{"serve", "--addr", "127.0.0.1:0"}, flags...)
 	cmd := command(t, lambdatest.Build(t, "./cmd/guards"), args...)
-	log, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := testkit.Must(cmd.StderrPipe())(t)
 	stop := start(t, cmd)
 	lines := bufio.NewReader(log)
 	first, err := lines.ReadString('\n')
@@ -106,9 +104,7 @@ func without(env []string, names ...string) []string {
 // and returns its exit status, or -1 if a signal killed it.
 func start(t testing.TB, cmd *exec.Cmd) (stop func() int) {
 	t.Helper()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, cmd.Start())
 	return func() int {
 		_ = cmd.Wait() // ProcessState holds the result
 		return cmd.ProcessState.ExitCode()
@@ -172,14 +168,8 @@ var clients = map[string]client{
 func byScript(file string) client {
 	return func(t testing.TB, endpoint string, calls []call) (outcomes []outcome) {
 		t.Helper()
-		source, err := os.ReadFile(filepath.Join("testdata", file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		in, err := json.Marshal(calls)
-		if err != nil {
-			t.Fatal(err)
-		}
+		source := testkit.Must(os.ReadFile(filepath.Join("testdata", file)))(t)
+		in := testkit.Must(json.Marshal(calls))(t)
 		cmd := install(t, file, string(source)).command(t, endpoint, "2") // two calls at the same time
 		cmd.Stdin = bytes.NewReader(in)
 		ended := finish(t, cmd)
@@ -219,10 +209,7 @@ type process struct {
 // test ends. An entry of env such as "AWS_REGION=" removes the variable.
 func run(t testing.TB, env []string, name string, args ...string) *process {
 	t.Helper()
-	out, err := os.Create(filepath.Join(t.TempDir(), "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := testkit.Must(os.Create(filepath.Join(t.TempDir(), "log")))(t)
 	defer func() { _ = out.Close() }() // the process has its own descriptor
 	cmd := command(t, name, args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = root, out, out

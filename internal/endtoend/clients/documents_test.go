@@ -99,11 +99,7 @@ func TestTheDocumentListsTheFormsOfTheClients(t *testing.T) {
 // text returns the content of a file of this repository.
 func text(t *testing.T, name ...string) string {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(append([]string{root}, name...)...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(content)
+	return string(testkit.Must(os.ReadFile(filepath.Join(append([]string{root}, name...)...)))(t))
 }
 
 var (
@@ -121,10 +117,7 @@ func TestFragmentsInDocumentsAreRight(t *testing.T) {
 	testkit.Clients.Need(t)
 	checked := map[string]int{}
 	for _, name := range []string{"calling.md", "recipes.md", "sign-in.md", "strangers.md", "testing.md"} {
-		document, err := os.ReadFile(filepath.Join(root, "docs", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		document := testkit.Must(os.ReadFile(filepath.Join(root, "docs", name)))(t)
 		for _, found := range block.FindAllStringSubmatch(string(document), -1) {
 			language, fragment := found[1], found[2]
 			if sample.MatchString("\n```" + language + "\n" + fragment + "\n```\n") {
@@ -162,10 +155,8 @@ func checkNode(t *testing.T, fragment string) {
 	}
 	app := program{dir: t.TempDir()}
 	path := filepath.Join(app.dir, "imports.mjs")
-	if err := os.WriteFile(path, []byte(imports.String()+"async function unused() {\n"+
-		regexp.MustCompile(`(?m)^import .*$`).ReplaceAllString(fragment, "")+"\n}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(path, []byte(imports.String()+"async function unused() {\n"+
+		regexp.MustCompile(`(?m)^import .*$`).ReplaceAllString(fragment, "")+"\n}\n"), 0o600))
 	app.run = []string{node(t, app.dir, testkit.Package(t, "examples", "node_modules")), path}
 	if ended := finish(t, app.command(t, "")); ended.status != 0 {
 		t.Errorf("%s in:\n%s", ended.stderr, fragment)

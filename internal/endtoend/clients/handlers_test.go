@@ -61,10 +61,7 @@ func (p platform) answer(h handlerOutcome) testkit.Response {
 func handlers(t *testing.T, endpoint, file, source string) func(t testing.TB, events ...string) []handlerOutcome {
 	t.Helper()
 	app := install(t, file, source)
-	driver, err := filepath.Abs(filepath.Join("testdata", "handlers"+filepath.Ext(file)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	driver := testkit.Must(filepath.Abs(filepath.Join("testdata", "handlers"+filepath.Ext(file))))(t)
 	if strings.Contains(source, "from fastapi import") {
 		app.run[0] = testkit.Package(t, "examples", "venv/bin/python")
 	}
@@ -91,11 +88,7 @@ func handlers(t *testing.T, endpoint, file, source string) func(t testing.TB, ev
 // handlerSource returns the source of a program of examples/handlers.
 func handlerSource(t *testing.T, file string) string {
 	t.Helper()
-	source, err := os.ReadFile(filepath.Join(root, "examples", "handlers", file))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(source)
+	return string(testkit.Must(os.ReadFile(filepath.Join(root, "examples", "handlers", file)))(t))
 }
 
 // refusesAsHTTP calls a handler for a user who may create a post, for one who may not, and for nobody.

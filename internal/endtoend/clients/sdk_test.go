@@ -27,10 +27,7 @@ func TestEveryClientInvokesEveryFunction(t *testing.T) {
 	}
 	for i, c := range calls {
 		if c.Event == nil {
-			sample, err := os.ReadFile(filepath.Join(root, "functions", c.Function, "event.json"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			sample := testkit.Must(os.ReadFile(filepath.Join(root, "functions", c.Function, "event.json")))(t)
 			calls[i].Event = sample
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 	"github.com/cric-talk/guards/internal/workbench/scaffold"
 )
@@ -134,9 +135,7 @@ func widgets(t *testing.T) map[string]string {
 	byTitle := map[string]string{}
 	for _, w := range board.Widgets {
 		var widget struct{ Properties struct{ Title string } }
-		if err := json.Unmarshal(w, &widget); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, json.Unmarshal(w, &widget))
 		byTitle[widget.Properties.Title] = string(w)
 	}
 	return byTitle

@@ -86,15 +86,9 @@ func TestTheDocumentListsEachMessageOfTheLog(t *testing.T) {
 	written := regexp.MustCompile(`slog\.Level(\w+), "([^"]+)"|logger\.(Info|Warn|Error)\("([^"]+)"`)
 	want := map[string]string{} // row, level and place, by message
 	for folder, row := range rows {
-		files, err := filepath.Glob("internal/" + folder + "/*.go")
-		if err != nil {
-			t.Fatal(err)
-		}
+		files := testkit.Must(filepath.Glob("internal/" + folder + "/*.go"))(t)
 		for _, name := range files {
-			text, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := testkit.Must(os.ReadFile(name))(t)
 			if strings.HasSuffix(name, "_test.go") {
 				continue
 			}

@@ -19,6 +19,7 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 	"github.com/cric-talk/guards/internal/testkit/lambdatest"
 	"github.com/cric-talk/guards/internal/workbench/scaffold"
@@ -95,10 +96,7 @@ func (anyQueue) Send(context.Context, guard.Job, time.Duration) error { return n
 // folders returns the names of the folders under functions/, one for each function.
 func folders(t *testing.T) []string {
 	t.Helper()
-	entries, err := os.ReadDir("functions")
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := testkit.Must(os.ReadDir("functions"))(t)
 	var names []string
 	for _, e := range entries {
 		if e.IsDir() {
@@ -109,10 +107,7 @@ func folders(t *testing.T) []string {
 }
 
 func TestGeneratedFilesFollowFromTheGuards(t *testing.T) {
-	stale, err := scaffold.Stale(os.DirFS("."), cricket.All, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stale := testkit.Must(scaffold.Stale(os.DirFS("."), cricket.All, true))(t)
 	for _, c := range stale {
 		t.Errorf("%s is stale: run go run ./cmd/guards generate (-want +got):\n%s", c.File, cmp.Diff(c.After, c.Before))
 	}
@@ -121,10 +116,7 @@ func TestGeneratedFilesFollowFromTheGuards(t *testing.T) {
 // A file that is missing or has lost its markers would never be stale.
 func TestEachGeneratedFileOfThisProjectIsGenerated(t *testing.T) {
 	one := limits.Guard{Name: "one-more-guard", Message: "m", Activities: []limits.Activity{{Name: "do_one_more", Limit: policy.Must("5/1m")}}}
-	stale, err := scaffold.Stale(os.DirFS("."), append(slices.Clone(cricket.All), one), true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stale := testkit.Must(scaffold.Stale(os.DirFS("."), append(slices.Clone(cricket.All), one), true))(t)
 	var got []string
 	for _, c := range stale {
 		got = append(got, c.File)

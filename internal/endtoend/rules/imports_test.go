@@ -195,10 +195,7 @@ func TestEachPackageHasOnePackageComment(t *testing.T) {
 	for _, p := range packages(t) {
 		var with []string
 		for _, name := range slices.Concat(p.GoFiles, p.TestGoFiles, p.XTestGoFiles) {
-			file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, parser.PackageClauseOnly|parser.ParseComments)
-			if err != nil {
-				t.Fatal(err)
-			}
+			file := testkit.Must(parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, parser.PackageClauseOnly|parser.ParseComments))(t)
 			if file.Doc != nil {
 				with = append(with, name)
 			}

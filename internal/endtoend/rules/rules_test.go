@@ -86,15 +86,8 @@ func read(t *testing.T, name string) string {
 			t.Fatal(err)
 		}
 	}
-	absolute, err := filepath.Abs(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	content, err := os.ReadFile(cmp.Or(overlay.Replace[absolute], name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(content)
+	absolute := testkit.Must(filepath.Abs(name))(t)
+	return string(testkit.Must(os.ReadFile(cmp.Or(overlay.Replace[absolute], name)))(t))
 }
 
 // parts finds the uses of each part of the tests, which make test leaves out.

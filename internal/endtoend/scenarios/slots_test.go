@@ -190,9 +190,7 @@ func TestSamplesOfSlots(t *testing.T) {
 					t.Helper()
 					y := openYard(t)
 					own := y.post("exports-guard", new(post))
-					if _, err := own.handler.Invoke(t.Context(), []byte(before)); err != nil {
-						t.Fatal(err)
-					}
+					testkit.Must(own.handler.Invoke(t.Context(), []byte(before)))(t)
 					out := output(t, y.url, command...)
 					ops, left := y.asked("exports-guard")
 					if got := fmt.Sprint(ops, " ", left); out != prints || got != asks {

@@ -66,10 +66,7 @@ type street struct {
 
 func openStreet(t *testing.T) *street {
 	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testkit.Must((&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0"))(t)
 	s := &street{Listener: l}
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {

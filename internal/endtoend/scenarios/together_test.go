@@ -216,10 +216,7 @@ func busy(t *testing.T, c client) time.Duration {
 // queue of its listener is full.
 func deafAddress(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := testkit.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { _ = listener.Close() })
 	raw, err := listener.(*net.TCPListener).SyscallConn()
 	if err == nil {

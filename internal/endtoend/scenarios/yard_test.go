@@ -25,6 +25,7 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/lambdatest"
 )
 
@@ -110,18 +111,13 @@ func (c client) start(t *testing.T, endpoint string, changes map[string]string) 
 	defer func() { _ = log.Close() }() // the process has its own descriptor
 	d := &driver{log: log.Name()}
 	cmd.Stderr = log
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := testkit.Must(cmd.StdoutPipe())(t)
 	if d.in, err = cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
 	d.out = bufio.NewScanner(out)
 	d.out.Buffer(nil, 4<<20)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, cmd.Start())
 	d.process = cmd.Process
 	t.Cleanup(func() {
 		_ = d.in.Close() // ends the driver
@@ -337,9 +333,6 @@ func (y *yard) asked(name string) (ops string, left int64) {
 // used returns how many slots of u1 count.
 func (p *post) used(t testing.TB) int64 {
 	t.Helper()
-	d, err := p.handler.Decide(t.Context(), guard.Request{UserID: "u1", Activity: "export", Op: guard.Status})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := testkit.Must(p.handler.Decide(t.Context(), guard.Request{UserID: "u1", Activity: "export", Op: guard.Status}))(t)
 	return d.Decision.Used
 }

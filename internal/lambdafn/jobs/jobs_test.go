@@ -92,9 +92,7 @@ func TestJobsArriveAtTheirPlaces(t *testing.T) {
 			}
 			m := messages[0]
 			var job guard.Job
-			if err := json.Unmarshal([]byte(m.Body), &job); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, json.Unmarshal([]byte(m.Body), &job))
 			if early := job.ReadyAt - m.Sent.UnixMilli(); early > 0 {
 				t.Errorf("%s arrived %d ms before its time", m.Body, early)
 			}

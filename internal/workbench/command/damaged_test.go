@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
 
@@ -160,10 +161,7 @@ func (p *project) byHand(name string, attributes map[string]types.AttributeValue
 	p.t.Helper()
 	item := map[string]types.AttributeValue{"userId": dynamostore.Text(" config"), "activityWindow": dynamostore.Text(name)}
 	maps.Copy(item, attributes)
-	_, err := dynamotest.Client(p.t, p.where[3]).PutItem(p.t.Context(), &dynamodb.PutItemInput{TableName: &p.where[5], Item: item})
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	testkit.Must(dynamotest.Client(p.t, p.where[3]).PutItem(p.t.Context(), &dynamodb.PutItemInput{TableName: &p.where[5], Item: item}))(p.t)
 }
 
 const (
@@ -280,9 +278,7 @@ func TestADamagedEntryOutlivesAnEdit(t *testing.T) {
 		t.Errorf("an empty file is imported: %s%s", out, log)
 	}
 	right := filepath.Join(t.TempDir(), "right.json")
-	if err := os.WriteFile(right, []byte(`{"activities":{"create_post":{"limit":"30/1m"}}}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(right, []byte(`{"activities":{"create_post":{"limit":"30/1m"}}}`), 0o600))
 	p.fails("limits import "+right, wrongUse, "1 entry of the table can't be read and would be lost: run guards limits repair first")
 	p.contains("limits repair --dry-run", "limits: create_post: /limit is a number, which does not fit")
 	if _, _, log := p.run("limits set create_post 30/1m --by op"); !strings.Contains(log, "the entry of create_post could not be read: all of it is replaced") {
@@ -310,9 +306,7 @@ func TestLimitsAreMoved(t *testing.T) {
 	from.does("limits set pin --mode off --until 2h --by ann --yes", "limits set ingest \"sliding 80/1h\" --until 1h --by ann")
 	from.now, to.now = from.now.Add(90*time.Minute), to.now.Add(90*time.Minute)
 	_, exported, _ := from.run("limits export")
-	if err := os.WriteFile("moved.json", []byte(exported), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile("moved.json", []byte(exported), 0o600))
 	to.does("limits set pin \"log 50/12h\" --by bob")
 	to.contains("limits import moved.json --by bob", "3 changes and 1 grant instead of 1 change and 0 grants\n")
 	_, want, _ := from.run("limits --live")
@@ -326,9 +320,7 @@ func TestLimitsAreMoved(t *testing.T) {
 		`{"activities": {}, "ends": {"pin": 5}}`: "ends: /pin is a number", `{`: "guards limits repair", `{"activities": {"create_post": {"limit": "20/1h"}}}`: "window", `{"activities": {"pst": {"limit": "20/1h"}}}`: "pst",
 		`{"activities": {"create_post": {"limit": 5}}}`: "create_post: /limit is a number", `{"grants": [{"userId": "u1"}]}`: "a grant needs",
 	} {
-		if err := os.WriteFile("wrong.json", []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.WriteFile("wrong.json", []byte(content), 0o600))
 		if status, out, log := to.run("limits import wrong.json"); status != wrongUse || !strings.Contains(log, message) {
 			t.Errorf("%s: status %d, %s%s, want %s", content, status, out, log, message)
 		}

@@ -104,10 +104,7 @@ func TestHelpIsAlsoACommand(t *testing.T) {
 // limits set.
 func leaves(t *testing.T) map[string]*kong.Node {
 	t.Helper()
-	parser, err := kong.New(&commands{}, kong.Name("guards"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	parser := testkit.Must(kong.New(&commands{}, kong.Name("guards")))(t)
 	fillExamples(parser.Model.Node, examples(cricket.All))
 	all := map[string]*kong.Node{}
 	for _, leaf := range parser.Model.Leaves(true) {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cric-talk/guards/internal/testkit"
 	app "github.com/cric-talk/guards/limits"
 )
 
@@ -142,13 +143,8 @@ func TestSIGTERMStopsLikeCtrlC(t *testing.T) {
 	ended := make(chan int, 1)
 	go func() { ended <- program(session{page: app.All, out: io.Discard, err: &log}) }()
 	started(t, &log, ended)
-	self, err := os.FindProcess(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := self.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	self := testkit.Must(os.FindProcess(os.Getpid()))(t)
+	testkit.OK(t, self.Signal(syscall.SIGTERM))
 	if status := <-ended; status != interrupted || !strings.Contains(log.String(), "guards: stopped after 0 requests") {
 		t.Errorf("status %d: %s", status, &log)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/pagefile"
+	"github.com/cric-talk/guards/internal/testkit"
 	app "github.com/cric-talk/guards/limits"
 )
 
@@ -38,12 +39,8 @@ func pageFolder(t *testing.T, text string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for file, text := range map[string]string{"limits.json": text, "docs/README.md": ""} {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o750); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o750))
+		testkit.OK(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600))
 	}
 	return dir
 }
@@ -176,10 +173,7 @@ func TestNewAndGenerateOfAPage(t *testing.T) {
 // A page in Go and the same one in JSON answer alike, byte for byte, by Invoke, by URL and as an
 // agent.
 func TestBothFormsOfAPageAnswerAlike(t *testing.T) {
-	inJSON, err := pagefile.Load(filepath.Join("..", "..", "pagefile", "testdata", "limits.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	inJSON := testkit.Must(pagefile.Load(filepath.Join("..", "..", "pagefile", "testdata", "limits.json")))(t)
 	first, _ := serveGuards(t, app.All, atPinned)
 	second, _ := serveGuards(t, inJSON, atPinned)
 	n, refusals := 0, 0
@@ -244,12 +238,8 @@ func changedPage(t *testing.T, limit string) string {
 		"cmd/some/main.go":   "package main\n\nfunc main() { command.Main(limits.All[:1]) }\n",
 		"docs/README.md":     "",
 	} {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o750); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o750))
+		testkit.OK(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600))
 	}
 	return dir
 }

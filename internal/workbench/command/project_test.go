@@ -14,6 +14,7 @@ import (
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 	app "github.com/cric-talk/guards/limits"
@@ -130,11 +131,7 @@ func (p *project) ask(r guard.Request) guard.Answer {
 	g, _, _ := cricket.Link(p.page...).Activity(r.Activity)
 	store := dynamostore.New(dynamotest.Config(p.where[3]), p.where[5])
 	h := &guard.Handler{Guard: g, Limiter: &ratelimit.Limiter{Store: store, Now: func() time.Time { return p.now }}}
-	a, err := h.Decide(p.t.Context(), r)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	return a
+	return testkit.Must(h.Decide(p.t.Context(), r))(p.t)
 }
 
 // put writes an item. An attribute whose value is a text is a string in the
@@ -145,10 +142,7 @@ func (p *project) put(attributes map[string]string) {
 	for name, value := range attributes {
 		item[name] = &types.AttributeValueMemberS{Value: value}
 	}
-	_, err := dynamotest.Client(p.t, p.where[3]).PutItem(p.t.Context(), &dynamodb.PutItemInput{TableName: &p.where[5], Item: item})
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	testkit.Must(dynamotest.Client(p.t, p.where[3]).PutItem(p.t.Context(), &dynamodb.PutItemInput{TableName: &p.where[5], Item: item}))(p.t)
 }
 
 // command runs a command that needs no table.

@@ -15,6 +15,7 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // The holder of a slot is gone. An operator sees the slot and frees it.
@@ -135,10 +136,7 @@ func TestSlots(t *testing.T) {
 				t.Fatal(d, err)
 			}
 		}
-		item, err := store.Read(context.Background(), key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		item := testkit.Must(store.Read(context.Background(), key))(t)
 		second, last := pinned.Add(8*time.Minute).UnixMilli(), pinned.Add(11*time.Minute).UnixMilli()
 		want := []slot{{second, second + 600_000, 2 * each}, {last, last + 600_000, each}}
 		if diff := cmp.Diff(want, slotsOf(p, last, item.State)); diff != "" {

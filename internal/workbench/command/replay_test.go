@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cric-talk/guards/internal/testkit"
 	app "github.com/cric-talk/guards/limits"
 )
 
@@ -45,9 +46,7 @@ func TestReplayLeavesNoFiles(t *testing.T) {
 	folder := t.TempDir()
 	t.Setenv("TMPDIR", folder)
 	traffic := filepath.Join(t.TempDir(), "t.csv")
-	if err := os.WriteFile(traffic, []byte("time,user\n1767614400,u1\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(traffic, []byte("time,user\n1767614400,u1\n"), 0o600))
 	_, out, log := command(t, app.All, "replay "+traffic+" --activity create_post --suggest 99%")
 	command(t, app.All, "replay "+traffic+" --activity create_post --user u2 --plot "+filepath.Join(folder, "out.svg"))
 	left, err := os.ReadDir(folder)
@@ -107,9 +106,7 @@ func TestReplayByNumbers(t *testing.T) {
 func TestReplayOfAGroup(t *testing.T) {
 	traffic := filepath.Join(t.TempDir(), "traffic.csv")
 	lines := "time,user,activity\n" + strings.Repeat("1700000058,u1,create_post\n", 12) + strings.Repeat("1700000059,u1,add_comment\n", 30)
-	if err := os.WriteFile(traffic, []byte(lines), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(traffic, []byte(lines), 0o600))
 	replay := func(args string) (int, string, string) {
 		return command(t, content, "replay "+traffic+" "+args)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cric-talk/guards/internal/testkit"
 	app "github.com/cric-talk/guards/limits"
 )
 
@@ -80,10 +81,7 @@ func TestServeEndsAlthoughAPageIsOpen(t *testing.T) {
 		ended <- run(ctx, []string{"serve", "--addr", "127.0.0.1:0"}, session{page: app.All, out: io.Discard, err: log, now: atPinned})
 	}()
 	endpoint := started(t, log, ended)
-	events, err := http.Get(endpoint + "/console/events")
-	if err != nil {
-		t.Fatal(err)
-	}
+	events := testkit.Must(http.Get(endpoint + "/console/events"))(t)
 	defer func() { _ = events.Body.Close() }()
 	began := time.Now()
 	interrupt()

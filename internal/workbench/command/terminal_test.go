@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cric-talk/guards/internal/testkit"
 	app "github.com/cric-talk/guards/limits"
 )
 
@@ -71,9 +72,7 @@ func TestTableShowsWhatCannotBeSeen(t *testing.T) {
 	table.row("d", "e")
 	table.painted(session{color: true}.paint(red, "full"))
 	var out stream
-	if err := table.write(&out, 0); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, table.write(&out, 0))
 	const want = "WHY      BY\n" + `a\nb\tc  \x1b[31mop` + "\n" + "d        e  \x1b[31mfull\x1b[0m\n"
 	if out.String() != want {
 		t.Errorf("%q, want %q", &out, want)
@@ -131,9 +130,7 @@ send_code           15 min
     FUNCTION sms-guard` + people,
 	} {
 		var out stream
-		if err := tableOfPeople().write(&out, width); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, tableOfPeople().write(&out, width))
 		if out.String() != want {
 			t.Errorf("with %d characters:\n%s\nwant:\n%s", width, &out, want)
 		}
@@ -146,9 +143,7 @@ func TestANarrowTerminalLosesNoWord(t *testing.T) {
 	table := tableOfPeople()
 	for width := 1; width < 200; width++ {
 		var out stream
-		if err := table.write(&out, width); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, table.write(&out, width))
 		words := " " + strings.Join(strings.Fields(out.String()), " ") + " "
 		for _, row := range table {
 			for i, cell := range row.cells {

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // A change that is set until a time ends by itself, by the guard's clock. Commands show its
@@ -90,10 +92,7 @@ func TestAGrantForever(t *testing.T) {
 func TestUntilIsATimeThatJSONHolds(t *testing.T) {
 	now := time.Date(9999, 12, 30, 0, 0, 0, 0, time.UTC)
 	for _, text := range []string{"9999-12-31", "9999w", "9999-12-31T23:00:00-02:00", "9999d", "1d"} {
-		until, err := parseUntil(text, now)
-		if err != nil {
-			t.Fatal(err)
-		}
+		until := testkit.Must(parseUntil(text, now))(t)
 		if _, err := until.MarshalJSON(); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}

@@ -75,9 +75,7 @@ func open(t *testing.T, width, height int) *browser {
 	var log bytes.Buffer
 	cmd.Stderr = &log
 	cmd.WaitDelay = 10 * time.Second
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, cmd.Start())
 	_, _ = commands.Close(), out.Close()
 	b := &browser{t: t, in: in, replies: replies, reader: bufio.NewReader(replies)}
 	t.Cleanup(func() {
@@ -124,9 +122,7 @@ func (b *browser) read(failure string, found func(devReply) bool) devReply {
 			b.t.Fatalf("%s: %v", failure, err)
 		}
 		reply = devReply{}
-		if err := json.Unmarshal(bytes.TrimSuffix(message, []byte{0}), &reply); err != nil {
-			b.t.Fatal(err)
-		}
+		testkit.OK(b.t, json.Unmarshal(bytes.TrimSuffix(message, []byte{0}), &reply))
 		switch reply.Method {
 		case "Page.loadEventFired":
 			b.loads++
@@ -199,12 +195,7 @@ func TestScreenshots(t *testing.T) {
 		time.Sleep(time.Second) // the bars grow
 		var shot struct{ Data string }
 		b.do("Page.captureScreenshot", map[string]any{"format": "png"}, &shot)
-		raw, err := base64.StdEncoding.DecodeString(shot.Data)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile("../../../docs/img/console-"+scheme+".png", raw, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		raw := testkit.Must(base64.StdEncoding.DecodeString(shot.Data))(t)
+		testkit.OK(t, os.WriteFile("../../../docs/img/console-"+scheme+".png", raw, 0o600))
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/wiring"
 	"github.com/cric-talk/guards/internal/workbench/console"
 )
@@ -29,15 +30,8 @@ type event struct{ id, name, data string }
 // open asks for the stream of events.
 func (r *rig) open(query string) *http.Response {
 	r.t.Helper()
-	request, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, r.url+"/console/events"+query, http.NoBody)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	return response
+	request := testkit.Must(http.NewRequestWithContext(r.t.Context(), http.MethodGet, r.url+"/console/events"+query, http.NoBody))(r.t)
+	return testkit.Must(http.DefaultClient.Do(request))(r.t)
 }
 
 // watch opens the stream of events.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/workbench/console"
 )
 
@@ -13,10 +14,7 @@ import (
 // points to this machine.
 func TestTheConsoleRefusesOtherSites(t *testing.T) {
 	r := start(t, 0, nil)
-	here, err := url.Parse(r.url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	here := testkit.Must(url.Parse(r.url))(t)
 	const ask, jsonType = `{"function": "posts-guard", "event": {"userId": "u1", "activity": "create_post"}}`, "application/json"
 	const event, invoke = `{"userId": "u1", "activity": "create_post"}`, "/2015-03-31/functions/posts-guard/invocations"
 	local := "localhost:" + here.Port()

@@ -12,6 +12,7 @@ import (
 	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 	"github.com/cric-talk/guards/internal/wiring"
 	"github.com/cric-talk/guards/internal/workbench/console"
@@ -101,14 +102,11 @@ func TestWindowsOfSubjects(t *testing.T) {
 // ofContent starts a rig of guards with a group, and one with slots.
 func ofContent(t *testing.T) *rig {
 	t.Helper()
-	guards, err := limits.Link([]guards.Guard{
+	guards := testkit.Must(limits.Link([]guards.Guard{
 		{Name: "posts-guard", Message: "m", Activities: []guards.Activity{{Name: "create_post", Limit: "posts: 10/1m, writes: 40/1h cost 2", Group: "content"}}},
 		{Name: "comments-guard", Message: "m", Activities: []guards.Activity{{Name: "add_comment", Limit: "writes: 40/1h", Group: "content"}}},
 		{Name: "exports-guard", Message: "m", Activities: []guards.Activity{{Name: "export", Limit: "log 3/10m", Hold: true}}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return start(t, 0, func(c *console.Console, _ *wiring.Settings) { c.Guards = guards })
 }
 

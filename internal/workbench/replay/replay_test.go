@@ -52,10 +52,7 @@ func record(moments ...moment) string {
 func run(t testing.TB, p policy.Policy, text string) (*Replay, *Report) {
 	t.Helper()
 	r := &Replay{Activity: "act", Policy: p}
-	report, err := r.Run(t.Context(), open(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	report := testkit.Must(r.Run(t.Context(), open(text)))(t)
 	return r, report
 }
 
@@ -208,10 +205,7 @@ func TestWhichLimitsTakeNumbers(t *testing.T) {
 		if o.Subjects = nil; tt.room != "" {
 			o.Subjects, r.Subjects = []string{"room"}, []Subject{{Name: "room", Policy: policy.Must(tt.room)}}
 		}
-		report, err := r.Run(t.Context(), traffic.NewReader(o, traffic.File{Name: "t", Text: strings.NewReader(csv)}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		report := testkit.Must(r.Run(t.Context(), traffic.NewReader(o, traffic.File{Name: "t", Text: strings.NewReader(csv)})))(t)
 		got := report.LimitedBy
 		if got == nil {
 			got = map[string]int64{"all": report.Refused}

@@ -15,25 +15,20 @@ import (
 
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/policy/policytest"
+	"github.com/cric-talk/guards/internal/testkit"
 	. "github.com/cric-talk/guards/internal/workbench/replay"
 )
 
 func suggest(t testing.TB, limit, share, text string) (*Suggestion, error) {
 	t.Helper()
-	wanted, err := ParseShare(share)
-	if err != nil {
-		t.Fatal(err)
-	}
+	wanted := testkit.Must(ParseShare(share))(t)
 	r := &Replay{Activity: "act", Policy: policy.Must(limit)}
 	return r.Suggest(t.Context(), open(text), wanted, spoolFile(t), nil)
 }
 
 func spoolFile(t testing.TB) io.ReadWriteSeeker {
 	t.Helper()
-	file, err := os.CreateTemp(t.TempDir(), "spool")
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := testkit.Must(os.CreateTemp(t.TempDir(), "spool"))(t)
 	t.Cleanup(func() { _ = file.Close() })
 	return file
 }
@@ -55,10 +50,7 @@ func TestTheSuggestionIsTheLowestLimit(t *testing.T) {
 			}
 			lines := record(traffic...)
 			share := rapid.SampledFrom([]string{"100%", "60%", "30%"}).Draw(rt, "share")
-			got, err := suggest(t, text, share, lines)
-			if err != nil {
-				rt.Fatal(err)
-			}
+			got := testkit.Must(suggest(t, text, share, lines))(rt)
 			wanted, _ := ParseShare(share)
 			enough := func(p policy.Policy) bool {
 				_, report := run(t, p, lines)

@@ -8,16 +8,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/testkit"
 	. "github.com/cric-talk/guards/internal/workbench/replay"
 )
 
 func timeline(t testing.TB, p policy.Policy, user, text string) *Timeline {
 	t.Helper()
 	r, report := run(t, p, text)
-	timelines, err := r.Timelines(t.Context(), open(text), []*Report{report}, user)
-	if err != nil {
-		t.Fatal(err)
-	}
+	timelines := testkit.Must(r.Timelines(t.Context(), open(text), []*Report{report}, user))(t)
 	return timelines[0]
 }
 
@@ -184,10 +182,7 @@ func sparse(t *testing.T, p policy.Policy, moments ...moment) *Timeline {
 	for _, m := range moments {
 		r.Times = append(r.Times, start+m.at.Milliseconds())
 	}
-	timelines, err := r.Timelines(t.Context(), open(text), []*Report{report}, "u1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	timelines := testkit.Must(r.Timelines(t.Context(), open(text), []*Report{report}, "u1"))(t)
 	return timelines[0]
 }
 

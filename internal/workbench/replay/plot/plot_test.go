@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/workbench/replay"
 	. "github.com/cric-talk/guards/internal/workbench/replay/plot"
 )
@@ -49,9 +50,7 @@ func windows(from, to, length int64) (all []policy.Window) {
 func draw(t *testing.T, line *replay.Timeline) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := SVG(&b, line); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, SVG(&b, line))
 	return b.String()
 }
 
@@ -200,9 +199,7 @@ func TestAnEmptyTimeline(t *testing.T) {
 // A comparison has a subheading with the numbers of each limit.
 func TestComparison(t *testing.T) {
 	var b bytes.Buffer
-	if err := SVG(&b, sample(), sample()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, SVG(&b, sample(), sample()))
 	if _, text := elements(t, b.String()); !strings.Contains(text, "act: 2 limits compared") || strings.Count(text, "3 allowed, 50 refused, 7 delayed") != 4 {
 		t.Errorf("the picture says %s", text) // once in the description, and once above the panels
 	}

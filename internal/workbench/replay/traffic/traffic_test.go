@@ -17,6 +17,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/testkit"
 	. "github.com/cric-talk/guards/internal/workbench/replay/traffic"
 )
 
@@ -45,12 +46,8 @@ func zipped(t *testing.T, text string) string {
 	t.Helper()
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
-	if _, err := io.WriteString(w, text); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(io.WriteString(w, text))(t)
+	testkit.OK(t, w.Close())
 	return b.String()
 }
 
@@ -165,10 +162,7 @@ func FuzzReader(f *testing.F) {
 	f.Add(`{"time":1767571200000,"user":"u1","activity":"create_post"}` + "\n")
 	f.Add(`192.0.2.7 - alice [05/Jan/2026:01:00:00 +0100] "POST /posts?draft=1 HTTP/1.1" 201`)
 	f.Add("\ufeff\r\n\n")
-	logs, err := txtar.ParseFile("testdata/logs.txtar")
-	if err != nil {
-		f.Fatal(err)
-	}
+	logs := testkit.Must(txtar.ParseFile("testdata/logs.txtar"))(f)
 	for _, log := range logs.Files {
 		f.Add(string(log.Data))
 	}
@@ -193,10 +187,7 @@ var update = flag.Bool("update", false, "write testdata/requests.txtar")
 // testdata/logs.txtar has lines of each, and testdata/requests.txtar the time, the user
 // and the activity of the requests in them.
 func TestKnownLogs(t *testing.T) {
-	logs, err := txtar.ParseFile("testdata/logs.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
+	logs := testkit.Must(txtar.ParseFile("testdata/logs.txtar"))(t)
 	wanted, err := txtar.ParseFile("testdata/requests.txtar")
 	if err != nil && !*update {
 		t.Fatal(err)
@@ -231,9 +222,7 @@ func TestKnownLogs(t *testing.T) {
 		}
 	}
 	if *update {
-		if err := os.WriteFile("testdata/requests.txtar", txtar.Format(result), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.WriteFile("testdata/requests.txtar", txtar.Format(result), 0o600))
 	}
 }
 
