@@ -1,5 +1,7 @@
 package testkit
 
+import "testing"
+
 // A Fataler is a test that can be ended, such as a [testing.T] or a check of package rapid.
 type Fataler interface {
 	Helper()
@@ -23,5 +25,13 @@ func OK(t Fataler, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// NoError reports an error. The test goes on.
+func NoError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Error(err)
 	}
 }
