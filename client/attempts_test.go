@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"net/http/httptest"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 
 	"github.com/cric-talk/guards/client"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 var throttled = byLambda(429, "TooManyRequestsException", "Rate Exceeded.")
@@ -183,11 +183,10 @@ func TestAttemptsByTheSDK(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var requests atomic.Int64
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			server := testkit.Serve(t, func(w http.ResponseWriter, r *http.Request) {
 				requests.Add(1)
 				tt.reply(w, r)
-			}))
-			defer server.Close()
+			})
 			g := open(t, client.Options{
 				Activities: activities,
 				Client:     lambda.New(lambda.Options{Region: urlRegion, Credentials: anyKeys, BaseEndpoint: aws.String(server.URL)}),

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -239,9 +238,7 @@ func TestAnOutageThatWasDecidedIsObservedAndAnErrorIsNot(t *testing.T) {
 
 // A renewal runs in a goroutine of the client's own, where a panic would end the app.
 func TestAPanicOfWarnChangesNothing(t *testing.T) {
-	var logged strings.Builder
-	defer slog.SetDefault(slog.Default())
-	slog.SetDefault(slog.New(slog.NewTextHandler(&logged, nil)))
+	logged := testkit.DefaultLog(t)
 	synctest.Test(t, func(t *testing.T) {
 		held := fmt.Sprintf(`%s,"heldUntil":%d}`, strings.TrimSuffix(okBody, "}"), int64(1700000000000+60_000))
 		away := functionError("Unavailable", "m")
@@ -270,15 +267,13 @@ func TestAPanicOfWarnChangesNothing(t *testing.T) {
 		}
 		slot.Release(t.Context()) // fails twice
 		if n := strings.Count(logged.String(), "no log"); n != 3 || warned != 3 {
-			t.Errorf("%d warnings, and %d panics in the log, want those of the check, the renewal and the release: %s", warned, n, &logged)
+			t.Errorf("%d warnings, and %d panics in the log, want those of the check, the renewal and the release: %s", warned, n, logged)
 		}
 	})
 }
 
 func TestAPanicOfObserveChangesNothing(t *testing.T) {
-	var logged strings.Builder
-	defer slog.SetDefault(slog.Default())
-	slog.SetDefault(slog.New(slog.NewTextHandler(&logged, nil)))
+	logged := testkit.DefaultLog(t)
 	synctest.Test(t, func(t *testing.T) {
 		observed := 0
 		held := fmt.Sprintf(`%s,"heldUntil":%d}`, strings.TrimSuffix(okBody, "}"), int64(1700000000000+60_000))
@@ -293,7 +288,7 @@ func TestAPanicOfObserveChangesNothing(t *testing.T) {
 		time.Sleep(50 * time.Second) // two renewals, which nobody waits for
 		slot.Release(t.Context())
 		if strings.Count(logged.String(), "no metrics") != 4 {
-			t.Errorf("the log has %s", &logged)
+			t.Errorf("the log has %s", logged)
 		}
 		if observed != 4 || slot.Lost() {
 			t.Errorf("%d decisions, want the check, two renewals and the release", observed)

@@ -255,9 +255,7 @@ func TestSettle(t *testing.T) {
 			d := testkit.Must(b.Check(t.Context(), "exports-guard/complete", client.Request{UserID: "u1", Count: 4000}))(t)
 			time.Sleep(14 * time.Minute)
 			for range 2 {
-				if err := b.Settle(t.Context(), d, tt.used); err != nil {
-					t.Error(err)
-				}
+				testkit.NoError(t, b.Settle(t.Context(), d, tt.used))
 			}
 			if n := len(b.ops()); tt.used >= 4000 && n != 1 {
 				t.Errorf("%d requests, want the check alone", n)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
@@ -30,13 +29,12 @@ const urlRegion = "eu-west-1"
 func byURL(t *testing.T, keys aws.CredentialsProvider, replies ...http.HandlerFunc) (*client.Guards, *[]*http.Request) {
 	t.Helper()
 	var requests []*http.Request
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := testkit.Serve(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		r.Body = io.NopCloser(strings.NewReader(string(body)))
 		requests = append(requests, r)
 		replies[min(len(requests), len(replies))-1](w, r)
-	}))
-	t.Cleanup(server.Close)
+	})
 	return open(t, client.Options{
 		Activities: activities,
 		Client:     lambda.New(lambda.Options{Region: urlRegion, Credentials: keys}),
@@ -128,9 +126,7 @@ func TestNoRegion(t *testing.T) {
 }
 
 func TestTheDefaultWarningIsLogged(t *testing.T) {
-	var log strings.Builder
-	defer slog.SetDefault(slog.Default())
-	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	log := testkit.DefaultLog(t)
 	away := &function{replies: []reply{functionError("Unavailable", "the table")}}
 	g := testkit.Must(client.New(t.Context(), client.Options{Activities: activities, Client: away}))(t)
 	if d, err := g.Check(t.Context(), "create_post", client.Request{UserID: "u1"}); err != nil || !d.Allowed {

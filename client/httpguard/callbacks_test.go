@@ -109,14 +109,13 @@ func TestTheHeadersGoByTheGuardsClock(t *testing.T) {
 		"at":   {http.StatusOK, fmt.Sprintf(`"allowed":true,"granted":1,"at":%d,"requestId":"r1"`, at), 10},
 		"Date": {http.StatusTooManyRequests, `"allowed":false,"granted":0`, 10}, // 400 ms earlier than at
 	} {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		server := testkit.Serve(t, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Date", time.UnixMilli(at).UTC().Format(http.TimeFormat))
 			if r.URL.Path == "/" { // by URL
 				w.WriteHeader(tt.status)
 			}
 			_, _ = fmt.Fprintf(w, `{"activity":"create_post","op":"check","limit":10,"remaining":1,"waitTime":0,"resetAt":%d,%s}`, at+later, tt.receipt)
-		}))
-		defer server.Close()
+		})
 		for by, urls := range map[string]map[string]string{"Invoke": nil, "URL": {"posts-guard": server.URL}} {
 			g := testkit.Must(client.New(t.Context(), client.Options{URLs: urls, Client: lambda.New(lambda.Options{
 				Region: "us-east-1", BaseEndpoint: &server.URL, Credentials: aws.AnonymousCredentials{},

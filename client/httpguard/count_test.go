@@ -1,12 +1,10 @@
 package httpguard_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
 	"log"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -223,11 +221,9 @@ func TestAnAttemptOfMiddlewareIsDeniedInAnOutage(t *testing.T) {
 
 // A panic of CountIf is the app's own mistake, and somebody should see it.
 func TestAPanicOfCountIfIsLogged(t *testing.T) {
-	var log bytes.Buffer
-	defer slog.SetDefault(slog.Default())
-	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	log := testkit.DefaultLog(t)
 	serve(t, httpguard.Middleware{Guards: signIns(t), Activity: "sign_in", User: u1, CountIf: func(int) bool { panic("broken") }})
 	if !strings.Contains(log.String(), "CountIf panicked") || strings.Contains(log.String(), "u1") {
-		t.Errorf("the log has %s", &log)
+		t.Errorf("the log has %s", log)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
@@ -328,9 +327,7 @@ func TestAHandlerThatFailsGivesNothingBack(t *testing.T) {
 }
 
 func TestAMistakeIsLoggedUnlessTheUserHasGone(t *testing.T) {
-	var log strings.Builder
-	defer slog.SetDefault(slog.Default())
-	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	log := testkit.DefaultLog(t)
 	limit := httpguard.Middleware{
 		Guards: guardsBy(t, down{errors.New("unsupported protocol scheme")}, client.Allow), Activity: "create_post",
 		User: func(*http.Request) string { return "u1" },
@@ -340,10 +337,10 @@ func TestAMistakeIsLoggedUnlessTheUserHasGone(t *testing.T) {
 	cancel()
 	handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(gone, http.MethodPost, "/", http.NoBody))
 	if log.String() != "" {
-		t.Errorf("the user has gone, and the log has %s", &log)
+		t.Errorf("the user has gone, and the log has %s", log)
 	}
 	handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", http.NoBody))
 	if !strings.Contains(log.String(), "unsupported protocol scheme") || strings.Contains(log.String(), "u1") {
-		t.Errorf("the log has %s", &log)
+		t.Errorf("the log has %s", log)
 	}
 }

@@ -85,9 +85,7 @@ func (g guesser) guess(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if err := json.NewEncoder(os.Stdout).Encode(guessed{verified.Load(), refused.Load(), in.Load(), mails.Load()}); err != nil {
-		t.Error(err)
-	}
+	testkit.NoError(t, json.NewEncoder(os.Stdout).Encode(guessed{verified.Load(), refused.Load(), in.Load(), mails.Load()}))
 }
 
 // start starts the process of a guesser. The function that it returns lets it begin, and
@@ -111,9 +109,7 @@ func (g guesser) start(t *testing.T) (begin func() guessed) {
 		var rest strings.Builder
 		for lines.Scan() {
 			if strings.HasPrefix(lines.Text(), "{") {
-				if err := json.Unmarshal(lines.Bytes(), &did); err != nil {
-					t.Error(err)
-				}
+				testkit.NoError(t, json.Unmarshal(lines.Bytes(), &did))
 			}
 			rest.WriteString(lines.Text() + "\n")
 		}

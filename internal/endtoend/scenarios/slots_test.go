@@ -93,9 +93,7 @@ func TestSlots(t *testing.T) {
 			var wg sync.WaitGroup
 			for by, d := range drivers {
 				wg.Go(func() {
-					if err := useSlots(tb, y, d, by, tries); err != nil {
-						tb.Error(err)
-					}
+					testkit.NoError(tb, useSlots(tb, y, d, by, tries))
 				})
 			}
 			wg.Wait()
