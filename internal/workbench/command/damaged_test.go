@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
@@ -102,11 +101,7 @@ func TestLimitsNamesWhatCannotBeApplied(t *testing.T) {
 		"document": `{"activities":{"gone":{"mode":"off"},"create_post":{"limit":"5/1h","tiers":{"premium":"log 9/1m"},"mode":"off"}}}`,
 	})
 	_, out, log := p.run("limits --live")
-	for _, want := range []string{`: window of "5/1h" is 1h`, `create_post: tier "premium": `, `: "log 9/1m" counts`, `activity is "gone"`} {
-		if !strings.Contains(log, want) {
-			t.Errorf("the notes are\n%swant %s", log, want)
-		}
-	}
+	testkit.Contains(t, "what the command notes", log, `: window of "5/1h" is 1h`, `create_post: tier "premium": `, `: "log 9/1m" counts`, `activity is "gone"`)
 	row := regexp.MustCompile(`(?m)^create_post +10/1m +10/1m +off *$`) // an edit by hand has no time and no name
 	if !row.MatchString(out) {
 		t.Errorf("%s\nwant the mode of create_post in force", out)
@@ -151,9 +146,7 @@ func TestAResetWithoutAHistory(t *testing.T) {
 		!strings.HasPrefix(log, "guards: the reset is done, but the history has no entry about it: access to the table is denied") {
 		t.Errorf("status %d, %s%s", status, out, log)
 	}
-	if _, out, _ := p.run("limits history"); strings.Contains(out, "reset") {
-		t.Errorf("the history is %s", out)
-	}
+	p.lacks("limits history", "reset")
 }
 
 // byHand writes an item of the settings, as somebody does in the AWS console.
@@ -161,7 +154,7 @@ func (p *project) byHand(name string, attributes map[string]types.AttributeValue
 	p.t.Helper()
 	item := map[string]types.AttributeValue{"userId": dynamostore.Text(" config"), "activityWindow": dynamostore.Text(name)}
 	maps.Copy(item, attributes)
-	testkit.Must(dynamotest.Client(p.t, p.where[3]).PutItem(p.t.Context(), &dynamodb.PutItemInput{TableName: &p.where[5], Item: item}))(p.t)
+	p.putItem(item)
 }
 
 const (
@@ -251,11 +244,7 @@ func TestADamagedDocumentIsRepaired(t *testing.T) {
 			if _, out, log := p.run("limits diff"); strings.Contains(log, "can't be read") || strings.Contains(log, "damaged") {
 				t.Errorf("after the repair: %s%s", out, log)
 			} else {
-				for _, entry := range tt.after {
-					if !strings.Contains(out, entry) {
-						t.Errorf("after the repair, limits diff lacks %s:\n%s", entry, out)
-					}
-				}
+				testkit.Contains(t, "limits diff, after the repair,", out, tt.after...)
 			}
 			_, history, _ := p.run("limits history")
 			if !strings.Contains(history, "repair: ") || strings.Contains(history, "u1") || strings.Contains(history, "u9") {

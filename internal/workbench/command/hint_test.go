@@ -79,11 +79,10 @@ func TestALimitWithoutQuotes(t *testing.T) {
 		"new foo-guard bar 5/1m upload_photo": "",
 		"limits set create_post 5/1m now":     "",
 	} {
-		var log stream
-		status := run(t.Context(), strings.Fields(args), session{page: app.All, err: &log})
+		status, _, log := command(t, app.All, args)
 		want := "guards: quote the limit, because it has a space: \"" + limit + "\"\n"
-		if status != wrongUse || strings.HasSuffix(log.String(), want) != (limit != "") || limit == "" && strings.Contains(log.String(), "quote") {
-			t.Errorf("guards %s: status %d, %s", args, status, &log)
+		if status != wrongUse || strings.HasSuffix(log, want) != (limit != "") || limit == "" && strings.Contains(log, "quote") {
+			t.Errorf("guards %s: status %d, %s", args, status, log)
 		}
 	}
 }
@@ -91,11 +90,9 @@ func TestALimitWithoutQuotes(t *testing.T) {
 // People try help as a command.
 func TestHelpIsAlsoACommand(t *testing.T) {
 	for words, option := range map[string]string{"help": "--help", "help limits": "limits --help", "help limits set": "limits set --help"} {
-		var out, want, log stream
-		status := run(t.Context(), strings.Fields(words), session{page: app.All, out: &out, err: &log})
-		run(t.Context(), strings.Fields(option), session{page: app.All, out: &want, err: &log})
-		if status != done || out.String() != want.String() || out.String() == "" || log.String() != "" {
-			t.Errorf("guards %s: status %d, %s\n%s", words, status, &log, &out)
+		status, out, log := command(t, app.All, words)
+		if _, want, _ := command(t, app.All, option); status != done || out != want || out == "" || log != "" {
+			t.Errorf("guards %s: status %d, %s\n%s", words, status, log, out)
 		}
 	}
 }

@@ -53,10 +53,9 @@ const (
 func TestDecliningEndsTheCommand(t *testing.T) {
 	credentials(t)
 	for command, question := range questions {
-		var log stream
-		status := run(t.Context(), strings.Fields(command+nowhere), session{page: app.All, in: strings.NewReader("n\n"), err: &log})
-		if want := question + " [y/N] guards: nothing was changed\n"; status != interrupted || log.String() != want {
-			t.Errorf("guards %s: status %d, %q, want %q", command, status, &log, want)
+		status, _, log := session{page: app.All, in: strings.NewReader("n\n")}.does(t, strings.Fields(command+nowhere)...)
+		if want := question + " [y/N] guards: nothing was changed\n"; status != interrupted || log != want {
+			t.Errorf("guards %s: status %d, %q, want %q", command, status, log, want)
 		}
 	}
 }
@@ -65,10 +64,9 @@ func TestDecliningEndsTheCommand(t *testing.T) {
 func TestTheTableIsRateLimit(t *testing.T) {
 	credentials(t)
 	t.Setenv("TABLE_NAME", "")
-	var log stream
-	run(t.Context(), strings.Fields("erase --user u1 --region eu-west-1"), session{page: app.All, in: strings.NewReader("n\n"), err: &log})
-	if !strings.HasPrefix(log.String(), "Delete everything about u1: items, grants and blocks, with the places that update_member_role gave, which are then given again, in the table rateLimit in eu-west-1") {
-		t.Errorf("%s", &log)
+	_, _, log := session{page: app.All, in: strings.NewReader("n\n")}.does(t, strings.Fields("erase --user u1 --region eu-west-1")...)
+	if !strings.HasPrefix(log, "Delete everything about u1: items, grants and blocks, with the places that update_member_role gave, which are then given again, in the table rateLimit in eu-west-1") {
+		t.Error(log)
 	}
 }
 

@@ -6,27 +6,17 @@ import (
 	"testing"
 
 	"github.com/cric-talk/guards"
-	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
 
 // Each command knows lockouts: alone, in a group, and of subjects.
 func TestLockoutsInCommands(t *testing.T) {
-	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", dynamotest.Endpoint(t))
-	t.Setenv("AWS_REGION", "us-east-1")
-	t.Setenv("AWS_ACCESS_KEY_ID", "test")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
-	t.Setenv("TABLE_NAME", dynamotest.Table(t))
 	page := []guards.Guard{{Name: "sign-in-guard", Message: "Too many.", Activities: []guards.Activity{
 		{Name: "enter_pin", Limit: "lockout 3/15m for 1m to 1d"},
 		{Name: "sign_in", Limit: "lockout 5/15m for 30m", Subjects: []guards.Subject{{Name: "ip", Limit: "lockout 7/15m for 15m"}}},
 		{Name: "change_mail", Group: "account", Limit: "try: lockout 4/15m for 30m"},
 		{Name: "change_name", Group: "account", Limit: "try: lockout 4/15m for 30m, day: 20/1d"},
 	}}}
-	for _, step := range []struct {
-		line   string
-		status int
-		want   string // a pattern for what is printed
-	}{
+	follow(t, page, []step{
 		{"check enter_pin --user u1 --times 4", refused, `(?s)^1  allowed  1/3 used, 2 left\n2  allowed  2/3 used, 1 left\n3  allowed  3/3 used, 0 left, locked\n4  refused  3/3 used, locked  Too many\. \(wait (1 min|60 s)\)\n`},
 		{"check enter_pin --user u1 --count 3 --store dynamodb", done, `3/3 used, 0 left, locked`},
 		{"check enter_pin --user u1 --store dynamodb --json", refused, `"resetAt":\d+,"locked":true`},
@@ -46,12 +36,7 @@ func TestLockoutsInCommands(t *testing.T) {
 		{"verify sign_in --store dynamodb", done, `sign_in: 7 of \d+ allowed`},
 		{"verify change_mail --store dynamodb", done, `account`},
 		{"limits", done, `enter_pin +lockout 3/15m for 1m to 1d`},
-	} {
-		status, out, log := command(t, page, step.line)
-		if status != step.status || !regexp.MustCompile(step.want).MatchString(out+log) {
-			t.Errorf("%s: status %d, want %d:\n%s%s\nwant %s", step.line, status, step.status, out, log, step.want)
-		}
-	}
+	})
 }
 
 // busy are the guards of a project with prepaid limits: of calls, and of the room of a message.
@@ -98,9 +83,7 @@ prepaid: instances can hold some of what is used, and have not handed it out yet
 	p.contains("top --yes --activity write --json", `"activity":"write","group":"content","prepaid":true,"name":"api",`)
 	p.contains("stats", "\ncall                   1                prepaid\ncontent (read, write)  1                prepaid\nplain                  1\nsay                    1                prepaid\n",
 		"\nprepaid: the metric Leased counts checks that were admitted from a lease, and Visits those that took one\n")
-	if _, out, _ := p.run("stats --activity plain"); strings.Contains(out, "prepaid") {
-		t.Errorf("stats of an ordinary limit: %s", out)
-	}
+	p.lacks("stats --activity plain", "prepaid")
 	p.contains("stats --json", `{"activity":"call","users":1,"prepaid":true}`, `{"activity":"plain","users":1}`)
 }
 
@@ -127,20 +110,11 @@ var numbered = []guards.Guard{{Name: "api-guard", Message: "Too many.", Activiti
 
 // Each command knows the numbers that callers give.
 func TestNumbersInCommands(t *testing.T) {
-	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", dynamotest.Endpoint(t))
-	t.Setenv("AWS_REGION", "us-east-1")
-	t.Setenv("AWS_ACCESS_KEY_ID", "test")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
-	t.Setenv("TABLE_NAME", dynamotest.Table(t))
 	const (
 		call   = "check call_api --user u1 --store dynamodb "
 		wanted = `want a whole number from 0 to 1000000, or one for a limit by its name, such as tenant=500`
 	)
-	for _, step := range []struct {
-		line   string
-		status int
-		want   string // a pattern for what is printed
-	}{
+	follow(t, numbered, []step{
 		{call + "--count 3", done, `^1  allowed  3/3 used, 0 left, crossed 100 %\n$`},
 		{call, refused, `^1  refused  3/3 used  Too many`},
 		{call + "--limit 5", done, `^1  allowed  4/5 used, 1 left, crossed 80 %\n$`},
@@ -199,12 +173,7 @@ func TestNumbersInCommands(t *testing.T) {
 		{"verify send", done, `send: 6 of \d+ allowed, exactly the limit`},
 		{"verify post", done, `content: \d+ of \d+ allowed, exactly the limits: writes 8/8`},
 		{"verify export --store dynamodb", done, `export: 2 of \d+ allowed, exactly the limit`},
-	} {
-		status, out, log := command(t, numbered, step.line)
-		if status != step.status || !regexp.MustCompile(step.want).MatchString(out+log) {
-			t.Errorf("%s: status %d, want %d:\n%s%s\nwant %s", step.line, status, step.status, out, log, step.want)
-		}
-	}
+	})
 }
 
 // A page without such limits tells nothing about them.

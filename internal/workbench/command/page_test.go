@@ -48,11 +48,9 @@ func pageFolder(t *testing.T, text string) string {
 // guardsIn runs the installed program in a folder.
 func guardsIn(t *testing.T, folder string, args ...string) (status int, out, log string) {
 	t.Helper()
-	var stdout, stderr stream
-	c := session{page: app.All, out: &stdout, err: &stderr, now: atPinned, folder: folder, built: ourProgram}
+	c := session{page: app.All, now: atPinned, folder: folder, built: ourProgram}
 	c.findPage()
-	status = run(t.Context(), args, c)
-	return status, stdout.String(), stderr.String()
+	return c.does(t, args...)
 }
 
 // The installed program goes by the page of the folder, and GUARDS_PAGE wins. The program of a
@@ -139,11 +137,7 @@ func TestNewAndGenerateOfAPage(t *testing.T) {
 		if status != want {
 			t.Errorf("guards %s: %d, want %d", line, status, want)
 		}
-		for _, text := range says {
-			if !strings.Contains(out+log, text) {
-				t.Errorf("guards %s: %s%s, want %s", line, out, log, text)
-			}
-		}
+		testkit.Contains(t, "what guards "+line+" prints", out+log, says...)
 	}
 	expect("generate --check", wrongUse, "stale: 3 files", "run guards generate", "activities/activities.py", "activities/activities.ts")
 	expect("new --guard photos-guard share_photo 5/1m --tier premium=10/1m --dry-run", done, `+        {"name": "share_photo", "limit": "5/1m", "tiers": {"premium": "10/1m"}}`)
@@ -274,15 +268,15 @@ func TestAProgramSaysThatItsFolderHasOtherLimits(t *testing.T) {
 		{t.TempDir(), "limits list", mine, done, false},
 		{"", "limits list", mine, done, false},
 	} {
-		var out, log stream
-		status := run(t.Context(), strings.Fields(tt.line), session{page: beforeChange, out: &out, err: &log, now: atPinned, folder: tt.folder, built: tt.built})
+		c := session{page: beforeChange, now: atPinned, folder: tt.folder, built: tt.built}
+		status, out, log := c.does(t, strings.Fields(tt.line)...)
 		want := 0
 		if tt.warns {
 			want = 1
 		}
-		warns := strings.Count(log.String(), "limits.go has other limits than this program: upload_photo has the limit 50/1m there and 5/1m here\n")
-		if status != tt.status || warns != want || strings.Contains(log.String(), "go install ./cmd/guards") != tt.warns || out.String() == "" {
-			t.Errorf("guards %s in %s, built as %s: status %d, %q, want %d, and a warning: %t", tt.line, tt.folder, tt.built.Path, status, log.String(), tt.status, tt.warns)
+		warns := strings.Count(log, "limits.go has other limits than this program: upload_photo has the limit 50/1m there and 5/1m here\n")
+		if status != tt.status || warns != want || strings.Contains(log, "go install ./cmd/guards") != tt.warns || out == "" {
+			t.Errorf("guards %s in %s, built as %s: status %d, %q, want %d, and a warning: %t", tt.line, tt.folder, tt.built.Path, status, log, tt.status, tt.warns)
 		}
 	}
 }

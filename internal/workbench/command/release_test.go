@@ -57,13 +57,11 @@ export    1      2023-11-14T22:15:18.005Z  2023-11-14T22:25:18.005Z
 	}
 	p.prints("release export --user u1 --at 1700000118005 --yes --json", `{"table":"`+p.where[5]+`","region":"us-east-1","userId":"u1","activity":"export",`+
 		`"at":1700000118005,"heldUntil":1700000718005,"limit":3,"activityCount":0,"remaining":3,"waitTime":0,"resetAt":1700000118005}`+"\n")
-	for command, message := range map[string]string{
+	p.wrong(map[string]string{
 		"release create_post --user u1":           "guards: create_post has no slots of a user, because none of those limits is a log\nguards: guards reset clears an activity\n",
 		"release exprt --user u1":                 `guards: activity is "exprt", did you mean "export"?`,
 		"release export --user u1 --at yesterday": `guards: --at is "yesterday", want a time such as`,
-	} {
-		p.fails(command, wrongUse, message)
-	}
+	})
 }
 
 // A renewing reader renews a slot before it answers a question with yes.
