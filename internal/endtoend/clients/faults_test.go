@@ -27,15 +27,14 @@ func newProxy(t testing.TB, endpoint string) *proxy {
 	t.Helper()
 	to := testkit.Must(url.Parse(endpoint))(t)
 	p, guards := new(proxy), httputil.NewSingleHostReverseProxy(to)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := testkit.Serve(t, func(w http.ResponseWriter, r *http.Request) {
 		n := p.requests.Add(1)
 		if f := p.fault.Load(); f != nil {
 			(*f)(w, r, n, guards)
 			return
 		}
 		guards.ServeHTTP(w, r)
-	}))
-	t.Cleanup(server.Close)
+	})
 	p.url = server.URL
 	return p
 }

@@ -15,7 +15,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -84,13 +83,8 @@ func httpEvent(t testing.TB, c caller) fields {
 
 func sampleEvent(t testing.TB, name string) (e fields) {
 	t.Helper()
-	sample, err := os.ReadFile(filepath.Join("testdata", name))
-	if err == nil {
-		err = json.Unmarshal(sample, &e)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	sample := testkit.Must(os.ReadFile(filepath.Join("testdata", name)))(t)
+	testkit.OK(t, json.Unmarshal(sample, &e))
 	return e
 }
 
@@ -105,17 +99,10 @@ func newAuthorizer(t testing.TB, endpoint string, settings ...string) authorizer
 	t.Helper()
 	folder := filepath.Join(root, "examples", "authorizer")
 	source := testkit.Must(os.ReadFile(filepath.Join(folder, "authorizer.mjs")))(t)
-	a := authorizer{app: install(t, "authorizer.mjs", string(source))}
-	driver := testkit.Must(filepath.Abs(filepath.Join("testdata", "handlers.mjs")))(t)
-	a.app.run = slices.Insert(a.app.run, 1, driver)
+	a := authorizer{app: driven(t, "authorizer.mjs", string(source))}
 	a.app.env = append([]string{"AWS_ENDPOINT_URL_LAMBDA=" + endpoint}, settings...)
-	template, err := os.ReadFile(filepath.Join(folder, "template.yaml"))
-	if err == nil {
-		err = yaml.Unmarshal(template, &a.template)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	template := testkit.Must(os.ReadFile(filepath.Join(folder, "template.yaml")))(t)
+	testkit.OK(t, yaml.Unmarshal(template, &a.template))
 	return a
 }
 
@@ -129,16 +116,8 @@ func (a authorizer) answers(t testing.TB, on gateway, callers ...caller) (all []
 	cmd := a.app.command(t, "")
 	cmd.Env = append(without(cmd.Env, "AWS_ENDPOINT_URL_LAMBDA"), a.app.env...)
 	cmd.Stdin = &events
-	ended := finish(t, cmd)
-	for line := range strings.Lines(ended.stdout) {
-		var o handlerOutcome
-		if err := json.Unmarshal([]byte(line), &o); err != nil {
-			t.Fatalf("%v: %s", err, line)
-		}
+	for _, o := range outcomesOf(t, cmd, len(callers)) {
 		all = append(all, on.answer(t, o, a.template))
-	}
-	if ended.status != 0 || len(all) != len(callers) {
-		t.Fatalf("status %d, and %d outcomes of %d callers: %s", ended.status, len(all), len(callers), ended.stderr)
 	}
 	return all
 }

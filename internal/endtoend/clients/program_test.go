@@ -37,8 +37,7 @@ func install(t testing.TB, file, source string) program {
 		if strings.Contains(source, `from "express"`) || strings.Contains(source, `from "aws-jwt-verify"`) {
 			modules = testkit.Package(t, "examples", "node_modules")
 		}
-		list := testkit.Must(os.ReadFile(filepath.Join(root, "activities", "activities.json")))(t)
-		testkit.OK(t, os.WriteFile(filepath.Join(dir, "activities.json"), list, 0o600))
+		copyList(t, dir, "activities.json")
 		return program{dir: dir, run: []string{node(t, dir, modules), path}}
 	case ".py":
 		python := testkit.Client(t, "venv/bin/python")
@@ -58,13 +57,8 @@ func install(t testing.TB, file, source string) program {
 // copyList gives an app the list of activities of this project.
 func copyList(t testing.TB, dir, file string) {
 	t.Helper()
-	list, err := os.ReadFile(filepath.Join(root, "activities", file))
-	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, file), list, 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := testkit.Must(os.ReadFile(filepath.Join(root, "activities", file)))(t)
+	testkit.OK(t, os.WriteFile(filepath.Join(dir, file), list, 0o600))
 }
 
 // command returns a command that runs the program with Lambda at endpoint.
