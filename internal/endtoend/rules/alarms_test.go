@@ -170,11 +170,7 @@ func TestEachWidgetShowsWhatItsTitleNames(t *testing.T) {
 	}
 	got := widgets(t)
 	for title, parts := range want {
-		for _, part := range parts {
-			if !strings.Contains(got[title], part) {
-				t.Errorf("the widget %q does not show %s: %s", title, part, got[title])
-			}
-		}
+		testkit.Contains(t, "the widget "+title, got[title], parts...)
 	}
 	if len(got) != len(want) {
 		t.Errorf("the dashboard has %d widgets, and this test %d", len(got), len(want))
