@@ -10,8 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cric-talk/guards/internal/limits"
-	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/wiring"
 	"github.com/cric-talk/guards/internal/workbench/console"
@@ -194,11 +193,9 @@ func TestTheCountdownIsThatOfTheRefusedRequest(t *testing.T) {
 
 // An activity with several limits has a bar for each.
 func TestEachLimitHasABar(t *testing.T) {
-	r := start(t, 0, func(c *console.Console, _ *wiring.Settings) {
-		c.Guards = []limits.Guard{{Name: "mail-guard", Message: "Slow down.", Activities: []limits.Activity{
-			{Name: "send", Limit: policy.Must("minute: 2/1m, day: 5/1d")},
-		}}}
-	})
+	r := startFor(t, guards.Guard{Name: "mail-guard", Message: "Slow down.", Activities: []guards.Activity{
+		{Name: "send", Limit: "minute: 2/1m, day: 5/1d"},
+	}})
 	s := r.watch("")
 	r.app("mail-guard", `{"userId": "u1", "activity": "send", "count": 2}`)
 	s.wait("windows", `"bars":[{"name":"minute","used":2,"limit":2,"text":"2 of 2 used, 0 left",`)
