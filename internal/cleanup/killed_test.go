@@ -1,10 +1,8 @@
 package cleanup_test
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
-	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -40,29 +38,18 @@ func TestCleanupThatIsKilledHarmsNothing(t *testing.T) {
 
 	p := &process{t: t, table: c.table, proxy: dynamotest.NewProxy(t)}
 	p.dryRun(stale)
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	acted := make(chan error, 1)
-	go func() { acted <- c.act(ctx) }()
+	stop := c.acting(t)
 	p.slowly(0, prove.Bound(300*time.Millisecond, 0))
 	p.kill(prove.Bound(5, 20), prove.Bound(600*time.Millisecond, 12*time.Second))
 	p.finish()
 	stop()
-	if err := <-acted; err != nil {
-		t.Error(err)
-	}
 
 	users, checks := c.judge(t)
 	left := c.scan(t, "expiresAt < :now", attributes{":now": dynamostore.Number(time.Now().Unix())})
 	if len(left) > 0 {
 		t.Errorf("%d items that have expired are left, such as %v", len(left), left[0])
 	}
-	after := c.kept(t)
-	for user, item := range before {
-		if !reflect.DeepEqual(item, after[user]) {
-			t.Errorf("the item of %q has changed from %v to %v", user, item, after[user])
-		}
-	}
+	c.unchanged(t, before)
 	result := p.result()
 	result.Figures = append([]findings.Figure{
 		{What: "items that had expired", Value: fmt.Sprint(stale)},
@@ -135,10 +122,7 @@ func TestRunsThatOverlapHarmNothing(t *testing.T) {
 		c.asked = append(c.asked, asked{user: fmt.Sprint("stale", 3*i+1), act: 1}, asked{user: fmt.Sprint("stale", 3*i+2), act: 2})
 	}
 	rand.Shuffle(len(c.asked), func(i, j int) { c.asked[i], c.asked[j] = c.asked[j], c.asked[i] })
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	acted := make(chan error, 1)
-	go func() { acted <- c.act(ctx) }()
+	stop := c.acting(t)
 
 	run := func(r Request) (Answer, error) {
 		return (&Cleanup{Table: table.New(c.store.Table())}).Run(t.Context(), r)
@@ -168,9 +152,6 @@ func TestRunsThatOverlapHarmNothing(t *testing.T) {
 		deleted += (<-answers).Deleted
 	}
 	stop()
-	if err := <-acted; err != nil {
-		t.Error(err)
-	}
 	c.judge(t)
 	if deleted < stale-1_000 || deleted > 2*(stale+erased) { // users act on up to 1,000 of the items; both can find an item gone
 		t.Errorf("two sweeps found %d items gone, want %d or somewhat more", deleted, stale+erased)
@@ -178,10 +159,5 @@ func TestRunsThatOverlapHarmNothing(t *testing.T) {
 	if left := c.scan(t, "expiresAt < :now OR begins_with(userId, :gone)", attributes{":now": dynamostore.Number(time.Now().Unix()), ":gone": dynamostore.Text("gone")}); len(left) > 0 {
 		t.Errorf("%d items are left, such as %v", len(left), left[0])
 	}
-	after := c.kept(t)
-	for user, item := range before {
-		if !reflect.DeepEqual(item, after[user]) {
-			t.Errorf("the item of %q has changed from %v to %v", user, item, after[user])
-		}
-	}
+	c.unchanged(t, before)
 }

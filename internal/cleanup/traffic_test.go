@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"reflect"
 	"sync"
 	"testing"
 	"time"
@@ -140,6 +141,29 @@ func (c *crowd) kept(t testing.TB) map[string]attributes {
 		items[dynamostore.TextOf(item["userId"])] = item
 	}
 	return items
+}
+
+// unchanged checks that the items that nobody may touch are as they were before.
+func (c *crowd) unchanged(t testing.TB, before map[string]attributes) {
+	t.Helper()
+	after := c.kept(t)
+	for user, item := range before {
+		if !reflect.DeepEqual(item, after[user]) {
+			t.Errorf("the item of %q has changed from %v to %v", user, item, after[user])
+		}
+	}
+}
+
+// acting lets users act until stop is called, which reports the first error.
+func (c *crowd) acting(t testing.TB) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	acted := make(chan error, 1)
+	go func() { acted <- c.act(ctx) }()
+	return func() {
+		cancel()
+		testkit.NoError(t, <-acted)
+	}
 }
 
 // act lets users act until ctx is done, on some goroutines at once. Each user
