@@ -35,6 +35,14 @@ func onTable(t *testing.T, proxy *dynamotest.Proxy, address string) (env []strin
 	}, table
 }
 
+// extension starts an extension with these variables, and waits until it has registered.
+func extension(t *testing.T, env ...string) *lambdatest.Extension {
+	t.Helper()
+	e := lambdatest.StartExtension(t, lambdatest.Build(t, "./cmd/guards-agent"), nil, env...)
+	e.Wait(t)
+	return e
+}
+
 // The agent listens before it registers, registers for SHUTDOWN alone, and asks AWS nothing
 // before the first check. At SHUTDOWN it writes the last metrics and ends.
 func TestAnExtension(t *testing.T) {
@@ -83,8 +91,7 @@ func TestMistakesInLambda(t *testing.T) {
 		"AWS_REGION= AWS_DEFAULT_REGION=": "no AWS region is set",
 	} {
 		address := testkit.FreeAddress(t)
-		e := lambdatest.StartExtension(t, lambdatest.Build(t, "./cmd/guards-agent"), nil, append(strings.Fields(env), "GUARDS_AGENT_ADDR="+address)...)
-		e.Wait(t)
+		e := extension(t, append(strings.Fields(env), "GUARDS_AGENT_ADDR="+address)...)
 		status, body, err := newCaller(address, "local").ask(t.Context(), check)
 		if err != nil || status != 500 || !strings.Contains(string(body), want) {
 			t.Errorf("%s: %d %s, %v, want %s", env, status, body, err, want)
@@ -104,8 +111,7 @@ func TestATakenPortInLambda(t *testing.T) {
 	address := testkit.FreeAddress(t)
 	l := testkit.Must(new(net.ListenConfig).Listen(t.Context(), "tcp", address))(t)
 	defer func() { _ = l.Close() }()
-	e := lambdatest.StartExtension(t, lambdatest.Build(t, "./cmd/guards-agent"), nil, "GUARDS_AGENT_ADDR="+address)
-	e.Wait(t)
+	e := extension(t, "GUARDS_AGENT_ADDR="+address)
 	if log := e.Logs(); strings.Count(log, "\n") != 1 || !strings.Contains(log, `"level":"ERROR","message":"the app gets no answer","service":"guards-agent","error":"the agent can't listen on GUARDS_AGENT_ADDR, `+address) {
 		t.Error(log)
 	}
@@ -129,8 +135,7 @@ func TestAFreeze(t *testing.T) {
 	t.Parallel()
 	proxy, address := dynamotest.NewProxy(t), testkit.FreeAddress(t)
 	env, table := onTable(t, proxy, address)
-	e := lambdatest.StartExtension(t, lambdatest.Build(t, "./cmd/guards-agent"), nil, env...)
-	e.Wait(t)
+	e := extension(t, env...)
 	c := newCaller(address, "local")
 	testkit.InOneWindow(t, time.Minute, 10*time.Second)
 	for range 10 {
@@ -141,8 +146,7 @@ func TestAFreeze(t *testing.T) {
 	}
 	release := strings.Replace(check, "{", `{"op":"reset",`, 1)
 	other := newCaller(testkit.FreeAddress(t), "local") // another environment of the app
-	onOther := lambdatest.StartExtension(t, lambdatest.Build(t, "./cmd/guards-agent"), nil, append(slices.Clone(env), "GUARDS_AGENT_ADDR="+other.address)...)
-	onOther.Wait(t)
+	extension(t, append(slices.Clone(env), "GUARDS_AGENT_ADDR="+other.address)...)
 	other.decide(t, release)
 	freeze(t, e, 1100*time.Millisecond)
 	if d := c.decide(t, check); !d.Allowed {
@@ -162,8 +166,7 @@ func TestAFreeze(t *testing.T) {
 		}
 		return dynamotest.Pass
 	})
-	onThird := lambdatest.StartExtension(t, lambdatest.Build(t, "./cmd/guards-agent"), nil, append(slices.Clone(env), "GUARDS_AGENT_ADDR="+third.address)...)
-	onThird.Wait(t)
+	onThird := extension(t, append(slices.Clone(env), "GUARDS_AGENT_ADDR="+third.address)...)
 	if d := third.decide(t, check); d.Limit != 10 {
 		t.Errorf("the first decision: %+v, want the code's limit", d)
 	}
@@ -199,7 +202,7 @@ func TestUnderTheRuntimeEmulator(t *testing.T) {
 		"GUARDS_MODE=of":          {`GUARDS_MODE is`, `GUARDS_MODE is`}, // the function lives
 	} {
 		address, agent := testkit.FreeAddress(t), testkit.FreeAddress(t)
-		var log lines
+		var log testkit.Stream
 		cmd := exec.Command("unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", `mount --bind "$0" /opt && exec "$@"`, opt, emulator, "--runtime-interface-emulator-address", address, app)
 		cmd.Env = append(os.Environ(), "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=t", "AWS_SECRET_ACCESS_KEY=t", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE=512",
 			"AWS_ENDPOINT_URL_DYNAMODB="+endpoint, "GUARDS_TABLE_NAME="+table, "GUARDS_DECISION_TIMEOUT=5s", "GUARDS_AGENT_ADDR="+agent, "GUARDS_AGENT=http://"+agent, setting)

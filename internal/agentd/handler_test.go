@@ -234,9 +234,7 @@ func TestADecisionOutlivesItsCaller(t *testing.T) {
 		seen <- ctx.Err()
 	}))
 	h.ServeHTTP(httptest.NewRecorder(), request(ctx))
-	if err := <-seen; err != nil {
-		t.Error(err)
-	}
+	testkit.NoError(t, <-seen)
 }
 
 type respond func(context.Context)

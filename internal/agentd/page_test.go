@@ -1,7 +1,6 @@
 package agentd_test
 
 import (
-	"bytes"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -9,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -105,24 +103,6 @@ func TestMistakesInThePageOfAGenericAgent(t *testing.T) {
 // wrong is a page with two mistakes.
 var wrong = []guards.Guard{{Name: "g-guard", Message: "m", Activities: []guards.Activity{{Name: "a"}, {Name: "b", Limit: "ten"}}}}
 
-// lines collects what an agent in this process writes.
-type lines struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
 // Mistakes in the limits end the program with all of them. In Lambda they are what each check
 // is told, and the function lives.
 func TestMistakesInTheLimits(t *testing.T) {
@@ -130,7 +110,7 @@ func TestMistakesInTheLimits(t *testing.T) {
 	t.Setenv("AWS_REGION", "us-east-1")
 	t.Setenv("AWS_LAMBDA_RUNTIME_API", "")
 	t.Setenv("GUARDS_AGENT_ADDR", address)
-	var out, errs lines
+	var out, errs testkit.Stream
 	if status := agentd.Run(func() ([]guards.Guard, error) { return wrong, nil }, nil, &out, &errs); status != 1 || strings.Count(errs.String(), "\nguards-agent: ") != 1 || !strings.Contains(errs.String(), `"ten"`) {
 		t.Errorf("%d: %s%s, want two mistakes", status, &out, &errs)
 	}
@@ -166,11 +146,11 @@ func TestMistakesInTheLimits(t *testing.T) {
 }
 
 func TestArguments(t *testing.T) {
-	var out, errs lines
+	var out, errs testkit.Stream
 	if status := agentd.Run(nil, []string{"--help"}, &out, &errs); status != 0 || !strings.Contains(out.String(), "guards-agent health") {
 		t.Errorf("%d: %s", status, &out)
 	}
-	var version lines
+	var version testkit.Stream
 	if status := agentd.Run(nil, []string{"version"}, &version, &errs); status != 0 || !strings.HasPrefix(version.String(), "guards-agent ") {
 		t.Errorf("%d: %s", status, &version)
 	}

@@ -23,7 +23,7 @@ func TestDelayedJobsGoOnTheQueue(t *testing.T) {
 		r := newRig(t, 60, 10)
 		i := r.start("jobs-guard")
 		warmUp(t, i)
-		inOneWindow(8 * time.Second)
+		testkit.InOneWindow(t, window, 8*time.Second)
 		for n := range 10 {
 			if a, _ := ask(t, i, request(n)); a.Reason != "ok" {
 				t.Fatalf("job %d: %+v", n, a)
@@ -71,7 +71,7 @@ func TestJobsArriveAtTheirPlaces(t *testing.T) {
 		r.feed(worker)
 		warmUp(t, asked)
 		worker.Ready(t)
-		inOneWindow(7 * time.Second)
+		testkit.InOneWindow(t, window, 7*time.Second)
 		first := thisWindow()
 		reasons := map[string]int{}
 		for n := range 25 {
@@ -117,7 +117,7 @@ func TestARepeatAfterTheWindowOfItsPlace(t *testing.T) {
 		r := newRig(t, 60, 10)
 		i := r.start("jobs-guard")
 		warmUp(t, i)
-		inOneWindow(4 * time.Second)
+		testkit.InOneWindow(t, window, 4*time.Second)
 		first := thisWindow()
 		time.Sleep(time.Until(time.UnixMilli(starts(first) + 7_000)))
 		check := func(id string) answer {
@@ -186,7 +186,7 @@ func TestTableUnreachable(t *testing.T) {
 		r := newRig(t, 60, 10)
 		i := r.start("delayed-jobs", "DECISION_TIMEOUT=300ms", "ON_OUTAGE=allow")
 		i.Ready(t)
-		inOneWindow(8 * time.Second)
+		testkit.InOneWindow(t, window, 8*time.Second)
 		r.dynamo.Fail(math.MaxInt, dynamotest.Refuse)
 		onTime, late := message(t, canary, 0, starts(thisWindow()), 1), message(t, canary, 1, starts(thisWindow()-100), 1)
 		if failed := r.work(i, onTime, late); failed != "m1" {

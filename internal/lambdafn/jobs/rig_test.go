@@ -147,11 +147,3 @@ func warmUp(t testing.TB, i *lambdatest.Instance) {
 	t.Helper()
 	ask(t, i, `{"userId": "other", "activity": "update_member_role", "op": "status"}`)
 }
-
-// inOneWindow waits for a window with enough time left.
-func inOneWindow(needs time.Duration) {
-	left := time.Until(time.UnixMilli(starts(thisWindow() + 1)))
-	if left < needs {
-		time.Sleep(left)
-	}
-}

@@ -124,11 +124,7 @@ func TestInitPage(t *testing.T) {
 		if !slices.Equal(names, want) {
 			t.Errorf("the files are %q, want %q", names, want)
 		}
-		for _, text := range append(says, "follows from limits.json: change that file, and run\n# guards generate.", "| photos-guard | `upload_photo` | `5/1m` | pro: `9/1m` |", "GUARD_NAME: photos-guard") {
-			if !strings.Contains(texts, text) {
-				t.Errorf("no file has %q", text)
-			}
-		}
+		testkit.Contains(t, "the project", texts, append(says, "follows from limits.json: change that file, and run\n# guards generate.", "| photos-guard | `upload_photo` | `5/1m` | pro: `9/1m` |", "GUARD_NAME: photos-guard")...)
 		for _, no := range []string{"limits.go", "go run", "[[", "BuildMethod"} {
 			if strings.Contains(texts, no) {
 				t.Errorf("a file has %q", no)
