@@ -134,7 +134,11 @@ func TestMistakesInTheLimits(t *testing.T) {
 	t.Setenv("AWS_LAMBDA_RUNTIME_API", strings.TrimPrefix(api.URL, "http://"))
 	ended := make(chan int, 1)
 	go func() { ended <- agentd.Run(func() ([]guards.Guard, error) { return wrong, nil }, nil, &out, &errs) }()
-	<-waits
+	select {
+	case <-waits:
+	case status := <-ended:
+		t.Fatalf("it ends with %d: %s%s", status, &out, &errs)
+	}
 	status, body, err := newCaller(address, "local").ask(t.Context(), check)
 	if err != nil || status != 500 || !strings.Contains(string(body), `\"ten\"`) || !strings.Contains(string(body), "it has no limit") {
 		t.Errorf("%d %s, %v", status, body, err)
