@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 
 	"github.com/cric-talk/guards/client"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // byAgent returns a client of an agent that answers with these replies in turn, and how many
@@ -24,10 +25,9 @@ import (
 func byAgent(t *testing.T, o client.Options, replies ...http.HandlerFunc) (*client.Guards, *atomic.Int64) {
 	t.Helper()
 	asked := new(atomic.Int64)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := testkit.Serve(t, func(w http.ResponseWriter, r *http.Request) {
 		replies[min(int(asked.Add(1)), len(replies))-1](w, r)
-	}))
-	t.Cleanup(server.Close)
+	})
 	o.Agent = server.URL
 	return open(t, o), asked
 }
@@ -134,10 +134,7 @@ func TestWhatAnAgentsAnswerIs(t *testing.T) {
 // listen returns a listener on a free port, and its address.
 func listen(t *testing.T) (net.Listener, string) {
 	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testkit.Must(new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0"))(t)
 	return l, "http://" + l.Addr().String()
 }
 
@@ -150,18 +147,8 @@ func TestAMissingAgent(t *testing.T) {
 	_ = closed.Close()
 	quiet, silent := listen(t)
 	t.Cleanup(func() { _ = quiet.Close() })
-	ssh, other := listen(t)
-	t.Cleanup(func() { _ = ssh.Close() })
-	go func() {
-		for {
-			c, err := ssh.Accept()
-			if err != nil {
-				return
-			}
-			_, _ = io.WriteString(c, "SSH-2.0-OpenSSH_9.6\r\n")
-			_ = c.Close()
-		}
-	}()
+	other := testkit.OpenPort(t)
+	other.Speak(func(c net.Conn) { _, _ = io.WriteString(c, ssh) })
 	for name, tt := range map[string]struct {
 		agent, why string
 		least      time.Duration
@@ -169,7 +156,7 @@ func TestAMissingAgent(t *testing.T) {
 		"nobody listens":    {nobody, "connection refused", 2500 * time.Millisecond},
 		"no socket":         {"unix:" + filepath.Join(t.TempDir(), "no.sock"), "no such file", 2500 * time.Millisecond},
 		"nobody answers":    {silent, "no answer in time", 2500 * time.Millisecond},
-		"it speaks no HTTP": {other, "", 0},
+		"it speaks no HTTP": {"http://" + other.Addr(), "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -226,9 +213,7 @@ func TestAnAgentThatGoes(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { reply.Load().(http.HandlerFunc)(w, r) }))
 	defer server.Close()
 	g := open(t, client.Options{Agent: server.URL})
-	if _, err := g.Check(t.Context(), "create_post", user); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(g.Check(t.Context(), "create_post", user))(t)
 	reply.Store(http.HandlerFunc(drops))
 	if d, err := open(t, client.Options{Agent: server.URL}).Check(t.Context(), "create_post", user); err != nil || !d.Allowed || d.Outage == nil {
 		t.Errorf("it breaks: %+v, %v", d, err)
@@ -271,11 +256,10 @@ func TestARepeatToTheAgent(t *testing.T) {
 // The variables are for an app whose code says nothing. The option wins.
 func TestTheVariablesOfAnAgent(t *testing.T) {
 	var token string
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := testkit.Serve(t, func(w http.ResponseWriter, r *http.Request) {
 		token = r.Header.Get("Guards-Token")
 		marked(200, okBody)(w, r)
-	}))
-	defer server.Close()
+	})
 	t.Setenv("GUARDS_AGENT", server.URL+"/")
 	t.Setenv("GUARDS_AGENT_TOKEN", "of-the-variable")
 	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
@@ -321,7 +305,7 @@ func TestWrongOptionsOfAnAgent(t *testing.T) {
 func TestReadyWithAnAgent(t *testing.T) {
 	var asked []string
 	var healthy atomic.Bool
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := testkit.Serve(t, func(w http.ResponseWriter, r *http.Request) {
 		asked = append(asked, r.Method+" "+r.URL.Path)
 		switch {
 		case r.URL.Path != "/health":
@@ -331,19 +315,14 @@ func TestReadyWithAnAgent(t *testing.T) {
 		default:
 			problem(503, `GUARDS_MODE is "of"`)(w, r)
 		}
-	}))
-	defer server.Close()
+	})
 	g := open(t, client.Options{Agent: server.URL})
 	if err := g.Ready(t.Context()); !errors.Is(err, client.ErrConfiguration) || !strings.HasSuffix(err.Error(), `can't decide: GUARDS_MODE is "of"`) {
 		t.Error(err)
 	}
 	healthy.Store(true)
-	if err := g.Ready(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if err := g.Ready(t.Context(), "create_post"); err != nil {
-		t.Error(err)
-	}
+	testkit.NoError(t, g.Ready(t.Context()))
+	testkit.NoError(t, g.Ready(t.Context(), "create_post"))
 	if got := strings.Join(asked, ", "); got != "GET /health, GET /health, POST /" {
 		t.Error(got)
 	}

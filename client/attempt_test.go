@@ -13,6 +13,7 @@ import (
 
 	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/client"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 var errVerify = errors.New("the directory is away")
@@ -207,10 +208,7 @@ func TestClearForgetsTheFailures(t *testing.T) {
 // away can't refuse them.
 func TestClearGoesWithARelease(t *testing.T) {
 	eachWay(t, false, func(t *testing.T, d *door) {
-		given, err := d.Check(t.Context(), "sign_in", u1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		given := testkit.Must(d.Check(t.Context(), "sign_in", u1))(t)
 		d.fail(t)
 		before := len(d.asked)
 		for name, call := range map[string]func(context.Context, string, client.Request) (client.Decision, error){"check": d.Check, "status": d.Status, "renew": d.Renew, "reset": d.Reset} {
@@ -242,12 +240,10 @@ func TestAnAttemptHasAnIDOfItsOwn(t *testing.T) {
 		}
 		var ids []string
 		for range 2 {
-			if _, err := d.Attempt(t.Context(), "sign_in", u1, func(_ context.Context, given client.Decision) (bool, error) {
+			testkit.Must(d.Attempt(t.Context(), "sign_in", u1, func(_ context.Context, given client.Decision) (bool, error) {
 				ids = append(ids, given.RequestID)
 				return false, nil
-			}); err != nil {
-				t.Fatal(err)
-			}
+			}))(t)
 		}
 		if ids[0] == "" || ids[0] == ids[1] || d.counted(t, "sign_in", nil).ActivityCount != 2 {
 			t.Errorf("the ids are %q", ids)

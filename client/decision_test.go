@@ -16,6 +16,7 @@ import (
 	"github.com/cric-talk/guards/client"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
@@ -66,10 +67,7 @@ func compare(t *testing.T, d client.Decision, err error, guard string, raw []byt
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := json.Marshal(d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := testkit.Must(json.Marshal(d))(t)
 	added := `,"guard":"` + guard + `"`
 	if d.Subjects != nil {
 		added += `,"subjects":{"room":"r1"}`
@@ -81,9 +79,7 @@ func compare(t *testing.T, d client.Decision, err error, guard string, raw []byt
 		t.Errorf("as JSON, the decision is\n%s, want\n%s", again, want)
 	}
 	var stored client.Decision
-	if err := json.Unmarshal(again, &stored); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, json.Unmarshal(again, &stored))
 	if diff := cmp.Diff(d, stored); diff != "" {
 		t.Errorf("(-decision +from JSON):\n%s", diff)
 	}
@@ -126,9 +122,7 @@ func TestTheGoldenAnswersOfALockout(t *testing.T) {
 			t.Fatal(err)
 		}
 		var want, got map[string]any
-		if err := errors.Join(json.Unmarshal(golden.Answer, &want), json.Unmarshal(stored, &got)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, errors.Join(json.Unmarshal(golden.Answer, &want), json.Unmarshal(stored, &got)))
 		if diff := cmp.Diff(want, got); diff != "" || cmp.Diff(d, again) != "" || d.Locked != (want["locked"] == true) {
 			t.Errorf("%s (-golden +decision):\n%s", file, diff)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/client"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/limiter"
 )
 
@@ -52,10 +53,7 @@ func openDoor(t *testing.T, way string, hold bool) *door {
 		{Name: "come_in", Limit: "9/1d", Subjects: []guards.Subject{{Name: "ip", Limit: "lockout 2/15m for 1m", Optional: true}}},
 		{Name: "knock", Unlimited: true},
 	}}}
-	l, err := limiter.InMemory(page, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testkit.Must(limiter.InMemory(page, nil))(t)
 	d := &door{desk: &desk{Local: l, fails: map[guards.Op]error{}}, way: way}
 	o := client.Options{Local: d.desk, Warn: func(err error) { d.warned = append(d.warned, err.Error()) }}
 	if way == "invoke" {
@@ -112,10 +110,7 @@ func (d *desk) ops() string {
 // counted returns how many attempts of u1 count.
 func (d *door) counted(t *testing.T, activity string, subjects map[string]string) guards.Decision {
 	t.Helper()
-	answer, err := d.Local.Decide(t.Context(), guards.Request{UserID: "u1", Activity: activity, Op: guards.Status, Subjects: subjects})
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := testkit.Must(d.Local.Decide(t.Context(), guards.Request{UserID: "u1", Activity: activity, Op: guards.Status, Subjects: subjects}))(t)
 	return answer
 }
 

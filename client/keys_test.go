@@ -10,6 +10,7 @@ import (
 
 	"github.com/cric-talk/guards/client"
 	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // A keyVector is a row of schema/keys.json. Without a Want, it is an ErrValidation.
@@ -28,10 +29,7 @@ func (v keyVector) key(t *testing.T) []byte {
 	if v.Key != nil {
 		return []byte(*v.Key)
 	}
-	key, err := hex.DecodeString(v.KeyHex)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := testkit.Must(hex.DecodeString(v.KeyHex))(t)
 	if v.KeyHex == "" {
 		return nil
 	}
@@ -39,10 +37,7 @@ func (v keyVector) key(t *testing.T) []byte {
 }
 
 func TestTheVectorsOfKeys(t *testing.T) {
-	text, err := os.ReadFile("../schema/keys.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Must(os.ReadFile("../schema/keys.json"))(t)
 	var all struct{ IPKey, AccountKey []keyVector }
 	if err := json.Unmarshal(text, &all); err != nil || len(all.IPKey) < 100 || len(all.AccountKey) < 40 {
 		t.Fatalf("%d and %d vectors, %v", len(all.IPKey), len(all.AccountKey), err)

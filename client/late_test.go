@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"net/http/httptrace"
 	"os"
 	"os/exec"
@@ -34,7 +33,7 @@ func TestAProcessThatWasLateReadsItsAnswer(t *testing.T) {
 	}
 	testkit.Retry(t, func(t testing.TB) { // the app and its server share a machine that can be busy
 		later := make(chan bool)
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		server := testkit.Serve(t, func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body)
 			if r.Method == http.MethodGet { // the app computes no more
 				close(later)
@@ -44,8 +43,7 @@ func TestAProcessThatWasLateReadsItsAnswer(t *testing.T) {
 			case <-r.Context().Done():
 			}
 			_, _ = io.WriteString(w, okBody)
-		}))
-		defer server.Close()
+		})
 		app := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAProcessThatWasLateReadsItsAnswer$", "-test.v")
 		app.Env = append(os.Environ(), lateAt+"="+server.URL)
 		if out, err := app.Output(); err != nil || !strings.Contains(string(out), "the decision: true <nil> <nil>\n") {

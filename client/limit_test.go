@@ -13,6 +13,7 @@ import (
 
 	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/client"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // A yes grants everything, and holds it for 9 s.
@@ -52,10 +53,7 @@ func TestEachOpButResetTakesALimit(t *testing.T) {
 			for op, verb := range map[guards.Op]func(context.Context, string, client.Request) (client.Decision, error){
 				guards.Check: g.Check, guards.Status: g.Status, guards.Release: g.Release, guards.Renew: g.Renew,
 			} {
-				answer, err := verb(t.Context(), "create_post", r)
-				if err != nil {
-					t.Fatal(err)
-				}
+				answer := testkit.Must(verb(t.Context(), "create_post", r))(t)
 				sent := d.asked[len(d.asked)-1]
 				if sent.Op != op || sent.Tier != "gold" || !reflect.DeepEqual(sent.Limit, limit) {
 					t.Errorf("%s of %v sends %+v", op, limit, sent)
@@ -121,10 +119,7 @@ func TestADecisionKeepsWhatWasAsked(t *testing.T) {
 			}
 			stored := func() client.Decision {
 				r := ask()
-				d, err := g.Check(t.Context(), "create_post", r)
-				if err != nil {
-					t.Fatal(err)
-				}
+				d := testkit.Must(g.Check(t.Context(), "create_post", r))(t)
 				r.Limit["tenant"] = 1 // the app may use its map again
 				text, err := json.Marshal(d)
 				var again client.Decision
@@ -191,10 +186,7 @@ func TestOnlyWhatWasGivenIsKept(t *testing.T) {
 		`,"asked":{"limit":5,"tier":"gold"}`: {UserID: "u1", Limit: guards.Number(5), Tier: "gold"},
 	} {
 		g, _ := with(t, client.Options{}, body(okBody))
-		d, err := g.Check(t.Context(), "create_post", r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := testkit.Must(g.Check(t.Context(), "create_post", r))(t)
 		text, err := json.Marshal(d)
 		if full := strings.TrimSuffix(okBody, "}") + `,"guard":"posts-guard"` + want + "}"; err != nil || string(text) != full {
 			t.Errorf("%s, %v, want %s", text, err, full)

@@ -4,15 +4,23 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/client"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // The answers of a guard whose table did not answer.
@@ -78,9 +86,7 @@ func TestOnOutageOfOneCallWins(t *testing.T) {
 func TestDenyOfOneCallRefusesTheMemory(t *testing.T) {
 	for name, answer := range map[string]string{"with a receipt": memoryBody, "in shadow mode": shadowBody} {
 		var kept guards.Decision
-		if err := json.Unmarshal([]byte(answer), &kept); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, json.Unmarshal([]byte(answer), &kept))
 		var warned []error
 		warn := func(err error) { warned = append(warned, err) }
 		byInvoke, _ := with(t, client.Options{OnOutage: client.Deny, Prefix: "dev-", Warn: warn}, body(answer))
@@ -133,4 +139,159 @@ func TestDenyLeavesARefusalOfTheMemory(t *testing.T) {
 	if d, err := g.Check(t.Context(), "create_post", onOutage(client.Deny)); err != nil || d.Allowed || d.Outage != nil || d.Message != "Rate limit exceeded" {
 		t.Errorf("%+v, %v", d, err)
 	}
+}
+
+// An observer keeps what Observe gets.
+type observer struct {
+	mu   sync.Mutex
+	seen []observation
+}
+
+type observation struct {
+	d    client.Decision
+	took time.Duration
+	way  string
+}
+
+func (o *observer) observe(d client.Decision, took time.Duration, way string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.seen = append(o.seen, observation{d, took, way})
+}
+
+func TestEachDecisionIsObservedWithoutIDs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := new(observer)
+		g, _ := with(t, client.Options{Observe: o.observe}, slow(50*time.Millisecond))
+		r := client.Request{UserID: "u1", RequestID: "r1", At: 1, Subjects: ids{"room": "room-99"}}
+		d, err := g.Check(t.Context(), "write", r)
+		if err != nil || d.UserID != "u1" || d.RequestID != "r1" || d.Subjects["room"] != "room-99" {
+			t.Fatalf("%+v, %v, want the ids", d, err)
+		}
+		_, status := g.Status(t.Context(), "write", r)
+		_, release := g.ReleaseDecision(t.Context(), d)
+		_, renew := g.Renew(t.Context(), "write", r)
+		_, reset := g.Reset(t.Context(), "create_post", client.Request{UserID: "u1"})
+		settle := g.Settle(t.Context(), d, 1)
+		guarded := g.Guarded(t.Context(), "write", r, func(client.Decision) error { return nil })
+		testkit.OK(t, errors.Join(status, release, renew, reset, settle, guarded, g.Ready(t.Context(), "write")))
+		if len(o.seen) != 8 {
+			t.Fatalf("%+v, want 8 decisions", o.seen)
+		}
+		for i, got := range o.seen {
+			want := d
+			want.UserID, want.RequestID, want.Subjects = "", "", nil
+			if want.Guard = "rooms-guard"; i == 4 {
+				want.Guard = "posts-guard"
+			}
+			if diff := cmp.Diff(want, got.d); diff != "" || got.took != 50*time.Millisecond || got.way != "invoke" {
+				t.Errorf("%d: after %v by %s, %s", i, got.took, got.way, diff)
+			}
+		}
+	})
+}
+
+func TestTheWayOfADecision(t *testing.T) {
+	o := new(observer)
+	server := httptest.NewServer(marked(200, okBody))
+	defer server.Close()
+	sdk := lambda.New(lambda.Options{Region: "us-east-1", BaseEndpoint: &server.URL, Credentials: aws.AnonymousCredentials{}})
+	functions := open(t, client.Options{Observe: o.observe, Activities: activities, Client: sdk, URLs: map[string]string{"posts-guard": server.URL}})
+	agent := open(t, client.Options{Observe: o.observe, Activities: activities, Agent: server.URL})
+	here := open(t, client.Options{Observe: o.observe, Local: oneAnswer{d: guards.Decision{Allowed: true}}})
+	for _, ask := range []struct {
+		g        *client.Guards
+		activity string
+	}{{functions, "create_post"}, {functions, "photos-guard/upload_photo"}, {agent, "create_post"}, {here, "create_post"}} {
+		testkit.Must(ask.g.Check(t.Context(), ask.activity, user))(t)
+	}
+	var ways []string
+	for _, got := range o.seen {
+		ways = append(ways, got.way)
+	}
+	if want := []string{"url", "invoke", "agent", "local"}; !slices.Equal(ways, want) {
+		t.Errorf("%q, want %q", ways, want)
+	}
+}
+
+func TestAnOutageThatWasDecidedIsObservedAndAnErrorIsNot(t *testing.T) {
+	o := new(observer)
+	g, _ := with(t, client.Options{Observe: o.observe}, functionError("Unavailable", "u1"))
+	for _, choice := range []client.OnOutage{client.Allow, client.Deny} {
+		testkit.Must(g.Check(t.Context(), "create_post", onOutage(choice)))(t)
+	}
+	if _, err := g.Status(t.Context(), "create_post", user); !errors.Is(err, client.ErrOutage) {
+		t.Error(err)
+	}
+	if _, err := g.Check(t.Context(), "create_post", client.Request{}); !errors.Is(err, client.ErrValidation) {
+		t.Error(err)
+	}
+	if len(o.seen) != 2 || !o.seen[0].d.Allowed || o.seen[1].d.Allowed {
+		t.Fatalf("%+v, want the two checks", o.seen)
+	}
+	for _, got := range o.seen {
+		if got.d.Reason != client.Unavailable || !errors.Is(got.d.Outage, client.ErrOutage) || strings.Contains(fmt.Sprint(got.d.Outage, got.d), "u1") {
+			t.Errorf("%+v", got.d)
+		}
+	}
+}
+
+// A renewal runs in a goroutine of the client's own, where a panic would end the app.
+func TestAPanicOfWarnChangesNothing(t *testing.T) {
+	logged := testkit.DefaultLog(t)
+	synctest.Test(t, func(t *testing.T) {
+		held := fmt.Sprintf(`%s,"heldUntil":%d}`, strings.TrimSuffix(okBody, "}"), int64(1700000000000+60_000))
+		away := functionError("Unavailable", "m")
+		warned := 0
+		g, _ := with(t, client.Options{Warn: func(error) {
+			warned++
+			panic("no log")
+		}}, away, body(held), away, body(held), away)
+		func() {
+			defer func() {
+				if p := recover(); p != nil {
+					t.Fatalf("the panic %q reaches the app", p)
+				}
+			}()
+			if d, err := g.Check(t.Context(), "create_post", user); err != nil || !d.Allowed || d.Outage == nil {
+				t.Errorf("%+v, %v, want the decision of an outage", d, err)
+			}
+		}()
+		slot, err := g.Slot(t.Context(), "create_post", user)
+		if err != nil || !slot.Allowed {
+			t.Fatalf("%+v, %v", slot, err)
+		}
+		time.Sleep(22 * time.Second) // a renewal that fails, and its repeat
+		if slot.Lost() {
+			t.Error("the slot is lost")
+		}
+		slot.Release(t.Context()) // fails twice
+		if n := strings.Count(logged.String(), "no log"); n != 3 || warned != 3 {
+			t.Errorf("%d warnings, and %d panics in the log, want those of the check, the renewal and the release: %s", warned, n, logged)
+		}
+	})
+}
+
+func TestAPanicOfObserveChangesNothing(t *testing.T) {
+	logged := testkit.DefaultLog(t)
+	synctest.Test(t, func(t *testing.T) {
+		observed := 0
+		held := fmt.Sprintf(`%s,"heldUntil":%d}`, strings.TrimSuffix(okBody, "}"), int64(1700000000000+60_000))
+		g, _ := with(t, client.Options{Observe: func(client.Decision, time.Duration, string) {
+			observed++
+			panic("no metrics")
+		}}, body(held))
+		slot, err := g.Slot(t.Context(), "create_post", user)
+		if err != nil || !slot.Allowed {
+			t.Fatalf("%+v, %v", slot, err)
+		}
+		time.Sleep(50 * time.Second) // two renewals, which nobody waits for
+		slot.Release(t.Context())
+		if strings.Count(logged.String(), "no metrics") != 4 {
+			t.Errorf("the log has %s", logged)
+		}
+		if observed != 4 || slot.Lost() {
+			t.Errorf("%d decisions, want the check, two renewals and the release", observed)
+		}
+	})
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // fake is an Invoker without a network.
@@ -86,11 +87,7 @@ func open(t *testing.T, o client.Options) *client.Guards {
 	if o.Warn == nil {
 		o.Warn = func(error) {}
 	}
-	g, err := client.New(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return g
+	return testkit.Must(client.New(t.Context(), o))(t)
 }
 
 // A local is a client of a guard in this process. Each request first calls before,

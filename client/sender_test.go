@@ -1,7 +1,6 @@
 package client_test
 
 import (
-	"bufio"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -20,6 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 
 	"github.com/cric-talk/guards/client"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // sdk returns a Lambda client for an endpoint.
@@ -51,88 +51,42 @@ func checks(t *testing.T, g *client.Guards) (why string, kind error) {
 	return fmt.Sprint(err), kindOf(err)
 }
 
-// A port is a server whose protocol can change.
-type port struct {
-	net.Listener
-	speaks atomic.Value // func(net.Conn)
-}
+const ssh = "SSH-2.0-OpenSSH_9.6\r\n"
 
-func openPort(t *testing.T) *port {
-	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	p := &port{Listener: l}
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer func() { _ = c.Close() }()
-				_ = c.SetDeadline(time.Now().Add(10 * time.Second))
-				p.speaks.Load().(func(net.Conn))(c)
-			}()
-		}
-	}()
-	return p
-}
-
-func (p *port) url() string { return "http://" + p.Addr().String() }
-
-// replies reads a request and writes a text.
-func replies(text string) func(net.Conn) {
-	return func(c net.Conn) {
-		if r, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
-			_, _ = io.Copy(io.Discard, r.Body)
-		}
-		_, _ = io.WriteString(c, text)
-	}
-}
-
-// speaksFirst writes a text, as an SSH server does.
-func speaksFirst(c net.Conn) {
-	_, _ = io.WriteString(c, "SSH-2.0-OpenSSH_9.6\r\n")
-	_, _ = io.Copy(io.Discard, c)
-}
-
-var inHTTP = replies("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: " + fmt.Sprint(len(okBody)) + "\r\n\r\n" + okBody)
+var inHTTP = testkit.Replies("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: " + fmt.Sprint(len(okBody)) + "\r\n\r\n" + okBody)
 
 func TestAServerThatSpeaksNoHTTP(t *testing.T) {
 	for name, tt := range map[string]struct {
 		speaks func(net.Conn)
 		never  error // what it is if the address has never spoken HTTP
 	}{
-		"SSH":                     {speaksFirst, client.ErrConfiguration},
-		"Redis":                   {replies("-ERR unknown command 'POST'\r\n"), client.ErrConfiguration},
-		"TLS":                     {replies("\x15\x03\x01\x00\x02\x02\x46"), client.ErrConfiguration},
-		"a header without a name": {replies("HTTP/1.1 200 OK\r\nnonsense\r\n\r\n"), client.ErrConfiguration},
+		"SSH":                     {testkit.SpeaksFirst(ssh), client.ErrConfiguration},
+		"Redis":                   {testkit.Replies("-ERR unknown command 'POST'\r\n"), client.ErrConfiguration},
+		"TLS":                     {testkit.Replies("\x15\x03\x01\x00\x02\x02\x46"), client.ErrConfiguration},
+		"a header without a name": {testkit.Replies("HTTP/1.1 200 OK\r\nnonsense\r\n\r\n"), client.ErrConfiguration},
 		"closes at once":          {func(net.Conn) {}, client.ErrOutage},
-		"closes":                  {replies(""), client.ErrOutage},
-		"an answer broke off":     {replies("HTTP/1.1 2"), client.ErrConfiguration}, // it is not known what it was to be
-		"a body broke off":        {replies("HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\n{"), client.ErrOutage},
+		"closes":                  {testkit.Replies(""), client.ErrOutage},
+		"an answer broke off":     {testkit.Replies("HTTP/1.1 2"), client.ErrConfiguration}, // it is not known what it was to be
+		"a body broke off":        {testkit.Replies("HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\n{"), client.ErrOutage},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := openPort(t)
-			p.speaks.Store(tt.speaks)
-			bothWays(t, p.url(), nil, func(t *testing.T, g *client.Guards) {
+			p := testkit.OpenPort(t)
+			p.Speak(tt.speaks)
+			bothWays(t, "http://"+p.Addr(), nil, func(t *testing.T, g *client.Guards) {
 				if why, kind := checks(t, g); !errors.Is(kind, tt.never) {
 					t.Errorf("before: %s", why)
 				}
 			})
-			p.speaks.Store(inHTTP)
-			bothWays(t, p.url(), nil, func(t *testing.T, g *client.Guards) {
+			p.Speak(inHTTP)
+			bothWays(t, "http://"+p.Addr(), nil, func(t *testing.T, g *client.Guards) {
 				if why, kind := checks(t, g); kind != nil {
 					t.Errorf("in HTTP: %s", why)
 				}
-				p.speaks.Store(tt.speaks)
+				p.Speak(tt.speaks)
 				if why, kind := checks(t, g); !errors.Is(kind, client.ErrOutage) {
 					t.Errorf("afterwards: %s", why)
 				}
-				p.speaks.Store(inHTTP)
+				p.Speak(inHTTP)
 			})
 		})
 	}
@@ -140,14 +94,14 @@ func TestAServerThatSpeaksNoHTTP(t *testing.T) {
 
 // With https, the address must also speak TLS.
 func TestAServerThatSpeaksNoTLS(t *testing.T) {
-	for name, speaks := range map[string]func(net.Conn){"SSH": speaksFirst, "HTTP": func(c net.Conn) {
+	for name, speaks := range map[string]func(net.Conn){"SSH": testkit.SpeaksFirst(ssh), "HTTP": func(c net.Conn) {
 		_, _ = c.Read(make([]byte, 1))
 		_, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n")
 	}} {
 		t.Run(name, func(t *testing.T) {
-			p := openPort(t)
-			p.speaks.Store(speaks)
-			bothWays(t, strings.Replace(p.url(), "http:", "https:", 1), nil, func(t *testing.T, g *client.Guards) {
+			p := testkit.OpenPort(t)
+			p.Speak(speaks)
+			bothWays(t, "https://"+p.Addr(), nil, func(t *testing.T, g *client.Guards) {
 				if why, kind := checks(t, g); !errors.Is(kind, client.ErrConfiguration) {
 					t.Error(why)
 				}
@@ -166,14 +120,13 @@ func TestAProxyThatRefuses(t *testing.T) {
 	defer guard.Close()
 	var refuses atomic.Bool
 	refuses.Store(true)
-	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	proxy := testkit.Serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if refuses.Load() {
 			http.Error(w, "Blocked", http.StatusForbidden)
 			return
 		}
 		tunnel(w, r.Host)
-	}))
-	defer proxy.Close()
+	})
 	address, _ := url.Parse(proxy.URL)
 	own := &http.Client{Transport: &http.Transport{
 		Proxy: http.ProxyURL(address), TLSClientConfig: &tls.Config{RootCAs: guard.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs},
@@ -262,12 +215,11 @@ func TestAnAnswerWithoutEnd(t *testing.T) {
 	for status, want := range map[int]error{200: client.ErrAnswer, 403: client.ErrConfiguration, 503: client.ErrOutage} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			sent := make(chan int64, 2)
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			server := testkit.Serve(t, func(w http.ResponseWriter, _ *http.Request) {
 				w.WriteHeader(status)
 				n, _ := io.Copy(w, io.LimitReader(blanks{}, 64<<20))
 				sent <- n
-			}))
-			defer server.Close()
+			})
 			bothWays(t, server.URL, nil, func(t *testing.T, g *client.Guards) {
 				if why, kind := checks(t, g); !errors.Is(kind, want) {
 					t.Error(why)
@@ -290,9 +242,9 @@ func (blanks) Read(p []byte) (int, error) {
 
 // A failure of the app's own context is no outage, even if the server speaks no HTTP.
 func TestTheCallersOwnEndIsNoOutage(t *testing.T) {
-	p := openPort(t)
-	p.speaks.Store(func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
-	bothWays(t, p.url(), nil, func(t *testing.T, g *client.Guards) {
+	p := testkit.OpenPort(t)
+	p.Speak(testkit.Silent)
+	bothWays(t, "http://"+p.Addr(), nil, func(t *testing.T, g *client.Guards) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(50*time.Millisecond, cancel)
 		if d, err := g.Check(ctx, "create_post", client.Request{UserID: "u1"}); !errors.Is(err, context.Canceled) || d.Allowed {
@@ -307,13 +259,12 @@ func TestTheCallersOwnEndIsNoOutage(t *testing.T) {
 func TestAWarningSaysThatNothingHasEverAnswered(t *testing.T) {
 	const gone, hint = "http://127.0.0.1:1", "Lambda has not answered this client since it started: check the network. In a VPC, "
 	var silent atomic.Bool
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	server := testkit.Serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		if silent.Load() {
 			panic(http.ErrAbortHandler)
 		}
 		w.WriteHeader(http.StatusBadRequest)
-	}))
-	defer server.Close()
+	})
 	for _, tt := range []struct {
 		name, address string
 		never         bool

@@ -14,6 +14,7 @@ import (
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // exports is a guard with slots and with an activity to settle.
@@ -45,11 +46,7 @@ func (b *local) used(t *testing.T, activity string) int64 {
 	t.Helper()
 	b.does(fine)
 	time.Sleep(2 * time.Second) // after an outage, calls fail at once
-	d, err := b.Status(t.Context(), "exports-guard/"+activity, u1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d.ActivityCount
+	return testkit.Must(b.Status(t.Context(), "exports-guard/"+activity, u1))(t).ActivityCount
 }
 
 // isLostAfter checks that the slot is lost after a time, and not a millisecond
@@ -162,10 +159,7 @@ func TestARenewalThatFailsIsNoStorm(t *testing.T) {
 	for _, failure := range []reply{functionError("Unavailable", "m"), byLambda(403, "AccessDeniedException", "")} {
 		synctest.Test(t, func(t *testing.T) {
 			g, f := with(t, client.Options{}, body(check), failure)
-			s, err := g.Slot(t.Context(), "exports-guard/export", u1)
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := testkit.Must(g.Slot(t.Context(), "exports-guard/export", u1))(t)
 			time.Sleep(220 * time.Second)
 			s.Release(t.Context())
 			if n := len(f.events); n < 20 || n > 25 {
@@ -179,9 +173,7 @@ func TestAnExpiredSlotIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newLocal(t, exports)
 		s := b.slot(t)
-		if _, err := b.Reset(t.Context(), "exports-guard/export", u1); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(b.Reset(t.Context(), "exports-guard/export", u1))(t)
 		isLostAfter(t, s, 200*time.Second)
 		s.Release(t.Context())
 		if want := []string{"check", "reset", "renew"}; !slices.Equal(b.ops(), want) {
@@ -244,10 +236,7 @@ func TestTheCallersContextEndsTheRenewals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newLocal(t, exports)
 		ctx, cancel := context.WithCancel(t.Context())
-		s, err := b.Slot(ctx, "exports-guard/export", u1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := testkit.Must(b.Slot(ctx, "exports-guard/export", u1))(t)
 		time.Sleep(5 * time.Minute)
 		cancel()
 		time.Sleep(4 * time.Minute)
@@ -263,15 +252,10 @@ func TestSettle(t *testing.T) {
 	for _, tt := range []struct{ used, counts int64 }{{1400, 1400}, {0, 0}, {4000, 4000}, {5000, 4000}} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newLocal(t, exports)
-			d, err := b.Check(t.Context(), "exports-guard/complete", client.Request{UserID: "u1", Count: 4000})
-			if err != nil {
-				t.Fatal(err)
-			}
+			d := testkit.Must(b.Check(t.Context(), "exports-guard/complete", client.Request{UserID: "u1", Count: 4000}))(t)
 			time.Sleep(14 * time.Minute)
 			for range 2 {
-				if err := b.Settle(t.Context(), d, tt.used); err != nil {
-					t.Error(err)
-				}
+				testkit.NoError(t, b.Settle(t.Context(), d, tt.used))
 			}
 			if n := len(b.ops()); tt.used >= 4000 && n != 1 {
 				t.Errorf("%d requests, want the check alone", n)
@@ -287,10 +271,7 @@ func TestSettle(t *testing.T) {
 func TestAWrongSettlementIsNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newLocal(t, limits.Guard{Name: "exports-guard", Activities: []limits.Activity{{Name: "export", Limit: policy.Must("log 3/10m")}}})
-		s, err := b.Slot(t.Context(), "exports-guard/export", client.Request{UserID: "u1", Count: 3})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := testkit.Must(b.Slot(t.Context(), "exports-guard/export", client.Request{UserID: "u1", Count: 3}))(t)
 		other := s.Decision
 		other.RequestID = "another"
 		for name, tt := range map[string]struct {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/cric-talk/guards/client"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 type ids = map[string]string
@@ -59,16 +60,9 @@ func TestSubjectsAreSent(t *testing.T) {
 		{"create_post", ids{}},
 	} {
 		g, f := with(t, client.Options{}, body(okBody))
-		d, err := g.Check(t.Context(), tt.activity, client.Request{UserID: "u1", Subjects: tt.subjects})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := g.ReleaseDecision(t.Context(), d); err != nil {
-			t.Fatal(err)
-		}
-		if err := g.Settle(t.Context(), d, 1); err != nil {
-			t.Fatal(err)
-		}
+		d := testkit.Must(g.Check(t.Context(), tt.activity, client.Request{UserID: "u1", Subjects: tt.subjects}))(t)
+		testkit.Must(g.ReleaseDecision(t.Context(), d))(t)
+		testkit.OK(t, g.Settle(t.Context(), d, 1))
 		want := tt.subjects
 		if len(want) == 0 {
 			want = nil
@@ -83,10 +77,7 @@ func TestSubjectsAreSent(t *testing.T) {
 func TestADecisionKeepsItsOwnSubjects(t *testing.T) {
 	g, f := with(t, client.Options{}, body(okBody))
 	subjects := ids{"room": "r1"}
-	d, err := g.Check(t.Context(), "write", client.Request{UserID: "u1", Subjects: subjects})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := testkit.Must(g.Check(t.Context(), "write", client.Request{UserID: "u1", Subjects: subjects}))(t)
 	subjects["room"] = "r2"
 	if _, err := g.ReleaseDecision(t.Context(), d); err != nil || f.others[1]["room"] != "r1" {
 		t.Errorf("%v, released with %v, want the room of the check", err, f.others[1])

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/client"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 var errSave = errors.New("the database is full")
@@ -160,14 +161,9 @@ func TestADecisionFromJSONIsReleasedByItsOwnGuard(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text, err := json.Marshal(d)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := testkit.Must(json.Marshal(d))(t)
 		var stored client.Decision
-		if err := json.Unmarshal(text, &stored); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, json.Unmarshal(text, &stored))
 		if _, err := g.ReleaseDecision(t.Context(), stored); err != nil || !slices.Equal(functions, []string{guard, guard}) {
 			t.Errorf("%s: %v, asked %q", name, err, functions)
 		}
@@ -228,9 +224,7 @@ func TestWait(t *testing.T) {
 func TestABlockIsNotWaitedFor(t *testing.T) {
 	const answer = `{"allowed":false,"reason":"blocked","userId":"u1","activity":"create_post","op":"check","waitTime":5,"resetAt":1700006400000,"granted":0,"message":"m"}`
 	var d client.Decision
-	if err := json.Unmarshal([]byte(answer), &d); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, json.Unmarshal([]byte(answer), &d))
 	if d.Reason != client.Blocked || d.Wait(t.Context(), 0) || d.ResetAt != 1700006400000 {
 		t.Errorf("%+v, want one that can't be waited for", d)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
@@ -36,9 +37,7 @@ func failsSilently(http.ResponseWriter, *http.Request, error) {}
 func TestNoCallbackLetsARequestPass(t *testing.T) {
 	h := &guard.Handler{Guard: cricket.Posts, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}}
 	full := guardsBy(t, local{h}, client.Allow)
-	if _, err := full.Check(t.Context(), "create_post", client.Request{UserID: "full", Count: 10}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(full.Check(t.Context(), "create_post", client.Request{UserID: "full", Count: 10}))(t)
 	away := guardsBy(t, down{context.DeadlineExceeded}, client.Allow)
 	user := func(*http.Request) string { return "full" }
 	aborts := func(*http.Request) string { panic(http.ErrAbortHandler) }
@@ -110,21 +109,17 @@ func TestTheHeadersGoByTheGuardsClock(t *testing.T) {
 		"at":   {http.StatusOK, fmt.Sprintf(`"allowed":true,"granted":1,"at":%d,"requestId":"r1"`, at), 10},
 		"Date": {http.StatusTooManyRequests, `"allowed":false,"granted":0`, 10}, // 400 ms earlier than at
 	} {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		server := testkit.Serve(t, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Date", time.UnixMilli(at).UTC().Format(http.TimeFormat))
 			if r.URL.Path == "/" { // by URL
 				w.WriteHeader(tt.status)
 			}
 			_, _ = fmt.Fprintf(w, `{"activity":"create_post","op":"check","limit":10,"remaining":1,"waitTime":0,"resetAt":%d,%s}`, at+later, tt.receipt)
-		}))
-		defer server.Close()
+		})
 		for by, urls := range map[string]map[string]string{"Invoke": nil, "URL": {"posts-guard": server.URL}} {
-			g, err := client.New(t.Context(), client.Options{URLs: urls, Client: lambda.New(lambda.Options{
+			g := testkit.Must(client.New(t.Context(), client.Options{URLs: urls, Client: lambda.New(lambda.Options{
 				Region: "us-east-1", BaseEndpoint: &server.URL, Credentials: aws.AnonymousCredentials{},
-			})})
-			if err != nil {
-				t.Fatal(err)
-			}
+			})}))(t)
 			w := serve(t, httpguard.Middleware{Guards: g, Activity: "posts-guard/create_post", User: func(*http.Request) string { return "u1" }})
 			if got, want := w.Header().Get("RateLimit"), fmt.Sprintf(`"create_post";r=1;t=%d`, tt.t); got != want {
 				t.Errorf("%s by %s: %d, %s, want %s", name, by, w.Code, got, want)

@@ -1,12 +1,10 @@
 package httpguard_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
 	"log"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -15,31 +13,23 @@ import (
 	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/client"
 	"github.com/cric-talk/guards/client/httpguard"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/limiter"
 )
 
 // signIns is a client of a limiter in this process. Two failures of an account lock it.
 func signIns(t *testing.T) *client.Guards {
 	t.Helper()
-	l, err := limiter.InMemory([]guards.Guard{{Name: "doors-guard", Message: "m", Activities: []guards.Activity{{Name: "sign_in", Limit: "lockout 2/15m for 1m"}}}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := client.New(t.Context(), client.Options{Local: l, Warn: func(err error) { t.Error(err) }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return g
+	l := testkit.Must(limiter.InMemory([]guards.Guard{{Name: "doors-guard", Message: "m", Activities: []guards.Activity{
+		{Name: "sign_in", Limit: "lockout 2/15m for 1m"},
+	}}}, nil))(t)
+	return testkit.Must(client.New(t.Context(), client.Options{Local: l, Warn: func(err error) { t.Error(err) }}))(t)
 }
 
 // failures returns how many attempts of u1 count.
 func failures(t *testing.T, g *client.Guards) int64 {
 	t.Helper()
-	d, err := g.Status(t.Context(), "sign_in", client.Request{UserID: "u1"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d.ActivityCount
+	return testkit.Must(g.Status(t.Context(), "sign_in", client.Request{UserID: "u1"}))(t).ActivityCount
 }
 
 func u1(*http.Request) string { return "u1" }
@@ -184,9 +174,7 @@ func TestARefusedRequestIsNotCounted(t *testing.T) {
 // A success forgets the failures before it, if the request has Clear.
 func TestASuccessThatClears(t *testing.T) {
 	g := signIns(t)
-	if _, err := g.Check(t.Context(), "sign_in", client.Request{UserID: "u1"}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(g.Check(t.Context(), "sign_in", client.Request{UserID: "u1"}))(t)
 	w := serve(t, httpguard.Middleware{Guards: g, Activity: "sign_in", User: u1, CountIf: unauthorized, Request: func(*http.Request) client.Request {
 		return client.Request{Clear: true}
 	}})
@@ -233,11 +221,9 @@ func TestAnAttemptOfMiddlewareIsDeniedInAnOutage(t *testing.T) {
 
 // A panic of CountIf is the app's own mistake, and somebody should see it.
 func TestAPanicOfCountIfIsLogged(t *testing.T) {
-	var log bytes.Buffer
-	defer slog.SetDefault(slog.Default())
-	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	log := testkit.DefaultLog(t)
 	serve(t, httpguard.Middleware{Guards: signIns(t), Activity: "sign_in", User: u1, CountIf: func(int) bool { panic("broken") }})
 	if !strings.Contains(log.String(), "CountIf panicked") || strings.Contains(log.String(), "u1") {
-		t.Errorf("the log has %s", &log)
+		t.Errorf("the log has %s", log)
 	}
 }

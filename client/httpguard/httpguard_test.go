@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
@@ -30,6 +29,7 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
@@ -58,10 +58,7 @@ func (memory) Invoke(context.Context, *lambda.InvokeInput, ...func(*lambda.Optio
 func guardsBy(t *testing.T, lambda client.Invoker, onOutage client.OnOutage) *client.Guards {
 	t.Helper()
 	list := append(slices.Clone(activities.All), client.Activity{Name: "write", Guard: "several-guard", Window: time.Minute, Subjects: []string{"room"}})
-	g, err := client.New(t.Context(), client.Options{Activities: list, Client: lambda, OnOutage: onOutage, MaxTries: 1, Warn: func(error) {}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := testkit.Must(client.New(t.Context(), client.Options{Activities: list, Client: lambda, OnOutage: onOutage, MaxTries: 1, Warn: func(error) {}}))(t)
 	return g
 }
 
@@ -143,18 +140,10 @@ func askURL(t *testing.T, h *guard.Handler, g limits.Guard, activity, further st
 	var e events.LambdaFunctionURLRequest
 	e.RequestContext.HTTP.Method = http.MethodPost
 	e.Body = `{"userId":"u1","activity":"` + own + `","requestId":"` + rID() + `"` + further + `}`
-	payload, err := json.Marshal(e)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := h.Invoke(t.Context(), payload)
-	if err != nil {
-		t.Fatal(err)
-	}
+	payload := testkit.Must(json.Marshal(e))(t)
+	out := testkit.Must(h.Invoke(t.Context(), payload))(t)
 	var reply events.LambdaFunctionURLResponse
-	if err := json.Unmarshal(out, &reply); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, json.Unmarshal(out, &reply))
 	w := httptest.NewRecorder()
 	for name, value := range reply.Headers {
 		w.Header().Set(name, value)
@@ -338,9 +327,7 @@ func TestAHandlerThatFailsGivesNothingBack(t *testing.T) {
 }
 
 func TestAMistakeIsLoggedUnlessTheUserHasGone(t *testing.T) {
-	var log strings.Builder
-	defer slog.SetDefault(slog.Default())
-	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	log := testkit.DefaultLog(t)
 	limit := httpguard.Middleware{
 		Guards: guardsBy(t, down{errors.New("unsupported protocol scheme")}, client.Allow), Activity: "create_post",
 		User: func(*http.Request) string { return "u1" },
@@ -350,10 +337,10 @@ func TestAMistakeIsLoggedUnlessTheUserHasGone(t *testing.T) {
 	cancel()
 	handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(gone, http.MethodPost, "/", http.NoBody))
 	if log.String() != "" {
-		t.Errorf("the user has gone, and the log has %s", &log)
+		t.Errorf("the user has gone, and the log has %s", log)
 	}
 	handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", http.NoBody))
 	if !strings.Contains(log.String(), "unsupported protocol scheme") || strings.Contains(log.String(), "u1") {
-		t.Errorf("the log has %s", &log)
+		t.Errorf("the log has %s", log)
 	}
 }

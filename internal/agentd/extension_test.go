@@ -3,6 +3,10 @@ package agentd_test
 import (
 	"fmt"
 	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -29,6 +33,14 @@ func onTable(t *testing.T, proxy *dynamotest.Proxy, address string) (env []strin
 		"TABLE_NAME=of-the-app", "MODE=off", "POWERTOOLS_METRICS_NAMESPACE=App", "POWERTOOLS_SERVICE_NAME=app", "METRICS=off",
 		"GUARDS_TABLE_NAME=" + table, "GUARDS_DECISION_TIMEOUT=5s", "GUARDS_AGENT_ADDR=" + address, "AWS_ENDPOINT_URL_DYNAMODB=" + proxy.URL(),
 	}, table
+}
+
+// extension starts an extension with these variables, and waits until it has registered.
+func extension(t *testing.T, env ...string) *lambdatest.Extension {
+	t.Helper()
+	e := lambdatest.StartExtension(t, lambdatest.Build(t, "./cmd/guards-agent"), nil, env...)
+	e.Wait(t)
+	return e
 }
 
 // The agent listens before it registers, registers for SHUTDOWN alone, and asks AWS nothing
@@ -79,8 +91,7 @@ func TestMistakesInLambda(t *testing.T) {
 		"AWS_REGION= AWS_DEFAULT_REGION=": "no AWS region is set",
 	} {
 		address := testkit.FreeAddress(t)
-		e := lambdatest.StartExtension(t, lambdatest.Build(t, "./cmd/guards-agent"), nil, append(strings.Fields(env), "GUARDS_AGENT_ADDR="+address)...)
-		e.Wait(t)
+		e := extension(t, append(strings.Fields(env), "GUARDS_AGENT_ADDR="+address)...)
 		status, body, err := newCaller(address, "local").ask(t.Context(), check)
 		if err != nil || status != 500 || !strings.Contains(string(body), want) {
 			t.Errorf("%s: %d %s, %v, want %s", env, status, body, err, want)
@@ -98,13 +109,9 @@ func TestMistakesInLambda(t *testing.T) {
 func TestATakenPortInLambda(t *testing.T) {
 	t.Parallel()
 	address := testkit.FreeAddress(t)
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testkit.Must(new(net.ListenConfig).Listen(t.Context(), "tcp", address))(t)
 	defer func() { _ = l.Close() }()
-	e := lambdatest.StartExtension(t, lambdatest.Build(t, "./cmd/guards-agent"), nil, "GUARDS_AGENT_ADDR="+address)
-	e.Wait(t)
+	e := extension(t, "GUARDS_AGENT_ADDR="+address)
 	if log := e.Logs(); strings.Count(log, "\n") != 1 || !strings.Contains(log, `"level":"ERROR","message":"the app gets no answer","service":"guards-agent","error":"the agent can't listen on GUARDS_AGENT_ADDR, `+address) {
 		t.Error(log)
 	}
@@ -116,13 +123,9 @@ func TestATakenPortInLambda(t *testing.T) {
 // freeze stops the extension for some time, as Lambda does between invocations.
 func freeze(t *testing.T, e *lambdatest.Extension, lasts time.Duration) {
 	t.Helper()
-	if err := syscall.Kill(e.PID(), syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, syscall.Kill(e.PID(), syscall.SIGSTOP))
 	time.Sleep(lasts)
-	if err := syscall.Kill(e.PID(), syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, syscall.Kill(e.PID(), syscall.SIGCONT))
 }
 
 // What the agent knows is judged by the clock after a freeze: a refusal, and the live limits. A
@@ -132,8 +135,7 @@ func TestAFreeze(t *testing.T) {
 	t.Parallel()
 	proxy, address := dynamotest.NewProxy(t), testkit.FreeAddress(t)
 	env, table := onTable(t, proxy, address)
-	e := lambdatest.StartExtension(t, lambdatest.Build(t, "./cmd/guards-agent"), nil, env...)
-	e.Wait(t)
+	e := extension(t, env...)
 	c := newCaller(address, "local")
 	testkit.InOneWindow(t, time.Minute, 10*time.Second)
 	for range 10 {
@@ -144,8 +146,7 @@ func TestAFreeze(t *testing.T) {
 	}
 	release := strings.Replace(check, "{", `{"op":"reset",`, 1)
 	other := newCaller(testkit.FreeAddress(t), "local") // another environment of the app
-	onOther := lambdatest.StartExtension(t, lambdatest.Build(t, "./cmd/guards-agent"), nil, append(slices.Clone(env), "GUARDS_AGENT_ADDR="+other.address)...)
-	onOther.Wait(t)
+	extension(t, append(slices.Clone(env), "GUARDS_AGENT_ADDR="+other.address)...)
 	other.decide(t, release)
 	freeze(t, e, 1100*time.Millisecond)
 	if d := c.decide(t, check); !d.Allowed {
@@ -153,12 +154,9 @@ func TestAFreeze(t *testing.T) {
 	}
 
 	store := dynamoedit.New(dynamostore.New(dynamotest.Config(dynamotest.Endpoint(t)), table).Table())
-	err := liveedit.Edit(t.Context(), store, cricket.All, liveedit.Change{At: time.Now(), By: "test"}, func(s liveedit.Draft) (liveedit.Draft, error) {
+	testkit.OK(t, liveedit.Edit(t.Context(), store, cricket.All, liveedit.Change{At: time.Now(), By: "test"}, func(s liveedit.Draft) (liveedit.Draft, error) {
 		return s.Set("create_post", "", "12/1m", ""), nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	third := newCaller(testkit.FreeAddress(t), "local")
 	begun, held := make(chan struct{}), atomic.Bool{}
 	proxy.Do(func(op string) dynamotest.Fault { // the table answers the read during the freeze
@@ -168,8 +166,7 @@ func TestAFreeze(t *testing.T) {
 		}
 		return dynamotest.Pass
 	})
-	onThird := lambdatest.StartExtension(t, lambdatest.Build(t, "./cmd/guards-agent"), nil, append(slices.Clone(env), "GUARDS_AGENT_ADDR="+third.address)...)
-	onThird.Wait(t)
+	onThird := extension(t, append(slices.Clone(env), "GUARDS_AGENT_ADDR="+third.address)...)
 	if d := third.decide(t, check); d.Limit != 10 {
 		t.Errorf("the first decision: %+v, want the code's limit", d)
 	}
@@ -184,4 +181,49 @@ func TestAFreeze(t *testing.T) {
 	if d := third.decide(t, check); d.Reason == guards.Unavailable {
 		t.Errorf("after a dead connection: %+v", d)
 	}
+}
+
+// A function and its agent run under AWS's own runtime emulator. The test needs root on Linux,
+// because the emulator looks for extensions in /opt alone.
+func TestUnderTheRuntimeEmulator(t *testing.T) {
+	testkit.Clients.Need(t)
+	if os.Getuid() != 0 {
+		t.Skip("only root can put an extension into /opt of a process")
+	}
+	emulator := testkit.RuntimeEmulator(t)
+	endpoint, table := dynamotest.Endpoint(t), dynamotest.Table(t)
+	opt := t.TempDir()
+	program := testkit.Must(os.ReadFile(lambdatest.Build(t, "./cmd/guards-agent")))(t)
+	testkit.OK(t, os.Mkdir(filepath.Join(opt, "extensions"), 0o755))
+	testkit.OK(t, os.WriteFile(filepath.Join(opt, "extensions", "guards-agent"), program, 0o755))
+	app := lambdatest.Build(t, "./internal/agentd/testdata/app")
+	for setting, want := range map[string][]string{
+		"GUARDS_METRICS=activity": {`"allowed":true,"reason":"ok"`, `"allowed":false,"reason":"limited"`},
+		"GUARDS_MODE=of":          {`GUARDS_MODE is`, `GUARDS_MODE is`}, // the function lives
+	} {
+		address, agent := testkit.FreeAddress(t), testkit.FreeAddress(t)
+		var log testkit.Stream
+		cmd := exec.Command("unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", `mount --bind "$0" /opt && exec "$@"`, opt, emulator, "--runtime-interface-emulator-address", address, app)
+		cmd.Env = append(os.Environ(), "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=t", "AWS_SECRET_ACCESS_KEY=t", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE=512",
+			"AWS_ENDPOINT_URL_DYNAMODB="+endpoint, "GUARDS_TABLE_NAME="+table, "GUARDS_DECISION_TIMEOUT=5s", "GUARDS_AGENT_ADDR="+agent, "GUARDS_AGENT=http://"+agent, setting)
+		cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &log, &log, 5*time.Second
+		testkit.OK(t, cmd.Start())
+		newCaller(address, "").listening(t)
+		for _, part := range want {
+			if got := invoke(t, address); !strings.Contains(got, part) {
+				t.Errorf("%s: %s, want %s", setting, got, part)
+			}
+		}
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // it was killed
+		if got := log.String(); !strings.Contains(got, "guards-agent") || !strings.Contains(got, "subscribed to [SHUTDOWN]") {
+			t.Errorf("%s: %s", setting, got)
+		}
+	}
+}
+
+// invoke invokes the emulator's function.
+func invoke(t *testing.T, address string) string {
+	t.Helper()
+	return testkit.Send(t, http.MethodPost, "http://"+address+"/2015-03-31/functions/function/invocations", `"u1"`).Text
 }

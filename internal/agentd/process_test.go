@@ -83,10 +83,7 @@ func TestWhatTheServerItselfAnswers(t *testing.T) {
 		"OPTIONS *":           {"OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n", 404, "1"},
 		"an event":            {post("Host: localhost"), 200, "1"},
 	} {
-		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := testkit.Must(new(net.Dialer).DialContext(t.Context(), "tcp", address))(t)
 		_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
 		_, _ = io.WriteString(conn, tt.request) // the server may close the connection before its end
 		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -105,14 +102,9 @@ func TestWhatTheServerItselfAnswers(t *testing.T) {
 func TestMistakesEndTheProgram(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(file, nil, 0o600))
 	taken := testkit.FreeAddress(t)
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", taken)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testkit.Must(new(net.ListenConfig).Listen(t.Context(), "tcp", taken))(t)
 	defer func() { _ = l.Close() }()
 	for env, want := range map[string]string{
 		"GUARDS_AGENT_ADDR=0.0.0.0:2774":       `guards-agent: GUARDS_AGENT_ADDR is "0.0.0.0:2774", which other machines can reach: set GUARDS_AGENT_TOKEN`,

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/cric-talk/guards"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/lambdatest"
 )
 
@@ -41,17 +42,12 @@ func start(t *testing.T, env ...string) *process {
 func startBinary(t *testing.T, binary string, env ...string) *process {
 	t.Helper()
 	dir := t.TempDir()
-	log, err := os.Create(filepath.Join(dir, "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := testkit.Must(os.Create(filepath.Join(dir, "log")))(t)
 	defer func() { _ = log.Close() }() // the process has its own descriptor
 	p := &process{cmd: exec.Command(binary), log: log.Name(), exited: make(chan struct{})}
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = dir, log, log
 	p.cmd.Env = append([]string{"HOME=" + dir, "AWS_EC2_METADATA_DISABLED=true"}, env...)
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, p.cmd.Start())
 	go func() {
 		defer close(p.exited)
 		_ = p.cmd.Wait()
@@ -88,9 +84,7 @@ func (p *process) exit(t *testing.T) (int, string) {
 // signal sends a signal.
 func (p *process) signal(t *testing.T, s syscall.Signal) {
 	t.Helper()
-	if err := p.cmd.Process.Signal(s); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, p.cmd.Process.Signal(s))
 }
 
 // A caller asks an agent as a client does.
@@ -139,9 +133,7 @@ func (c *caller) decide(t *testing.T, event string) (d guards.Decision) {
 	if err != nil || status != 200 && status != 429 {
 		t.Fatalf("%s: %d %s, %v", event, status, body, err)
 	}
-	if err := json.Unmarshal(body, &d); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, json.Unmarshal(body, &d))
 	return d
 }
 

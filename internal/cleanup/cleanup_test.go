@@ -21,6 +21,7 @@ import (
 	"github.com/cric-talk/guards/internal/metrics"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/table"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 const canary = "canary-user-4711"
@@ -210,9 +211,7 @@ func TestMetrics(t *testing.T) {
 	} {
 		var lines bytes.Buffer
 		c := &Cleanup{Table: &fake{run: tt.run}, Metrics: metrics.Writer{W: &lines, Namespace: "Guards"}, Now: func() time.Time { return time.UnixMilli(1_700_000_000_123) }}
-		if _, err := c.Invoke(t.Context(), []byte(tt.payload)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(c.Invoke(t.Context(), []byte(tt.payload)))(t)
 		var want string
 		if tt.want != "" {
 			var described []string

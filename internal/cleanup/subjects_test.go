@@ -17,6 +17,7 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 	"github.com/cric-talk/guards/internal/table"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
 
@@ -40,12 +41,9 @@ func TestASubjectIsErased(t *testing.T) {
 	c := &Cleanup{Table: table.New(client, name), Live: settings, Guards: limits.Guards{g}, Now: clock, Log: slog.New(slog.NewJSONHandler(&log, nil))}
 	grant := func(key string) {
 		t.Helper()
-		err := liveedit.Edit(t.Context(), settings, c.Guards, liveedit.Change{At: now, By: "op", Op: "grant"}, func(s liveedit.Draft) (liveedit.Draft, error) {
+		testkit.OK(t, liveedit.Edit(t.Context(), settings, c.Guards, liveedit.Change{At: now, By: "op", Op: "grant"}, func(s liveedit.Draft) (liveedit.Draft, error) {
 			return s.Grant(live.Grant{UserID: key, Tier: "big", Until: now.Add(time.Hour), Reason: "fair"}, now), nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))
 	}
 	grant(limits.SubjectID("room", canary))
 	grant(limits.SubjectID("room", "r2"))
@@ -54,11 +52,7 @@ func TestASubjectIsErased(t *testing.T) {
 		h := &guard.Handler{Guard: g, Limiter: &ratelimit.Limiter{Store: dynamostore.New(config, name), Timeout: time.Minute, Now: clock}}
 		h.Live = &live.Follower{Source: settings, Guards: c.Guards, Now: clock}
 		h.Live.Refresh(t.Context(), time.Minute)()
-		out, err := h.Invoke(t.Context(), []byte(`{"userId": "u1", `+rest+`}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(out)
+		return string(testkit.Must(h.Invoke(t.Context(), []byte(`{"userId": "u1", `+rest+`}`)))(t))
 	}
 	ask(`"activity": "write", "count": 4, "subjects": {"room": "` + canary + `", "tenant": "` + canary + `"}`)
 	ask(`"activity": "upload", "count": 4, "subjects": {"room": "` + canary + `"}`)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"reflect"
 	"sync"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/cric-talk/guards/internal/proofs/prove"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
 
@@ -83,12 +85,9 @@ func (c *crowd) template(t testing.TB, at time.Time) (items []attributes) {
 			t.Fatalf("%+v, %v", d, err)
 		}
 		item := c.scan(t, "userId = :user", attributes{":user": dynamostore.Text("template")})[0]
-		_, err := c.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
+		testkit.Must(c.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
 			TableName: &c.table, Key: attributes{"userId": item["userId"], "activityWindow": item["activityWindow"]},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		items = append(items, item)
 	}
 	return items
@@ -126,10 +125,7 @@ func (c *crowd) scan(t testing.TB, filter string, values attributes) (items []at
 	t.Helper()
 	in := &dynamodb.ScanInput{TableName: &c.table, ConsistentRead: aws.Bool(true), FilterExpression: &filter, ExpressionAttributeValues: values}
 	for pages := dynamodb.NewScanPaginator(c.client, in); pages.HasMorePages(); {
-		page, err := pages.NextPage(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := testkit.Must(pages.NextPage(t.Context()))(t)
 		items = append(items, page.Items...)
 	}
 	return items
@@ -145,6 +141,29 @@ func (c *crowd) kept(t testing.TB) map[string]attributes {
 		items[dynamostore.TextOf(item["userId"])] = item
 	}
 	return items
+}
+
+// unchanged checks that the items that nobody may touch are as they were before.
+func (c *crowd) unchanged(t testing.TB, before map[string]attributes) {
+	t.Helper()
+	after := c.kept(t)
+	for user, item := range before {
+		if !reflect.DeepEqual(item, after[user]) {
+			t.Errorf("the item of %q has changed from %v to %v", user, item, after[user])
+		}
+	}
+}
+
+// acting lets users act until stop is called, which reports the first error.
+func (c *crowd) acting(t testing.TB) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	acted := make(chan error, 1)
+	go func() { acted <- c.act(ctx) }()
+	return func() {
+		cancel()
+		testkit.NoError(t, <-acted)
+	}
 }
 
 // act lets users act until ctx is done, on some goroutines at once. Each user

@@ -4,14 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"regexp"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	. "github.com/cric-talk/guards/internal/delayed"
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/liveedit"
 	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
@@ -24,11 +30,7 @@ func (b *bench) asks(id string) guard.Request {
 
 func (b *bench) decide(r guard.Request) guard.Answer {
 	b.t.Helper()
-	a, err := b.Guard.Decide(b.t.Context(), r)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	return a
+	return testkit.Must(b.Guard.Decide(b.t.Context(), r))(b.t)
 }
 
 // The document's table of answers tells where a job is. This window and the
@@ -101,10 +103,7 @@ func TestWhatLetsEachJobThrough(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t)
 				b.fill(30)
-				text, err := tt.settings.Document()
-				if err != nil {
-					t.Fatal(err)
-				}
+				text := testkit.Must(tt.settings.Document())(t)
 				b.Guard.Mode, b.Guard.BypassRoles = tt.mode, []string{"staff"}
 				b.Guard.Live = &live.Follower{Source: document(text), Guards: cricket.All, Now: b.Guard.Limiter.Now}
 				b.Guard.Live.Refresh(t.Context(), 0)()
@@ -140,4 +139,46 @@ func TestABlockStopsOnlyNewJobs(t *testing.T) {
 			t.Errorf("a new job: %+v, and %d are on the queue, want it blocked and 1", a, len(b.delayed.sent))
 		}
 	})
+}
+
+// The document shows events, each with its answer below it. Twelve jobs of the
+// group are counted before these events.
+func TestExamplesInTheDocument(t *testing.T) {
+	document := testkit.Must(os.ReadFile("../../docs/delayed-jobs.md"))(t)
+	var examples []string
+	for _, found := range regexp.MustCompile("(?s)```json\n(.*?)\n```").FindAllSubmatch(document, -1) {
+		examples = append(examples, string(found[1]))
+	}
+	if len(examples) != 9 {
+		t.Fatalf("%d examples, want 9", len(examples))
+	}
+	b := newBench(t)
+	var queued string
+	b.Guard.Delay = func(_ context.Context, job guard.Job) (err error) {
+		queued, err = Body(job)
+		return err
+	}
+	for i := range 12 {
+		testkit.Must(b.Guard.Decide(t.Context(), guard.Request{UserID: "server1", Activity: "update_member_role", RequestID: fmt.Sprint(i)}))(t)
+	}
+	b.answers(4*time.Second, examples[0], examples[1])
+	if diff := cmp.Diff(examples[2], queued); diff != "" {
+		t.Errorf("the message (-document +real):\n%s", diff)
+	}
+	for i, at := range []time.Duration{4 * time.Second, 6 * time.Second, 10200 * time.Millisecond} {
+		b.answers(at, examples[3+2*i], examples[4+2*i])
+	}
+}
+
+// answers checks the guard's answer to an event, at a time after the start.
+func (b *bench) answers(at time.Duration, event, want string) {
+	b.t.Helper()
+	b.now = start + at.Milliseconds()
+	got, err := b.Guard.Invoke(b.t.Context(), []byte(event))
+	if err != nil {
+		b.t.Fatalf("%s: %v", event, err)
+	}
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		b.t.Errorf("%s (-document +real):\n%s", event, diff)
+	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 	"github.com/cric-talk/guards/internal/testkit/sqstest"
 )
@@ -110,10 +111,7 @@ func newBench(t *testing.T) *bench {
 // failed.
 func (b *bench) work(ctx context.Context, bodies ...string) string {
 	b.t.Helper()
-	answer, err := b.Invoke(ctx, sqstest.Event(b.t, bodies...))
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	answer := testkit.Must(b.Invoke(ctx, sqstest.Event(b.t, bodies...)))(b.t)
 	return sqstest.Failed(b.t, answer)
 }
 
@@ -121,9 +119,7 @@ func (b *bench) work(ctx context.Context, bodies ...string) string {
 func (b *bench) fill(n int) {
 	b.t.Helper()
 	for i := range n {
-		if _, err := b.Guard.Decide(b.t.Context(), guard.Request{UserID: canary, Activity: "update_member_role", RequestID: fmt.Sprint("filled", i)}); err != nil {
-			b.t.Fatal(err)
-		}
+		testkit.Must(b.Guard.Decide(b.t.Context(), guard.Request{UserID: canary, Activity: "update_member_role", RequestID: fmt.Sprint("filled", i)}))(b.t)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 	"github.com/cric-talk/guards/internal/testkit/sqstest"
@@ -167,10 +168,7 @@ func (c *circle) enqueue(job guard.Job, delay time.Duration) {
 func (c *circle) ask(id string, repeats int) {
 	r := guard.Request{UserID: canary, Activity: "update_member_role", RequestID: id, Job: []byte(`{}`)}
 	w := c.workers[c.random.IntN(len(c.workers))]
-	a, err := w.Guard.Decide(c.t.Context(), r)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	a := testkit.Must(w.Guard.Decide(c.t.Context(), r))(c.t)
 	switch {
 	case a.Allowed:
 		c.run(w.Guard.Limiter.Clock(), id)

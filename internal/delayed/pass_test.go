@@ -12,6 +12,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/metrics"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 func TestWhereAJobGoes(t *testing.T) {
@@ -100,9 +101,7 @@ func TestRoundsAreCounted(t *testing.T) {
 	counted := 0
 	for line := range strings.Lines(lines.String()) {
 		var m struct{ Refused int }
-		if err := json.Unmarshal([]byte(line), &m); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, json.Unmarshal([]byte(line), &m))
 		counted += m.Refused
 	}
 	if counted != rounds || len(b.ready.sent) != 0 {

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
 
@@ -19,14 +20,11 @@ func TestCleanupFunction(t *testing.T) {
 	r := newRig(t)
 	client := dynamodb.NewFromConfig(dynamotest.Config(dynamotest.Endpoint(t)))
 	put := func(user string, expires time.Time) {
-		_, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &r.table, Item: map[string]types.AttributeValue{
+		testkit.Must(client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &r.table, Item: map[string]types.AttributeValue{
 			"userId":         &types.AttributeValueMemberS{Value: user},
 			"activityWindow": &types.AttributeValueMemberS{Value: "create_post#1"},
 			"expiresAt":      &types.AttributeValueMemberN{Value: fmt.Sprint(expires.Unix())},
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}}))(t)
 	}
 	put(canary, time.Now().Add(-time.Minute))
 	put("other", time.Now().Add(time.Hour))

@@ -36,11 +36,7 @@ func checkMetrics(t testing.TB, log string) (lines int) {
 // metric format schema" of CloudWatch's documentation.
 func emf(t testing.TB) *jsonschema.Schema {
 	t.Helper()
-	schema, err := jsonschema.NewCompiler().Compile("testdata/emf.schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return schema
+	return testkit.Must(jsonschema.NewCompiler().Compile("testdata/emf.schema.json"))(t)
 }
 
 func TestMetricLinesOfTheRealBinaries(t *testing.T) {
@@ -135,9 +131,7 @@ func total(t testing.TB, log, name string) (sum int64) {
 			continue
 		}
 		var root map[string]any
-		if err := json.Unmarshal([]byte(line), &root); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, json.Unmarshal([]byte(line), &root))
 		count, _ := root[name].(float64)
 		sum += int64(count)
 	}

@@ -2,8 +2,18 @@ package lambdafn_test
 
 import (
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
+	"io"
+	"log"
 	"math"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -142,5 +152,110 @@ func TestModes(t *testing.T) {
 	r.proxy.Fail(math.MaxInt, dynamotest.AccessDenied)
 	if a, errorType := ask(t, shadow, event("update_post")); !a.Allowed || a.Reason != "unavailable" {
 		t.Errorf("shadow in an outage: %+v %s, want it allowed", a, errorType)
+	}
+}
+
+func TestEnvironmentThatCannotBeRead(t *testing.T) {
+	binary := lambdatest.Build(t, "./functions/posts-guard")
+	for setting, says := range map[string]string{
+		"MODE=of":               `MODE is "of", want enforce or shadow or off`,
+		"ON_OUTAGE=Allow":       `ON_OUTAGE is "Allow", want allow or deny`,
+		"ON_LIMIT=exception":    `ON_LIMIT is "exception", want answer or error`,
+		"DECISION_TIMEOUT=fast": `DECISION_TIMEOUT is "fast", want a duration such as 250ms, at most 5s`,
+		"DECISION_TIMEOUT=6s":   `DECISION_TIMEOUT is "6s"`,
+		"DECISION_TIMEOUT=0s":   `DECISION_TIMEOUT is "0s"`,
+		"METRICS=none":          `METRICS is "none", want activity or guard or off`,
+		"TABLE_NAME=rate limit": `TABLE_NAME is "rate limit"`,
+	} {
+		exit := lambdatest.Start(t, binary, setting).Exit(t)
+		if exit.Code != 1 || !strings.Contains(exit.Logs, says) {
+			t.Errorf("%s: %+v, want status 1 and %s", setting, exit, says)
+		}
+	}
+	// Variables that cleanup does not read do not stop it.
+	lambdatest.Start(t, lambdatest.Build(t, "./functions/cleanup"), "MODE=of", "ON_OUTAGE=Allow", "ON_LIMIT=exception", "DECISION_TIMEOUT=fast", "METRICS=none").Ready(t)
+	exit := lambdatest.Start(t, lambdatest.Build(t, "./functions/cleanup"), "TABLE_NAME=a/b").Exit(t)
+	if exit.Code != 1 || !strings.Contains(exit.Logs, `cleanup: TABLE_NAME is "a/b"`) {
+		t.Errorf("cleanup with a name that no table has: %+v, want status 1", exit)
+	}
+}
+
+// On AWS, DynamoDB is asked over TLS. A guard uses HTTP/1.1, even if the server
+// offers HTTP/2. It sends a request only if it can verify the server's identity.
+func TestADecisionOverTLS(t *testing.T) {
+	t.Parallel()
+	testkit.Retry(t, func(t testing.TB) { // a handshake must end before the attempt does
+		r := newRig(t)
+		plain := testkit.Must(url.Parse(r.proxy.URL()))(t)
+		table := httputil.NewSingleHostReverseProxy(plain)
+		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+			if q.Proto != "HTTP/1.1" {
+				t.Errorf("a request with %s, want HTTP/1.1", q.Proto)
+			}
+			table.ServeHTTP(w, q)
+		}))
+		server.EnableHTTP2 = true
+		server.Config.ErrorLog = log.New(io.Discard, "", 0) // of the caller who does not know the authority
+		server.StartTLS()
+		t.Cleanup(server.Close)
+		authority := filepath.Join(t.TempDir(), "ca.pem")
+		testkit.OK(t, os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600))
+
+		i := r.start(t, "posts-guard", "AWS_ENDPOINT_URL_DYNAMODB="+server.URL, "AWS_CA_BUNDLE="+authority)
+		if a, _ := ask(t, i, event("create_post")); a.Reason != "ok" || a.ActivityCount != 1 {
+			t.Errorf("%+v, want a counted action\n%s", a, i.Logs())
+		}
+		if counts := r.proxy.Counts(); counts["UpdateItem"] != 1 {
+			t.Errorf("requests %v, want one UpdateItem", counts)
+		}
+
+		i = r.start(t, "posts-guard", "AWS_ENDPOINT_URL_DYNAMODB="+server.URL, "DECISION_TIMEOUT=2s")
+		if a, _ := ask(t, i, event("create_post")); a.Reason != "unavailable" || !strings.Contains(i.Logs(), "certificate") {
+			t.Errorf("an unknown certificate: %+v, want unavailable, and the cause in the log\n%s", a, i.Logs())
+		}
+		if counts := r.proxy.Counts(); counts["UpdateItem"] != 1 {
+			t.Errorf("requests %v, want none to an unknown server", counts)
+		}
+	})
+}
+
+// operating.md has a query that groups the outages in the log by their cause, and
+// lists the causes. A cause must not contain what differs each time, such as the
+// id of a request.
+func TestTheCausesOfOutagesCanBeCounted(t *testing.T) {
+	t.Parallel()
+	document := testkit.Must(os.ReadFile("../../docs/operating.md"))(t)
+	query := regexp.MustCompile("`filter message = \"table unavailable\" \\| parse error /(.+)/ \\| stats count\\(\\) by cause`").FindSubmatch(document)
+	if query == nil {
+		t.Fatal("docs/operating.md has no query for the causes of outages")
+	}
+	cause := regexp.MustCompile(string(query[1]))
+	for fault, want := range map[dynamotest.Fault]string{
+		dynamotest.Throttle: "the table is throttled", dynamotest.AccessDenied: "access to the table is denied", dynamotest.HangBefore: "the table did not answer in time",
+	} {
+		if !strings.Contains(string(document), "| "+want+" | ") {
+			t.Errorf("docs/operating.md does not list %q", want)
+		}
+		r := newRig(t)
+		i := r.start(t, "posts-guard")
+		r.proxy.Fail(math.MaxInt, fault)
+		for user := range 3 {
+			i.Invoke(t, fmt.Sprintf(`{"userId": "u%d", "activity": "create_post"}`, user))
+		}
+		i.Stop()
+		lines := 0
+		for line := range strings.Lines(i.Logs()) {
+			var entry struct{ Msg, Message, Error string }
+			if json.Unmarshal([]byte(line), &entry) != nil || entry.Msg+entry.Message != "table unavailable" {
+				continue
+			}
+			lines++
+			if got := cause.FindStringSubmatch(entry.Error); got == nil || got[1] != want {
+				t.Errorf("%s: the cause is %q, want %s: %s", fault, got, want, line)
+			}
+		}
+		if lines == 0 {
+			t.Errorf("%s: no outage in the log:\n%s", fault, i.Logs())
+		}
 	}
 }

@@ -16,19 +16,14 @@ import (
 func onPage(t *testing.T, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "limits.json")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(file, []byte(text), 0o600))
 	return "GUARDS_PAGE=" + file
 }
 
 // cricketPage returns GUARDS_PAGE with the page of this repository.
 func cricketPage(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("../pagefile/testdata/limits.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Must(os.ReadFile("../pagefile/testdata/limits.json"))(t)
 	return onPage(t, string(text))
 }
 

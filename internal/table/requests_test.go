@@ -13,6 +13,7 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 	. "github.com/cric-talk/guards/internal/table"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
 
@@ -40,9 +41,7 @@ func TestRequests(t *testing.T) {
 		},
 	} {
 		var want map[string]any
-		if err := json.Unmarshal([]byte(tt.want), &want); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, json.Unmarshal([]byte(tt.want), &want))
 		asked := false
 		table := over(func(got string, body map[string]any) string {
 			if body["Segment"] != want["Segment"] { // a sweep reads many segments; this test looks at one

@@ -25,9 +25,7 @@ func TestStats(t *testing.T) {
 	for _, window := range []string{"other#1", "other#2"} {
 		item := y.key("here0", 1)
 		item["activityWindow"] = dynamostore.Text(window)
-		if _, err := y.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &y.table, Item: item}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(y.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &y.table, Item: item}))(t)
 	}
 	var items []int64
 	var parts []int

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 	. "github.com/cric-talk/guards/internal/table"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
 
@@ -47,10 +48,7 @@ func (y yard) fill(t testing.TB, users string, number, n int, expires int64) {
 		if len(batch) == 0 {
 			return
 		}
-		_, err := y.client.BatchWriteItem(t.Context(), &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{y.table: batch}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(y.client.BatchWriteItem(t.Context(), &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{y.table: batch}}))(t)
 		batch = nil
 	}
 	for user := range number {
@@ -83,10 +81,7 @@ func (y yard) count(t testing.TB) (n int32) {
 	t.Helper()
 	pages := dynamodb.NewScanPaginator(y.client, &dynamodb.ScanInput{TableName: &y.table, Select: types.SelectCount})
 	for pages.HasMorePages() {
-		page, err := pages.NextPage(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := testkit.Must(pages.NextPage(t.Context()))(t)
 		n += page.Count
 	}
 	return n

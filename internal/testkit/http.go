@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -104,3 +105,11 @@ func (p *Pipes) Close() error { p.once.Do(func() { close(p.Closed) }); return ni
 
 // Addr implements [net.Listener].
 func (p *Pipes) Addr() net.Addr { return &net.UnixAddr{} }
+
+// Serve starts a server, and stops it when the test ends.
+func Serve(t testing.TB, handler http.HandlerFunc) *httptest.Server {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	return server
+}

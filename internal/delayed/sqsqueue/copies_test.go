@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -172,11 +171,9 @@ func TestACopyHasANewConnection(t *testing.T) {
 		var dead sync.Map // the addresses of the first connections
 		var first atomic.Int32
 		all := make(chan struct{})
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		server := testkit.Serve(t, func(w http.ResponseWriter, r *http.Request) {
 			var message struct{ MessageBody string }
-			if err := json.NewDecoder(r.Body).Decode(&message); err != nil {
-				t.Error(err)
-			}
+			testkit.NoError(t, json.NewDecoder(r.Body).Decode(&message))
 			if _, ok := dead.Load(r.RemoteAddr); ok {
 				<-r.Context().Done()
 				return
@@ -190,8 +187,7 @@ func TestACopyHasANewConnection(t *testing.T) {
 			}
 			w.Header().Set("Content-Type", "application/x-amz-json-1.0")
 			_, _ = io.WriteString(w, taken(message.MessageBody))
-		}))
-		t.Cleanup(server.Close)
+		})
 		cfg := dynamotest.Config(server.URL)
 		cfg.HTTPClient = awshttp.NewBuildableClient()
 		queue := New(cfg, server.URL+"/q")
@@ -200,9 +196,7 @@ func TestACopyHasANewConnection(t *testing.T) {
 			other := job
 			other.RequestID = "first"
 			sent.Go(func() {
-				if err := queue.Send(t.Context(), other, 0); err != nil {
-					t.Error(err)
-				}
+				testkit.NoError(t, queue.Send(t.Context(), other, 0))
 			})
 		}
 		if sent.Wait(); t.Failed() {

@@ -43,9 +43,7 @@ func TestSendTakesAnyJob(t *testing.T) {
 		_, there, queue := open(t)
 		odd := job
 		odd.Job = json.RawMessage("\"\x7f\ue000\ufffd\ufffe\uffff\U0001ffff\U0010ffff\\u0000\\uffff\\u001f\"")
-		if err := queue.Send(t.Context(), odd, 0); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, queue.Send(t.Context(), odd, 0))
 		var got guard.Job
 		var want, text string
 		messages := there.Take(1, 20*time.Second)
@@ -64,9 +62,7 @@ func TestSendHoldsBackAtLeastTheDelay(t *testing.T) {
 		_, there, queue := open(t)
 		const delay = 1100 * time.Millisecond
 		began := time.Now()
-		if err := queue.Send(t.Context(), job, delay); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, queue.Send(t.Context(), job, delay))
 		if n := there.Len(); n != 1 {
 			t.Errorf("the queue has %d messages, want one", n)
 		}
@@ -101,9 +97,7 @@ func TestTemporaryFaults(t *testing.T) {
 			testkit.Retry(t, func(t testing.TB) {
 				proxy, there, queue := open(t)
 				proxy.Fail(1, fault)
-				if err := queue.Send(t.Context(), job, 0); err != nil {
-					t.Fatal(err)
-				}
+				testkit.OK(t, queue.Send(t.Context(), job, 0))
 				want := 1
 				if fault.Applied() {
 					want = 2

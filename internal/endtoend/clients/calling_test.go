@@ -76,24 +76,15 @@ var sample = regexp.MustCompile("(?s)\n```[a-z]+\n((?:#|//) (post[a-z0-9_]*\\.[a
 // examples/without-client and examples/crossed.
 func samples(t *testing.T) map[string]string {
 	t.Helper()
-	document, err := os.ReadFile(filepath.Join(root, "docs", "calling.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	document := testkit.Must(os.ReadFile(filepath.Join(root, "docs", "calling.md")))(t)
 	sources := map[string]string{}
 	for _, found := range sample.FindAllStringSubmatch(string(document), -1) {
 		sources[found[2]] = found[1] + "\n"
 	}
-	files, err := filepath.Glob(filepath.Join(root, "examples", "without-client", "*.*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := testkit.Must(filepath.Glob(filepath.Join(root, "examples", "without-client", "*.*")))(t)
 	files = append(files, filepath.Join(root, "examples", "crossed", "post_mail.mjs"))
 	for _, file := range files {
-		source, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		source := testkit.Must(os.ReadFile(file))(t)
 		sources[filepath.Base(file)] = string(source)
 	}
 	if len(sources) != 8 {

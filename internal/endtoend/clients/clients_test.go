@@ -12,16 +12,23 @@ package clients_test
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/smithy-go"
+
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 	"github.com/cric-talk/guards/internal/testkit/lambdatest"
 )
@@ -36,10 +43,7 @@ func serve(t testing.TB, flags ...string) (endpoint string) {
 	t.Helper()
 	args := append([]string{"serve", "--addr", "127.0.0.1:0"}, flags...)
 	cmd := command(t, lambdatest.Build(t, "./cmd/guards"), args...)
-	log, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := testkit.Must(cmd.StderrPipe())(t)
 	stop := start(t, cmd)
 	lines := bufio.NewReader(log)
 	first, err := lines.ReadString('\n')
@@ -100,9 +104,7 @@ func without(env []string, names ...string) []string {
 // and returns its exit status, or -1 if a signal killed it.
 func start(t testing.TB, cmd *exec.Cmd) (stop func() int) {
 	t.Helper()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, cmd.Start())
 	return func() int {
 		_ = cmd.Wait() // ProcessState holds the result
 		return cmd.ProcessState.ExitCode()
@@ -134,4 +136,144 @@ func finish(t testing.TB, cmd *exec.Cmd) end {
 		t.Errorf("%v: %v", cmd, err)
 	}
 	return end{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+}
+
+// A call is one invocation of a function.
+type call struct {
+	Function string          `json:"function"`
+	Event    json.RawMessage `json:"event"`
+}
+
+// An outcome is what a client returned for an invocation.
+type outcome struct {
+	Exception     string // the name of the client's exception; the other fields are empty then
+	FunctionError string
+	Payload       json.RawMessage
+}
+
+func (o outcome) String() string { return o.Exception + o.FunctionError + string(o.Payload) }
+
+// A client makes calls and returns the outcome of each.
+type client func(t testing.TB, endpoint string, calls []call) []outcome
+
+var clients = map[string]client{
+	"AWS CLI":            byScript("cli.py"),
+	"boto3":              byScript("invoke.py"),
+	"SDK for Go":         byGo,
+	"SDK for JavaScript": byScript("invoke.mjs"),
+}
+
+// byScript returns a client that makes all calls in one process. The script reads
+// and writes JSON.
+func byScript(file string) client {
+	return func(t testing.TB, endpoint string, calls []call) (outcomes []outcome) {
+		t.Helper()
+		source := testkit.Must(os.ReadFile(filepath.Join("testdata", file)))(t)
+		in := testkit.Must(json.Marshal(calls))(t)
+		cmd := install(t, file, string(source)).command(t, endpoint, "2") // two calls at the same time
+		cmd.Stdin = bytes.NewReader(in)
+		ended := finish(t, cmd)
+		if err := json.Unmarshal([]byte(ended.stdout), &outcomes); err != nil || len(outcomes) != len(calls) {
+			t.Fatalf("%s exited with status %d: %v\n%s", file, ended.status, err, ended.stderr)
+		}
+		return outcomes
+	}
+}
+
+// byGo makes the calls with the SDK for Go.
+func byGo(t testing.TB, endpoint string, calls []call) (outcomes []outcome) {
+	t.Helper()
+	functions := lambda.NewFromConfig(dynamotest.Config(endpoint))
+	for _, c := range calls {
+		out, err := functions.Invoke(t.Context(), &lambda.InvokeInput{FunctionName: &c.Function, Payload: c.Event})
+		if failed, ok := errors.AsType[smithy.APIError](err); ok {
+			outcomes = append(outcomes, outcome{Exception: failed.ErrorCode()})
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		outcomes = append(outcomes, outcome{FunctionError: aws.ToString(out.FunctionError), Payload: out.Payload})
+	}
+	return outcomes
+}
+
+// A process is a running app. Its output can be read while it runs.
+type process struct {
+	cmd   *exec.Cmd
+	log   string        // the file with its output
+	ended chan struct{} // closed when it has ended
+}
+
+// run starts a program in the folder of the project. It is interrupted when the
+// test ends. An entry of env such as "AWS_REGION=" removes the variable.
+func run(t testing.TB, env []string, name string, args ...string) *process {
+	t.Helper()
+	out := testkit.Must(os.Create(filepath.Join(t.TempDir(), "log")))(t)
+	defer func() { _ = out.Close() }() // the process has its own descriptor
+	cmd := command(t, name, args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = root, out, out
+	cmd.Env = append(cmd.Env, "PATH="+os.Getenv("PATH"), "PYTHONDONTWRITEBYTECODE=1", "PORT=0")
+	for _, set := range env {
+		if name, value, _ := strings.Cut(set, "="); value == "" {
+			cmd.Env = without(cmd.Env, name)
+		} else {
+			cmd.Env = append(cmd.Env, set)
+		}
+	}
+	stop := start(t, cmd)
+	p := &process{cmd, out.Name(), make(chan struct{})}
+	go func() { stop(); close(p.ended) }()
+	t.Cleanup(func() {
+		<-p.ended
+		if t.Failed() {
+			t.Logf("%s wrote:\n%s", cmd, p)
+		}
+	})
+	return p
+}
+
+// String returns the output until now.
+func (p *process) String() string {
+	text, err := os.ReadFile(p.log)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+var listening = regexp.MustCompile(`http://127\.0\.0\.1:\d+`)
+
+// url waits until the process prints its URL, and returns it. It returns an empty
+// string if the process ends without one.
+func (p *process) url(t testing.TB) (found string) {
+	t.Helper()
+	for late := time.Now().Add(time.Minute); ; {
+		select {
+		case <-p.ended:
+			return listening.FindString(p.String())
+		case <-time.After(10 * time.Millisecond):
+		}
+		if found = listening.FindString(p.String()); found != "" {
+			return found
+		}
+		if time.Now().After(late) {
+			t.Fatalf("%s printed no URL in a minute", p.cmd)
+		}
+	}
+}
+
+// tookForAnOutage reports whether an app logged an outage. A busy machine can
+// look like one.
+func (p *process) tookForAnOutage() bool { return strings.Contains(p.String(), "did not answer") }
+
+// status waits until the process ends, and returns its exit status.
+func (p *process) status(t testing.TB) int {
+	t.Helper()
+	select {
+	case <-p.ended:
+	case <-time.After(time.Minute):
+		t.Fatalf("%s still runs after a minute", p.cmd)
+	}
+	return p.cmd.ProcessState.ExitCode()
 }

@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"sync/atomic"
 	"testing"
+
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // A fault answers the nth request, from 1, instead of the guards. serve is the
@@ -23,20 +25,16 @@ type proxy struct {
 
 func newProxy(t testing.TB, endpoint string) *proxy {
 	t.Helper()
-	to, err := url.Parse(endpoint)
-	if err != nil {
-		t.Fatal(err)
-	}
+	to := testkit.Must(url.Parse(endpoint))(t)
 	p, guards := new(proxy), httputil.NewSingleHostReverseProxy(to)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := testkit.Serve(t, func(w http.ResponseWriter, r *http.Request) {
 		n := p.requests.Add(1)
 		if f := p.fault.Load(); f != nil {
 			(*f)(w, r, n, guards)
 			return
 		}
 		guards.ServeHTTP(w, r)
-	}))
-	t.Cleanup(server.Close)
+	})
 	p.url = server.URL
 	return p
 }

@@ -15,7 +15,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -84,13 +83,8 @@ func httpEvent(t testing.TB, c caller) fields {
 
 func sampleEvent(t testing.TB, name string) (e fields) {
 	t.Helper()
-	sample, err := os.ReadFile(filepath.Join("testdata", name))
-	if err == nil {
-		err = json.Unmarshal(sample, &e)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	sample := testkit.Must(os.ReadFile(filepath.Join("testdata", name)))(t)
+	testkit.OK(t, json.Unmarshal(sample, &e))
 	return e
 }
 
@@ -104,24 +98,11 @@ type authorizer struct {
 func newAuthorizer(t testing.TB, endpoint string, settings ...string) authorizer {
 	t.Helper()
 	folder := filepath.Join(root, "examples", "authorizer")
-	source, err := os.ReadFile(filepath.Join(folder, "authorizer.mjs"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := authorizer{app: install(t, "authorizer.mjs", string(source))}
-	driver, err := filepath.Abs(filepath.Join("testdata", "handlers.mjs"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	a.app.run = slices.Insert(a.app.run, 1, driver)
+	source := testkit.Must(os.ReadFile(filepath.Join(folder, "authorizer.mjs")))(t)
+	a := authorizer{app: driven(t, "authorizer.mjs", string(source))}
 	a.app.env = append([]string{"AWS_ENDPOINT_URL_LAMBDA=" + endpoint}, settings...)
-	template, err := os.ReadFile(filepath.Join(folder, "template.yaml"))
-	if err == nil {
-		err = yaml.Unmarshal(template, &a.template)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	template := testkit.Must(os.ReadFile(filepath.Join(folder, "template.yaml")))(t)
+	testkit.OK(t, yaml.Unmarshal(template, &a.template))
 	return a
 }
 
@@ -130,23 +111,13 @@ func (a authorizer) answers(t testing.TB, on gateway, callers ...caller) (all []
 	t.Helper()
 	var events bytes.Buffer
 	for _, c := range callers {
-		if err := json.NewEncoder(&events).Encode(on.event(t, c)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, json.NewEncoder(&events).Encode(on.event(t, c)))
 	}
 	cmd := a.app.command(t, "")
 	cmd.Env = append(without(cmd.Env, "AWS_ENDPOINT_URL_LAMBDA"), a.app.env...)
 	cmd.Stdin = &events
-	ended := finish(t, cmd)
-	for line := range strings.Lines(ended.stdout) {
-		var o handlerOutcome
-		if err := json.Unmarshal([]byte(line), &o); err != nil {
-			t.Fatalf("%v: %s", err, line)
-		}
+	for _, o := range outcomesOf(t, cmd, len(callers)) {
 		all = append(all, on.answer(t, o, a.template))
-	}
-	if ended.status != 0 || len(all) != len(callers) {
-		t.Fatalf("status %d, and %d outcomes of %d callers: %s", ended.status, len(all), len(callers), ended.stderr)
 	}
 	return all
 }
@@ -225,10 +196,7 @@ type issuer struct {
 
 func newIssuer(t testing.TB) issuer {
 	t.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := testkit.Must(rsa.GenerateKey(rand.Reader, 2048))(t)
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/.well-known/jwks.json" {
 			http.NotFound(w, r)
@@ -240,9 +208,7 @@ func newIssuer(t testing.TB) issuer {
 	t.Cleanup(server.Close)
 	file := filepath.Join(t.TempDir(), "issuer.pem")
 	block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	if err := os.WriteFile(file, block, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(file, block, 0o600))
 	return issuer{server.URL, file, key}
 }
 
@@ -263,20 +229,11 @@ func (i issuer) token(t testing.TB, user string, changes fields) string {
 			claims[name] = value
 		}
 	}
-	h, err := json.Marshal(header)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := json.Marshal(claims)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := testkit.Must(json.Marshal(header))(t)
+	c := testkit.Must(json.Marshal(claims))(t)
 	text := encode(h) + "." + encode(c)
 	sum := sha256.Sum256([]byte(text))
-	signature, err := rsa.SignPKCS1v15(nil, i.key, crypto.SHA256, sum[:])
-	if err != nil {
-		t.Fatal(err)
-	}
+	signature := testkit.Must(rsa.SignPKCS1v15(nil, i.key, crypto.SHA256, sum[:]))(t)
 	return text + "." + encode(signature)
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -60,42 +61,48 @@ func (p platform) answer(h handlerOutcome) testkit.Response {
 // handlers prepares a program of examples/handlers, or one like it, and returns a function that calls it with events.
 func handlers(t *testing.T, endpoint, file, source string) func(t testing.TB, events ...string) []handlerOutcome {
 	t.Helper()
-	app := install(t, file, source)
-	driver, err := filepath.Abs(filepath.Join("testdata", "handlers"+filepath.Ext(file)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if strings.Contains(source, "from fastapi import") {
-		app.run[0] = testkit.Package(t, "examples", "venv/bin/python")
-	}
-	app.run = slices.Insert(app.run, 1, driver)
-	return func(t testing.TB, events ...string) (all []handlerOutcome) {
+	app := driven(t, file, source)
+	return func(t testing.TB, events ...string) []handlerOutcome {
 		t.Helper()
 		cmd := app.command(t, endpoint)
 		cmd.Stdin = strings.NewReader(strings.Join(events, "\n") + "\n")
-		ended := finish(t, cmd)
-		for line := range strings.Lines(ended.stdout) {
-			var o handlerOutcome
-			if err := json.Unmarshal([]byte(line), &o); err != nil {
-				t.Fatalf("%v: %s", err, line)
-			}
-			all = append(all, o)
-		}
-		if ended.status != 0 || len(all) != len(events) {
-			t.Fatalf("status %d, and %d outcomes of %d: %s", ended.status, len(all), len(events), ended.stderr)
-		}
-		return all
+		return outcomesOf(t, cmd, len(events))
 	}
+}
+
+// driven prepares a program whose handler testdata/handlers.* calls.
+func driven(t testing.TB, file, source string) program {
+	t.Helper()
+	app := install(t, file, source)
+	if strings.Contains(source, "from fastapi import") {
+		app.run[0] = testkit.Package(t, "examples", "venv/bin/python")
+	}
+	driver := testkit.Must(filepath.Abs(filepath.Join("testdata", "handlers"+filepath.Ext(file))))(t)
+	app.run = slices.Insert(app.run, 1, driver)
+	return app
+}
+
+// outcomesOf runs a driven program that is called with n events.
+func outcomesOf(t testing.TB, cmd *exec.Cmd, n int) (all []handlerOutcome) {
+	t.Helper()
+	ended := finish(t, cmd)
+	for line := range strings.Lines(ended.stdout) {
+		var o handlerOutcome
+		if err := json.Unmarshal([]byte(line), &o); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		all = append(all, o)
+	}
+	if ended.status != 0 || len(all) != n {
+		t.Fatalf("status %d, and %d outcomes of %d: %s", ended.status, len(all), n, ended.stderr)
+	}
+	return all
 }
 
 // handlerSource returns the source of a program of examples/handlers.
 func handlerSource(t *testing.T, file string) string {
 	t.Helper()
-	source, err := os.ReadFile(filepath.Join(root, "examples", "handlers", file))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(source)
+	return string(testkit.Must(os.ReadFile(filepath.Join(root, "examples", "handlers", file)))(t))
 }
 
 // refusesAsHTTP calls a handler for a user who may create a post, for one who may not, and for nobody.

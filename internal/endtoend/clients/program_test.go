@@ -25,9 +25,7 @@ func install(t testing.TB, file, source string) program {
 	t.Helper()
 	dir := t.TempDir()
 	path := filepath.Join(dir, file)
-	if err := os.WriteFile(path, []byte(source), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(path, []byte(source), 0o600))
 	switch filepath.Ext(file) {
 	case ".go":
 		return program{dir: dir, run: []string{compile(t, path)}}
@@ -39,13 +37,7 @@ func install(t testing.TB, file, source string) program {
 		if strings.Contains(source, `from "express"`) || strings.Contains(source, `from "aws-jwt-verify"`) {
 			modules = testkit.Package(t, "examples", "node_modules")
 		}
-		list, err := os.ReadFile(filepath.Join(root, "activities", "activities.json"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, "activities.json"), list, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		copyList(t, dir, "activities.json")
 		return program{dir: dir, run: []string{node(t, dir, modules), path}}
 	case ".py":
 		python := testkit.Client(t, "venv/bin/python")
@@ -65,13 +57,8 @@ func install(t testing.TB, file, source string) program {
 // copyList gives an app the list of activities of this project.
 func copyList(t testing.TB, dir, file string) {
 	t.Helper()
-	list, err := os.ReadFile(filepath.Join(root, "activities", file))
-	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, file), list, 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := testkit.Must(os.ReadFile(filepath.Join(root, "activities", file)))(t)
+	testkit.OK(t, os.WriteFile(filepath.Join(dir, file), list, 0o600))
 }
 
 // command returns a command that runs the program with Lambda at endpoint.
@@ -87,9 +74,7 @@ func (p program) command(t testing.TB, endpoint string, args ...string) *exec.Cm
 // dir gets a link to them.
 func node(t testing.TB, dir, modules string) string {
 	t.Helper()
-	if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.Symlink(modules, filepath.Join(dir, "node_modules")))
 	path, err := exec.LookPath("node")
 	if err != nil {
 		testkit.Skip(t, "Node is not installed")
@@ -104,14 +89,9 @@ func node(t testing.TB, dir, modules string) string {
 // Go's cache.
 func compile(t testing.TB, path string) string {
 	t.Helper()
-	checkout, err := filepath.Abs(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	checkout := testkit.Must(filepath.Abs(root))(t)
 	dir, binary := filepath.Dir(path), strings.TrimSuffix(path, ".go")
-	if err := os.CopyFS(filepath.Join(dir, "activities"), os.DirFS(filepath.Join(checkout, "activities"))); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.CopyFS(filepath.Join(dir, "activities"), os.DirFS(filepath.Join(checkout, "activities"))))
 	for _, args := range [][]string{
 		{"mod", "init", "example.com/app"},
 		{"work", "init", ".", checkout},

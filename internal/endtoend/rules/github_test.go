@@ -25,9 +25,7 @@ func TestDependabotReadsEachListOfDependencies(t *testing.T) {
 			Directories []string `yaml:"directories"`
 		} `yaml:"updates"`
 	}
-	if err := yaml.Unmarshal([]byte(read(t, ".github/dependabot.yml")), &config); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, yaml.Unmarshal([]byte(read(t, ".github/dependabot.yml")), &config))
 	listed, want := []string{}, []string{"github-actions /"}
 	for _, update := range config.Updates {
 		for _, folder := range append(update.Directories, update.Directory) {

@@ -158,21 +158,8 @@ func TestAppsLinkNothingThatTheyDoNotNeed(t *testing.T) {
 	}
 }
 
-// No function links the client, or Lambda's SDK.
-func TestFunctionsAskNoFunction(t *testing.T) {
-	for _, p := range packages(t) {
-		if !strings.HasPrefix(p.ImportPath, module+"functions/") {
-			continue
-		}
-		for _, linked := range p.Deps {
-			if linked == module+"client" || linked == "github.com/aws/aws-sdk-go-v2/service/lambda" {
-				t.Errorf("%s links %s", p.ImportPath, linked)
-			}
-		}
-	}
-}
-
-// The SQS client makes a binary larger and its cold start longer. A wing is for development: commands, servers for tests, proofs.
+// No function asks a function. The SQS client makes a binary larger and its cold start longer. A wing is for development:
+// commands, servers for tests, proofs.
 func TestFunctionsLinkNothingThatTheyDoNotNeed(t *testing.T) {
 	for _, p := range packages(t) {
 		name := strings.TrimPrefix(p.ImportPath, module)
@@ -181,6 +168,10 @@ func TestFunctionsLinkNothingThatTheyDoNotNeed(t *testing.T) {
 			t.Errorf("%s links the SQS client", name)
 		}
 		for _, linked := range p.Deps {
+			asks := linked == module+"client" || linked == "github.com/aws/aws-sdk-go-v2/service/lambda"
+			if asks && strings.HasPrefix(name, "functions/") {
+				t.Errorf("%s links %s", name, linked)
+			}
 			if dep, ours := strings.CutPrefix(linked, module); ours && wing(dep) != "" && (strings.HasPrefix(name, "functions/") || strings.HasPrefix(name, "cmd/generic/")) {
 				t.Errorf("%s links %s", name, dep)
 			}
@@ -195,10 +186,8 @@ func TestEachPackageHasOnePackageComment(t *testing.T) {
 	for _, p := range packages(t) {
 		var with []string
 		for _, name := range slices.Concat(p.GoFiles, p.TestGoFiles, p.XTestGoFiles) {
-			file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, parser.PackageClauseOnly|parser.ParseComments)
-			if err != nil {
-				t.Fatal(err)
-			}
+			mode := parser.PackageClauseOnly | parser.ParseComments
+			file := testkit.Must(parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, mode))(t)
 			if file.Doc != nil {
 				with = append(with, name)
 			}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/wiring"
 )
 
@@ -105,11 +106,7 @@ func TestParametersAcceptOnlyWhatGuardsRead(t *testing.T) {
 func TestParametersHaveTheDefaultsOfTheFunctions(t *testing.T) {
 	variables := at(whole(t), "Globals.Function.Environment.Variables").(map[string]any)
 	settings := func() wiring.Settings {
-		s, err := wiring.Function.Settings()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s
+		return testkit.Must(wiring.Function.Settings())(t)
 	}
 	unset := settings()
 	for variable, parameter := range map[string]string{

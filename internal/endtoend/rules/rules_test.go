@@ -86,13 +86,98 @@ func read(t *testing.T, name string) string {
 			t.Fatal(err)
 		}
 	}
-	absolute, err := filepath.Abs(name)
-	if err != nil {
-		t.Fatal(err)
+	absolute := testkit.Must(filepath.Abs(name))(t)
+	return string(testkit.Must(os.ReadFile(cmp.Or(overlay.Replace[absolute], name)))(t))
+}
+
+// parts finds the uses of each part of the tests, which make test leaves out.
+var parts = map[testkit.Part]*regexp.Regexp{
+	testkit.Clients:  regexp.MustCompile(`testkit\.Clients\.`),
+	testkit.Projects: regexp.MustCompile(`testkit\.Projects\.`),
+	testkit.Long:     regexp.MustCompile(`testkit\.(Long\.|Bound[(\[])|prove\.Quick\(|policytest\.Run\(`),
+}
+
+// CI runs scripts/test all. Its run without the race detector has each part and each list of packages.
+func TestCIRunsEachPartOfTheTests(t *testing.T) {
+	all := testkit.Files(t)
+	for file, line := range map[string]string{
+		".ci/run":      `\nfor target in [\w -]*\btest-all\b[\w -]*; do\n`,
+		"Makefile":     `\ntest-all: .*\n(\t.*\n)*\t@\$\(SERVERS\) scripts/test all\n`,
+		"scripts/test": `\nall\)\n\tTESTS=clients race "\$@" &\n.*\n\tTESTS='` + testkit.AllParts + `' run -parallel=4 "\$@" \$clients \$projects \$slow \$long \$sequential \|\|`,
+	} {
+		if !regexp.MustCompile(line).Match(all[file]) {
+			t.Errorf("%s has no lines like %s", file, line)
+		}
 	}
-	content, err := os.ReadFile(cmp.Or(overlay.Replace[absolute], name))
-	if err != nil {
-		t.Fatal(err)
+	for part := range parts {
+		if !strings.Contains(string(all["Makefile"]), "\ntest-"+string(part)+": ") || !strings.Contains(string(all["scripts/test"]), "(make test-"+string(part)) {
+			t.Errorf("there is no make test-%s, or make test does not print that it leaves it out", part)
+		}
 	}
-	return string(content)
+}
+
+// The run of scripts/test with the race detector has all packages but those of a list, without the parts of the tests. So a
+// package with tests of a part must be in the list of that part, or they would never run. The code of a package that only runs
+// without the detector must not start goroutines.
+func TestScriptsTestLeavesNothingOut(t *testing.T) {
+	all := testkit.Files(t)
+	lists := map[string][]string{"slow": patterns(t, all, "slow"), "sequential": patterns(t, all, "sequential")}
+	for part := range parts {
+		lists[string(part)] = patterns(t, all, string(part))
+	}
+	skipped := map[string]bool{} // by name, whether such a test exists
+	for _, test := range patterns(t, all, "once") {
+		skipped[test] = false
+	}
+	defined := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+	goroutine := regexp.MustCompile(`\bgo func\b|\bgo [\w.]+\(|\.Go\(`)
+	for name, content := range all {
+		dir := "./" + path.Dir(name)
+		switch {
+		case path.Ext(name) != ".go":
+		case strings.HasSuffix(name, "_test.go"):
+			for part, uses := range parts {
+				other := dir == "./internal/testkit" || part == testkit.Clients && dir == "./internal/workbench/console" // scripts/test names it browser
+				if uses.Match(content) && !matches(dir, lists[string(part)]) && !other {
+					t.Errorf("%s has tests of the part %s: add its folder to that list in scripts/test", name, part)
+				}
+			}
+			for _, test := range defined.FindAllSubmatch(content, -1) {
+				if _, ok := skipped[string(test[1])]; !ok {
+					continue
+				}
+				if !matches(dir, lists["slow"]) && !matches(dir, lists["long"]) {
+					t.Errorf("no run of scripts/test has %s of %s: add its folder to the list %q", test[1], dir, "slow")
+				}
+				skipped[string(test[1])] = true
+			}
+		case matches(dir, lists["sequential"]):
+			if found := goroutine.Find(content); found != nil {
+				t.Errorf("%s has %q: remove its folder from the list %q in scripts/test", name, found, "sequential")
+			}
+		}
+	}
+	for test, exists := range skipped {
+		if !exists {
+			t.Errorf("there is no %s: remove it from the list %q in scripts/test", test, "once")
+		}
+	}
+}
+
+// patterns returns a list of scripts/test.
+func patterns(t *testing.T, all map[string][]byte, name string) []string {
+	t.Helper()
+	list := regexp.MustCompile(`(?m)^` + name + `='?([^'\n]*)'?$`).FindSubmatch(all["scripts/test"])
+	if list == nil {
+		t.Fatalf("scripts/test has no list %q", name)
+	}
+	return strings.Fields(string(list[1]))
+}
+
+// matches reports whether one of the patterns selects the folder.
+func matches(dir string, patterns []string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		parent, below := strings.CutSuffix(pattern, "/...")
+		return dir == parent || below && strings.HasPrefix(dir, parent+"/")
+	})
 }

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // surface is everything that a project of one's own can use, besides package client: each function, and each type with its
@@ -67,10 +69,7 @@ func TestThePublicSurface(t *testing.T) {
 	compiled := importer.ForCompiler(token.NewFileSet(), "gc", exportData(t))
 	var got []string
 	for _, folder := range []string{"", "agent", "command", "function", "function/jobs", "guardstest", "limiter"} {
-		p, err := compiled.Import(strings.TrimSuffix(module+folder, "/"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := testkit.Must(compiled.Import(strings.TrimSuffix(module+folder, "/")))(t)
 		names := exported(p)
 		slices.Sort(names)
 		got = append(got, slices.Compact(names)...)
@@ -83,10 +82,9 @@ func TestThePublicSurface(t *testing.T) {
 // exportData returns a function that opens what the compiler knows of a package.
 func exportData(t *testing.T) importer.Lookup {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}", ".", "./agent", "./command", "./function/...", "./guardstest", "./limiter").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := exec.CommandContext(t.Context(), "go", "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}",
+		".", "./agent", "./command", "./function/...", "./guardstest", "./limiter")
+	out := testkit.Must(list.Output())(t)
 	files := map[string]string{}
 	for line := range strings.Lines(string(out)) {
 		path, file, _ := strings.Cut(strings.TrimSpace(line), " ")

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 	"github.com/cric-talk/guards/internal/testkit/lambdatest"
 )
@@ -181,10 +182,7 @@ func (c *cloud) front(t *testing.T, by way, env []string) string {
 	if by == bySocket {
 		_ = server.Listener.Close()
 		path := filepath.Join(t.TempDir(), "front.sock")
-		l, err := new(net.ListenConfig).Listen(t.Context(), "unix", path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := testkit.Must(new(net.ListenConfig).Listen(t.Context(), "unix", path))(t)
 		server.Listener = l
 		server.Start()
 		t.Cleanup(server.Close)

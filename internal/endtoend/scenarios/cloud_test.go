@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 	"github.com/cric-talk/guards/internal/testkit/lambdatest"
 )
@@ -211,22 +212,16 @@ func (c *cloud) ask(t *testing.T, user, further string) {
 func (c *cloud) counted(t testing.TB, user string) (sum int64) {
 	t.Helper()
 	condition := "userId = :user"
-	out, err := dynamotest.Client(t, dynamotest.Endpoint(t)).Query(t.Context(), &dynamodb.QueryInput{
+	out := testkit.Must(dynamotest.Client(t, dynamotest.Endpoint(t)).Query(t.Context(), &dynamodb.QueryInput{
 		TableName: &c.table, KeyConditionExpression: &condition,
 		ExpressionAttributeValues: map[string]types.AttributeValue{":user": &types.AttributeValueMemberS{Value: user}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	for _, item := range out.Items {
 		n, _ := item["activityCount"].(*types.AttributeValueMemberN)
 		if n == nil || strings.Contains(n.Value, ".") {
 			t.Fatalf("an item without a count: %v", item)
 		}
-		one, err := strconv.ParseInt(n.Value, 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		one := testkit.Must(strconv.ParseInt(n.Value, 10, 64))(t)
 		sum += one
 	}
 	return sum

@@ -2,7 +2,6 @@ package scenarios_test
 
 import (
 	"net/http"
-	"net/http/httptest"
 	"sync"
 	"testing"
 	"time"
@@ -18,14 +17,13 @@ func TestTheDefaultsOfEachClient(t *testing.T) {
 		var requests []time.Time
 		var mu sync.Mutex
 		answer := throttle
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		server := testkit.Serve(t, func(w http.ResponseWriter, r *http.Request) {
 			mu.Lock()
 			requests = append(requests, time.Now())
 			mu.Unlock()
 			_, _ = http.MaxBytesReader(w, r.Body, 1<<20).Read(make([]byte, 1<<16))
 			answer(w, r, nil)
-		}))
-		defer server.Close()
+		})
 		d := c.start(t, server.URL, nil)
 		testkit.Retry(t, func(tb testing.TB) {
 			tb.Helper()

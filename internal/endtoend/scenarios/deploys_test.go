@@ -5,7 +5,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"net/http/httptest"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -45,15 +44,14 @@ func TestASubjectIsAddedWithoutAnOutage(t *testing.T) {
 	}
 	var serve []string
 	var requests atomic.Int64
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := testkit.Serve(t, func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			return // the client gave up
 		}
 		r.SetPathValue("name", serve[requests.Add(1)%int64(len(serve))])
 		c.invoke(w, r, body)
-	}))
-	defer server.Close()
+	})
 	backends := map[string]*driver{} // by user
 	for _, client := range append([]client{asyncPython}, clients...) {
 		backends["user-of-"+client.name] = client.start(t, server.URL, nil)

@@ -58,14 +58,9 @@ func signedIn(ctx context.Context, endpoint, table string) (*appclient.Guards, e
 // guess is the process. It begins when it reads a line, and then writes what it did.
 func (g guesser) guess(t *testing.T) {
 	t.Helper()
-	app, err := signedIn(t.Context(), g.Endpoint, g.Table)
-	if err != nil {
-		t.Fatal(err)
-	}
+	app := testkit.Must(signedIn(t.Context(), g.Endpoint, g.Table))(t)
 	fmt.Println("ready")
-	if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(bufio.NewReader(os.Stdin).ReadString('\n'))(t)
 	var verified, refused, in, mails atomic.Int64
 	r := appclient.Request{UserID: g.Account, OnLocked: func(appclient.Decision) { mails.Add(1) }}
 	var wg sync.WaitGroup
@@ -90,26 +85,19 @@ func (g guesser) guess(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if err := json.NewEncoder(os.Stdout).Encode(guessed{verified.Load(), refused.Load(), in.Load(), mails.Load()}); err != nil {
-		t.Error(err)
-	}
+	testkit.NoError(t, json.NewEncoder(os.Stdout).Encode(guessed{verified.Load(), refused.Load(), in.Load(), mails.Load()}))
 }
 
 // start starts the process of a guesser. The function that it returns lets it begin, and
 // returns what it did; nothing if it died.
 func (g guesser) start(t *testing.T) (begin func() guessed) {
 	t.Helper()
-	text, err := json.Marshal(g)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Must(json.Marshal(g))(t)
 	app := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
 	app.Env = append(os.Environ(), guessing+"="+string(text))
 	in, err1 := app.StdinPipe()
 	out, err2 := app.StdoutPipe()
-	if err := errors.Join(err1, err2, app.Start()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, errors.Join(err1, err2, app.Start()))
 	lines := bufio.NewScanner(out)
 	if !lines.Scan() || lines.Text() != "ready" {
 		t.Fatalf("the guesser says %q", lines.Text())
@@ -121,9 +109,7 @@ func (g guesser) start(t *testing.T) (begin func() guessed) {
 		var rest strings.Builder
 		for lines.Scan() {
 			if strings.HasPrefix(lines.Text(), "{") {
-				if err := json.Unmarshal(lines.Bytes(), &did); err != nil {
-					t.Error(err)
-				}
+				testkit.NoError(t, json.Unmarshal(lines.Bytes(), &did))
 			}
 			rest.WriteString(lines.Text() + "\n")
 		}
@@ -142,9 +128,7 @@ func isGuesser(t *testing.T) bool {
 		return false
 	}
 	var g guesser
-	if err := json.Unmarshal([]byte(text), &g); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, json.Unmarshal([]byte(text), &g))
 	g.guess(t)
 	return true
 }
@@ -185,10 +169,7 @@ func TestASuccessIsGivenBackAndADeadProcessIsNot(t *testing.T) {
 	}
 	t.Parallel()
 	g := guesser{Endpoint: dynamotest.Endpoint(t), Table: dynamotest.Table(t), Account: "a1", Guesses: 1}
-	app, err := signedIn(t.Context(), g.Endpoint, g.Table)
-	if err != nil {
-		t.Fatal(err)
-	}
+	app := testkit.Must(signedIn(t.Context(), g.Endpoint, g.Table))(t)
 	counted := func(want int64, locked bool, after string) {
 		t.Helper()
 		d, err := app.Status(t.Context(), "sign_in", appclient.Request{UserID: "a1"})

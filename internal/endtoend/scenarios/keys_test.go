@@ -101,9 +101,7 @@ func sameKeys(t *testing.T, questions []keyQuestion) []string {
 	var lines bytes.Buffer
 	want := make([]string, len(questions))
 	for i, q := range questions {
-		if err := json.NewEncoder(&lines).Encode(q); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, json.NewEncoder(&lines).Encode(q))
 		want[i] = q.inGo()
 		if want[i] != "ValidationError" && input.CheckUserID(want[i]) != nil {
 			t.Errorf("Go: %s: %q is no user id", described(q), want[i])
@@ -147,9 +145,7 @@ func TestTheClientsMakeTheKeysOfTheVectors(t *testing.T) {
 	testkit.Clients.Need(t)
 	t.Parallel()
 	var all struct{ IPKey, AccountKey []keyVector }
-	if err := json.Unmarshal(fileOf(t, filepath.Join(root, "schema", "keys.json")), &all); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, json.Unmarshal(fileOf(t, filepath.Join(root, "schema", "keys.json")), &all))
 	var questions []keyQuestion
 	var want []string
 	for _, v := range slices.Concat(all.IPKey, all.AccountKey) {
@@ -158,10 +154,7 @@ func TestTheClientsMakeTheKeysOfTheVectors(t *testing.T) {
 			q.Text = v.Text
 		}
 		if v.KeyHex != "" {
-			key, err := hex.DecodeString(v.KeyHex)
-			if err != nil {
-				t.Fatal(err)
-			}
+			key := testkit.Must(hex.DecodeString(v.KeyHex))(t)
 			q.Key = key
 		}
 		questions = append(questions, q)

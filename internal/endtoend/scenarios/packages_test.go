@@ -28,9 +28,7 @@ func app(t testing.TB, language string, source []byte) (command []string) {
 	}
 	switch language {
 	case "mjs": // Node looks for modules next to the program
-		if err := os.Symlink(testkit.Package(t, "typescript", "node_modules"), filepath.Join(dir, "node_modules")); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.Symlink(testkit.Package(t, "typescript", "node_modules"), filepath.Join(dir, "node_modules")))
 		writeFile(t, dir, "activities.js", append([]byte("export const activities = "), list("json")...))
 		writeFile(t, dir, "package.json", []byte(`{"type": "module"}`))
 		node, err := exec.LookPath("node")
@@ -51,13 +49,8 @@ func app(t testing.TB, language string, source []byte) (command []string) {
 // then prepared by a command. CHECKOUT in the command is this repository.
 func build(t testing.TB, dir, module, prepare string) {
 	t.Helper()
-	here, err := filepath.Abs(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.CopyFS(filepath.Join(dir, "activities"), os.DirFS(filepath.Join(here, "activities"))); err != nil {
-		t.Fatal(err)
-	}
+	here := testkit.Must(filepath.Abs(root))(t)
+	testkit.OK(t, os.CopyFS(filepath.Join(dir, "activities"), os.DirFS(filepath.Join(here, "activities"))))
 	writeFile(t, dir, "go.mod", []byte(module))
 	writeFile(t, dir, "go.sum", fileOf(t, filepath.Join(root, "go.sum")))
 	run := exec.Command("sh", "-ec", strings.ReplaceAll(prepare, "CHECKOUT", here)+" && go build -mod=mod -o program .")
@@ -187,16 +180,10 @@ func TestTheTypeScriptPackageIsQuickToLoad(t *testing.T) {
 
 func fileOf(t testing.TB, name string) []byte {
 	t.Helper()
-	content, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return content
+	return testkit.Must(os.ReadFile(name))(t)
 }
 
 func writeFile(t testing.TB, dir, name string, content []byte) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(filepath.Join(dir, name), content, 0o600))
 }

@@ -276,10 +276,7 @@ func differences(t testing.TB, wanted string, answer map[string]any) (problems [
 	for name, value := range want {
 		field := answer[name]
 		if list, ok := field.([]any); ok {
-			whole, err := json.Marshal(list)
-			if err != nil {
-				t.Fatal(err)
-			}
+			whole := testkit.Must(json.Marshal(list))(t)
 			field = string(whole)
 		}
 		pattern, _ := value.(string)

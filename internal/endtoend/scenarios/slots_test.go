@@ -3,6 +3,8 @@ package scenarios_test
 import (
 	"fmt"
 	"maps"
+	"path"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -91,9 +93,7 @@ func TestSlots(t *testing.T) {
 			var wg sync.WaitGroup
 			for by, d := range drivers {
 				wg.Go(func() {
-					if err := useSlots(tb, y, d, by, tries); err != nil {
-						tb.Error(err)
-					}
+					testkit.NoError(tb, useSlots(tb, y, d, by, tries))
 				})
 			}
 			wg.Wait()
@@ -166,4 +166,40 @@ func (p place) problems(t testing.TB, y *yard, guard string, got result) (proble
 		problems = append(problems, fmt.Sprintf("the requests are %q and leave %d, want %q and %d", ops, left, p.ops, p.left))
 	}
 	return problems
+}
+
+// The examples of slots and of settling run as they stand: first for a user who may, then
+// for one whose slots or tokens are used.
+func TestSamplesOfSlots(t *testing.T) {
+	testkit.Clients.Need(t)
+	t.Parallel()
+	for name, sample := range map[string]struct {
+		prints string
+		left   int64 // what counts in the end for the one who may
+		used   string
+	}{
+		"slots/export":     {"page 1\npage 2\npage 3\n", 0, `{"userId":"u1","activity":"export","count":3}`},
+		"reserve/complete": {"1400 tokens\n", 1400, `{"userId":"u1","activity":"complete","count":97000}`},
+	} {
+		for _, language := range []string{"mjs", "py", "go"} {
+			t.Run(path.Base(name)+"."+language, func(t *testing.T) {
+				command := append(app(t, language, fileOf(t, filepath.Join(root, "examples", filepath.FromSlash(name+"."+language)))), "u1")
+				run := func(t testing.TB, before, prints, asks string) {
+					t.Helper()
+					y := openYard(t)
+					own := y.post("exports-guard", new(post))
+					testkit.Must(own.handler.Invoke(t.Context(), []byte(before)))(t)
+					out := output(t, y.url, command...)
+					ops, left := y.asked("exports-guard")
+					if got := fmt.Sprint(ops, " ", left); out != prints || got != asks {
+						t.Errorf("printed %q after the requests and the rest %q, want %q and %q", out, got, prints, asks)
+					}
+				}
+				testkit.Retry(t, func(t testing.TB) { // the samples have the client's own timeouts
+					run(t, `{"userId":"u2","activity":"view"}`, sample.prints, fmt.Sprint("check release ", sample.left))
+					run(t, sample.used, "429 "+tooMany+"\n", fmt.Sprint("check ", noRelease))
+				})
+			})
+		}
+	}
 }

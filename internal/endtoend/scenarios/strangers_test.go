@@ -1,16 +1,13 @@
 package scenarios_test
 
 import (
-	"bufio"
 	"fmt"
-	"io"
 	"maps"
 	"net"
 	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/cric-talk/guards/internal/testkit"
 )
@@ -34,14 +31,14 @@ const (
 
 // All clients agree on these, by Invoke and by Function URL.
 var strangers = map[string]stranger{
-	"SSH":            {speaks: speaksFirst("SSH-2.0-OpenSSH_9.6\r\n"), never: configuration, afterwards: outageError},
-	"Redis":          {speaks: replies("-ERR unknown command 'POST'\r\n"), never: configuration, afterwards: outageError},
-	"TLS":            {speaks: replies("\x15\x03\x01\x00\x02\x02\x46"), never: configuration, afterwards: outageError},
-	"SSH, by https":  {speaks: speaksFirst("SSH-2.0-OpenSSH_9.6\r\n"), never: configuration, https: true},
-	"HTTP, by https": {speaks: replies("HTTP/1.1 400 Bad Request\r\n\r\n"), never: configuration, https: true},
-	"closes":         {speaks: replies(""), never: outageError, afterwards: outageError},
-	"resets":         {speaks: resets, never: outageError, afterwards: outageError},
-	"silent":         {speaks: func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }, never: outageError, afterwards: outageError},
+	"SSH":            {speaks: testkit.SpeaksFirst("SSH-2.0-OpenSSH_9.6\r\n"), never: configuration, afterwards: outageError},
+	"Redis":          {speaks: testkit.Replies("-ERR unknown command 'POST'\r\n"), never: configuration, afterwards: outageError},
+	"TLS":            {speaks: testkit.Replies("\x15\x03\x01\x00\x02\x02\x46"), never: configuration, afterwards: outageError},
+	"SSH, by https":  {speaks: testkit.SpeaksFirst("SSH-2.0-OpenSSH_9.6\r\n"), never: configuration, https: true},
+	"HTTP, by https": {speaks: testkit.Replies("HTTP/1.1 400 Bad Request\r\n\r\n"), never: configuration, https: true},
+	"closes":         {speaks: testkit.Replies(""), never: outageError, afterwards: outageError},
+	"resets":         {speaks: testkit.Resets, never: outageError, afterwards: outageError},
+	"silent":         {speaks: testkit.Silent, never: outageError, afterwards: outageError},
 }
 
 // httpStrangers speak HTTP.
@@ -57,81 +54,10 @@ var httpStrangers = map[string]stranger{
 	"503 without end": {speaks: endless(503), afterwards: outageError},
 }
 
-// A street is one address, whose server can change.
-type street struct {
-	net.Listener
-	speaks atomic.Value // func(net.Conn)
-	sent   atomic.Int64 // bytes of answers
-}
-
-func openStreet(t *testing.T) *street {
-	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &street{Listener: l}
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer func() { _ = c.Close() }()
-				_ = c.SetDeadline(time.Now().Add(20 * time.Second))
-				s.speaks.Load().(func(net.Conn))(&counted{c, &s.sent})
-			}()
-		}
-	}()
-	return s
-}
-
-// counted counts what is written to a connection.
-type counted struct {
-	net.Conn
-	sent *atomic.Int64
-}
-
-func (c *counted) Write(b []byte) (int, error) {
-	n, err := c.Conn.Write(b)
-	c.sent.Add(int64(n))
-	return n, err
-}
-
-// speaksFirst writes a text before it reads, and then nothing.
-func speaksFirst(text string) func(net.Conn) {
-	return func(c net.Conn) {
-		_, _ = io.WriteString(c, text)
-		_, _ = io.Copy(io.Discard, c)
-	}
-}
-
-// replies reads a request, or the beginning of a handshake, and writes a text.
-func replies(text string) func(net.Conn) {
-	return func(c net.Conn) {
-		r := bufio.NewReader(c)
-		if first, err := r.Peek(1); err == nil && 'A' <= first[0] && first[0] <= 'Z' { // otherwise it is a handshake
-			if request, err := http.ReadRequest(r); err == nil {
-				_, _ = io.Copy(io.Discard, request.Body)
-			}
-		}
-		_, _ = io.WriteString(c, text)
-	}
-}
-
-func resets(c net.Conn) {
-	replies("")(c)
-	if tcp, ok := c.(*counted).Conn.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0)
-	}
-}
-
 // httpReply returns what an HTTP server says, which closes each connection. headers are
 // further lines.
 func httpReply(status int, headers, body string) func(net.Conn) {
-	return replies(fmt.Sprintf("HTTP/1.1 %d %s\r\nConnection: close\r\nContent-Type: application/json\r\n%sContent-Length: %d\r\n\r\n%s",
+	return testkit.Replies(fmt.Sprintf("HTTP/1.1 %d %s\r\nConnection: close\r\nContent-Type: application/json\r\n%sContent-Length: %d\r\n\r\n%s",
 		status, http.StatusText(status), headers, len(body), body))
 }
 
@@ -140,7 +66,7 @@ func httpReply(status int, headers, body string) func(net.Conn) {
 func endless(status int) func(net.Conn) {
 	head := fmt.Sprintf("HTTP/1.1 %d %s\r\nConnection: close\r\nContent-Type: application/json\r\n\r\n"+`{"allowed":true,"message":"`, status, http.StatusText(status))
 	return func(c net.Conn) {
-		replies(head)(c)
+		testkit.Replies(head)(c)
 		more := []byte(strings.Repeat("x", 64<<10))
 		for range 2 * maxSent / len(more) {
 			if _, err := c.Write(more); err != nil {
@@ -160,21 +86,21 @@ func TestStrangers(t *testing.T) {
 	testkit.Clients.Need(t)
 	t.Parallel()
 	everyClient(t, func(t *testing.T, c client) {
-		s, other := openStreet(t), openStreet(t)
+		s, other := testkit.OpenPort(t), testkit.OpenPort(t)
 		var redirected atomic.Bool
-		other.speaks.Store(func(c net.Conn) {
+		other.Speak(func(c net.Conn) {
 			redirected.Store(true)
 			allows(c)
 		})
-		d := c.start(t, "http://"+s.Addr().String(), nil)
+		d := c.start(t, "http://"+s.Addr(), nil)
 		try := func(name string, who stranger, want string) {
 			t.Helper()
-			for by, options := range s.options(who, name) {
-				s.speaks.Store(who.speaks)
-				s.sent.Store(0)
+			for by, options := range optionsFor(s, who, name) {
+				s.Speak(who.speaks)
+				s.Sent.Store(0)
 				d.do(t, map[string]any{"new": options})
 				got, message := classOf(d.do(t, checkBy("user")))
-				if n := s.sent.Load(); got != want || n > maxSent || redirected.Swap(false) {
+				if n := s.Sent.Load(); got != want || n > maxSent || redirected.Swap(false) {
 					t.Errorf("%s by %s: %q (%s) after %d bytes, want %q and no redirect", name, by, got, message, n, want)
 				}
 			}
@@ -190,7 +116,7 @@ func TestStrangers(t *testing.T) {
 		}
 		for name, who := range httpStrangers {
 			if who.redirects != 0 {
-				who.speaks = httpReply(who.redirects, "Location: http://"+other.Addr().String()+"/\r\n", "")
+				who.speaks = httpReply(who.redirects, "Location: http://"+other.Addr()+"/\r\n", "")
 			}
 			try(name, who, who.afterwards)
 		}
@@ -205,31 +131,31 @@ func TestAProxyThatRefuses(t *testing.T) {
 		if c.name == "TypeScript" {
 			return
 		}
-		s := openStreet(t)
-		s.speaks.Store(httpReply(403, "", ""))
-		d := c.start(t, "https://lambda.example", map[string]string{"HTTPS_PROXY": "http://" + s.Addr().String()})
+		s := testkit.OpenPort(t)
+		s.Speak(httpReply(403, "", ""))
+		d := c.start(t, "https://lambda.example", map[string]string{"HTTPS_PROXY": "http://" + s.Addr()})
 		for by, urls := range map[string]any{"Invoke": nil, "URL": map[string]string{"posts-guard": "https://id.example/"}} {
 			options := maps.Clone(patient)
 			options["urls"] = urls
 			d.do(t, map[string]any{"new": options})
-			if got, message := classOf(d.do(t, checkBy("user"))); got != configuration || s.sent.Load() == 0 {
-				t.Errorf("by %s: %q (%s) after %d bytes", by, got, message, s.sent.Load())
+			if got, message := classOf(d.do(t, checkBy("user"))); got != configuration || s.Sent.Load() == 0 {
+				t.Errorf("by %s: %q (%s) after %d bytes", by, got, message, s.Sent.Load())
 			}
 		}
 	})
 }
 
-// options returns the options of clients that ask posts-guard at the address, by how they
+// optionsFor returns the options of clients that ask posts-guard at the address, by how they
 // ask it. The address of Lambda itself is one of the environment, so by Invoke it begins
 // with http://.
-func (s *street) options(who stranger, name string) map[string]map[string]any {
+func optionsFor(s *testkit.Port, who stranger, name string) map[string]map[string]any {
 	scheme, by := "http", map[string]map[string]any{}
 	if who.https {
 		scheme = "https"
 	} else {
 		by["Invoke"] = map[string]any{}
 	}
-	by["URL"] = map[string]any{"urls": map[string]string{"posts-guard": scheme + "://" + s.Addr().String() + "/posts-guard"}}
+	by["URL"] = map[string]any{"urls": map[string]string{"posts-guard": scheme + "://" + s.Addr() + "/posts-guard"}}
 	for _, options := range by {
 		maps.Copy(options, patient)
 		if strings.HasPrefix(name, "silent") {

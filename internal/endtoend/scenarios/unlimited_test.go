@@ -112,9 +112,7 @@ func (w *ward) begin(t testing.TB) {
 	}
 	w.serves, w.requests, w.users = "first", nil, nil
 	for _, d := range w.drivers {
-		if _, err := d.ask(map[string]any{"new": patient}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(d.ask(map[string]any{"new": patient}))(t)
 		w.users = append(w.users, "user-"+rand.Text())
 	}
 }
@@ -145,11 +143,8 @@ func (w *ward) slot(activity, user string) map[string]any {
 func (w *ward) change(t testing.TB, d liveedit.Draft) {
 	t.Helper()
 	known := limits.Guards{{Name: "forum-guard", Message: "m", Activities: []limits.Activity{{Name: "export", Limit: policy.Must("log 3/12s")}}}}
-	err := liveedit.Edit(t.Context(), w.table, known, liveedit.Change{At: time.Now(), By: "test", Why: "test"},
-		func(liveedit.Draft) (liveedit.Draft, error) { return d, nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, liveedit.Edit(t.Context(), w.table, known, liveedit.Change{At: time.Now(), By: "test", Why: "test"},
+		func(liveedit.Draft) (liveedit.Draft, error) { return d, nil }))
 }
 
 // turnTo lets another instance serve, once it knows the settings: it answers with these

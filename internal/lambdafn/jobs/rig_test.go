@@ -12,6 +12,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/delayed"
 	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 	"github.com/cric-talk/guards/internal/testkit/lambdatest"
 	"github.com/cric-talk/guards/internal/testkit/sqstest"
@@ -125,13 +126,10 @@ func message(t testing.TB, group string, n int, readyAt, enqueued int64) string 
 // messageOf returns the message for the job of a request.
 func messageOf(t testing.TB, group, requestID string, n int, readyAt, enqueued int64) string {
 	t.Helper()
-	body, err := delayed.Body(guard.Job{
+	body := testkit.Must(delayed.Body(guard.Job{
 		UserID: group, Activity: "update_member_role", RequestID: requestID, ReadyAt: readyAt, Enqueued: enqueued,
 		Job: json.RawMessage(fmt.Sprintf(`{"payload":%d}`, n)),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return body
 }
 
@@ -148,12 +146,4 @@ func thisWindow() int64 { return key(time.Now().UnixMilli()) }
 func warmUp(t testing.TB, i *lambdatest.Instance) {
 	t.Helper()
 	ask(t, i, `{"userId": "other", "activity": "update_member_role", "op": "status"}`)
-}
-
-// inOneWindow waits for a window with enough time left.
-func inOneWindow(needs time.Duration) {
-	left := time.Until(time.UnixMilli(starts(thisWindow() + 1)))
-	if left < needs {
-		time.Sleep(left)
-	}
 }

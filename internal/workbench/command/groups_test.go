@@ -125,7 +125,7 @@ export                log 3/10m                           log 3/10m
 		"guards: create_post, tier premium keeps posts: 20/1m, writes: 90/1h cost 2\n")
 	p.prints("limits unset --group content writes --tier premium --by bob", "content.writes, tier premium: limit 90/1h -> 80/1h cost 2\nin the table; instances follow within 30 s of use\n")
 	p.prints("limits unset --group content writes", "content.writes: limit 70/1h -> 40/1h cost 2 or 40/1h\nin the table; instances follow within 30 s of use\n")
-	for command, message := range map[string]string{
+	p.wrong(map[string]string{
 		"limits set --group contnt writes 60/1h":                      "guards: --group is \"contnt\", did you mean \"content\"?\nguards: see guards limits\n",
 		"limits set --group content write 60/1h":                      `guards: limit is "write", did you mean "writes"?`,
 		"limits set --group content writes 60/1h --tier premum":       `guards: --tier is "premum", did you mean "premium"?`,
@@ -137,7 +137,5 @@ export                log 3/10m                           log 3/10m
 		"limits set create_post 60/1h":                                "create_post: a live limit keeps",
 		"limits unset --group content wrtes":                          `guards: limit is "wrtes", did you mean "writes"?`,
 		"limits unset --group content writes":                         "guards: content.writes has no live limit to undo",
-	} {
-		p.fails(command, wrongUse, message)
-	}
+	})
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 	app "github.com/cric-talk/guards/limits"
 )
@@ -83,9 +84,7 @@ type decided struct {
 func following(t *rapid.T, content []byte, activity string, at time.Time) *guard.Handler {
 	g, _, _ := inForceGuards.Activity(activity)
 	f := &live.Follower{Source: document{content: content}, Guards: inForceGuards}
-	if err := f.Read(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, f.Read(t.Context()))
 	return &guard.Handler{
 		Guard: g, Live: f, BypassRoles: []string{"admin", "night"},
 		Limiter: &ratelimit.Limiter{Store: new(memstore.Store), Now: func() time.Time { return at }},
@@ -96,11 +95,7 @@ func following(t *rapid.T, content []byte, activity string, at time.Time) *guard
 func decides(t *rapid.T, h *guard.Handler, r guard.Request) decided {
 	ask := func(op guard.Op, count int64) guard.Answer {
 		r.Op, r.Count = op, count
-		a, err := h.Decide(t.Context(), r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return a
+		return testkit.Must(h.Decide(t.Context(), r))(t)
 	}
 	a := ask(guard.Status, 1)
 	if a.Decision == nil {

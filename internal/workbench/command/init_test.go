@@ -5,14 +5,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // A question about a folder of something else, answered with no, changes nothing.
 func TestInitAsksBeforeItWritesAmongOtherFiles(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "package.json"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(filepath.Join(dir, "package.json"), nil, 0o600))
 	checkout := filepath.Join("..", "..", "..")
 	var out, log stream
 	args := []string{"init", dir, "--guard", "photos-guard", "--activity", "upload_photo", "--limit", "5/1m", "--module", "mine", "--replace", checkout}

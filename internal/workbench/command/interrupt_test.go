@@ -2,14 +2,94 @@ package command
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"runtime"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
+	"github.com/cric-talk/guards/internal/testkit"
 	app "github.com/cric-talk/guards/limits"
 )
+
+func TestConfirm(t *testing.T) {
+	for answer, want := range map[string]error{"y\n": nil, "Yes\n": nil, " y": nil, "n\n": errDeclined, "\n": errDeclined, "": errDeclined, "yes please\n": errDeclined} {
+		var asked strings.Builder
+		err := yesFlag{}.confirm(t.Context(), session{page: app.All, in: strings.NewReader(answer), out: io.Discard, err: &asked}, "Delete?", "")
+		if !errors.Is(err, want) || asked.String() != "Delete? [y/N] " {
+			t.Errorf("%q after %q: %v, want %v", answer, &asked, err, want)
+		}
+	}
+	if err := (yesFlag{Yes: true}).confirm(t.Context(), session{}, "Delete?", ""); err != nil {
+		t.Errorf("--yes: %v, want no question", err)
+	}
+	if err := (yesFlag{}).confirm(t.Context(), session{}, "Delete?", ", or wait"); err == nil || !strings.HasSuffix(err.Error(), "give --yes to go ahead, or wait") {
+		t.Errorf("no person can answer: %v", err)
+	}
+}
+
+// questions maps each command to its question. The question names the user as
+// typed, the table and the table's region and address. No server listens at
+// that address.
+var questions = map[string]string{
+	"erase --user u1":                   "Delete everything about u1: items, grants and blocks, with the places that update_member_role gave, which are then given again, in " + atTable + "?",
+	"cleanup":                           "Delete everything that has expired in " + atTable + "?",
+	"reset --user u1 create_post":       "Clear create_post of u1 in " + atTable + "?",
+	"limits set create_post --mode off": "Switch create_post off in " + atTable + "? Nobody is limited then, and nothing is counted.",
+}
+
+const (
+	nowhere = " --table counts --region eu-west-1 --endpoint http://127.0.0.1:1"
+	atTable = "the table counts in eu-west-1 at http://127.0.0.1:1"
+)
+
+// A declined question is not a mistake, but it is not a success either: in a
+// shell, the command after && must not run as if everything had been deleted.
+func TestDecliningEndsTheCommand(t *testing.T) {
+	credentials(t)
+	for command, question := range questions {
+		status, _, log := session{page: app.All, in: strings.NewReader("n\n")}.does(t, strings.Fields(command+nowhere)...)
+		if want := question + " [y/N] guards: nothing was changed\n"; status != interrupted || log != want {
+			t.Errorf("guards %s: status %d, %q, want %q", command, status, log, want)
+		}
+	}
+}
+
+// Without --table and TABLE_NAME, the table is the one that the stack creates.
+func TestTheTableIsRateLimit(t *testing.T) {
+	credentials(t)
+	t.Setenv("TABLE_NAME", "")
+	_, _, log := session{page: app.All, in: strings.NewReader("n\n")}.does(t, strings.Fields("erase --user u1 --region eu-west-1")...)
+	if !strings.HasPrefix(log, "Delete everything about u1: items, grants and blocks, with the places that update_member_role gave, which are then given again, in the table rateLimit in eu-west-1") {
+		t.Error(log)
+	}
+}
+
+func TestInterruptAtTheQuestionEndsTheCommand(t *testing.T) {
+	credentials(t)
+	for command, question := range questions {
+		var log stream
+		ctx, interrupt := context.WithCancel(t.Context())
+		go func() {
+			for ctx.Err() == nil && !strings.HasSuffix(log.String(), "[y/N] ") {
+				time.Sleep(time.Millisecond)
+			}
+			interrupt()
+		}()
+		silent, writer := io.Pipe()
+		status := run(ctx, strings.Fields(command+nowhere), session{page: app.All, in: silent, err: &log})
+		if status != interrupted || log.String() != question+" [y/N] \n" {
+			t.Errorf("guards %s: status %d, %q", command, status, &log)
+		}
+		interrupt()
+		_ = writer.Close()
+	}
+}
 
 // A command that Ctrl-C stops fails with an error of its store. The command
 // does not report that error as an outage. It prints what was done.
@@ -46,5 +126,24 @@ func TestInterruptedCommandsPrintWhatWasDone(t *testing.T) {
 		}
 		interrupt()
 		server.Close()
+	}
+}
+
+// Containers and service managers stop a process with SIGTERM.
+func TestSIGTERMStopsLikeCtrlC(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("a process can't send SIGTERM on Windows")
+	}
+	before := os.Args
+	defer func() { os.Args = before }()
+	os.Args = []string{"guards", "serve", "--addr", "127.0.0.1:0"}
+	var log stream
+	ended := make(chan int, 1)
+	go func() { ended <- program(session{page: app.All, out: io.Discard, err: &log}) }()
+	started(t, &log, ended)
+	self := testkit.Must(os.FindProcess(os.Getpid()))(t)
+	testkit.OK(t, self.Signal(syscall.SIGTERM))
+	if status := <-ended; status != interrupted || !strings.Contains(log.String(), "guards: stopped after 0 requests") {
+		t.Errorf("status %d: %s", status, &log)
 	}
 }

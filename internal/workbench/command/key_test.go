@@ -36,10 +36,7 @@ func TestKeyScript(t *testing.T) {
 
 // The command prints what the clients send: schema/keys.json is for all of them.
 func TestKeyPrintsTheVectors(t *testing.T) {
-	text, err := os.ReadFile("../../../schema/keys.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Must(os.ReadFile("../../../schema/keys.json"))(t)
 	var all map[string][]struct {
 		Address, Text, KeyHex, Want string
 		Key                         *string
@@ -92,10 +89,7 @@ func TestKeyPrintsTheVectors(t *testing.T) {
 // runWith runs a command whose standard input is a text.
 func runWith(t *testing.T, text string, args []string, c session) int {
 	t.Helper()
-	in, err := os.Open(fileWith(t, text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := testkit.Must(os.Open(fileWith(t, text)))(t)
 	stdin := os.Stdin
 	os.Stdin = in
 	defer func() {
@@ -108,9 +102,7 @@ func runWith(t *testing.T, text string, args []string, c session) int {
 func fileWith(t *testing.T, text string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(name, []byte(text), 0o600))
 	return name
 }
 

@@ -9,7 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/pagefile"
+	"github.com/cric-talk/guards/internal/testkit"
 	app "github.com/cric-talk/guards/limits"
 )
 
@@ -37,12 +39,8 @@ func pageFolder(t *testing.T, text string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for file, text := range map[string]string{"limits.json": text, "docs/README.md": ""} {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o750); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o750))
+		testkit.OK(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600))
 	}
 	return dir
 }
@@ -50,11 +48,9 @@ func pageFolder(t *testing.T, text string) string {
 // guardsIn runs the installed program in a folder.
 func guardsIn(t *testing.T, folder string, args ...string) (status int, out, log string) {
 	t.Helper()
-	var stdout, stderr stream
-	c := session{page: app.All, out: &stdout, err: &stderr, now: atPinned, folder: folder, built: ourProgram}
+	c := session{page: app.All, now: atPinned, folder: folder, built: ourProgram}
 	c.findPage()
-	status = run(t.Context(), args, c)
-	return status, stdout.String(), stderr.String()
+	return c.does(t, args...)
 }
 
 // The installed program goes by the page of the folder, and GUARDS_PAGE wins. The program of a
@@ -141,11 +137,7 @@ func TestNewAndGenerateOfAPage(t *testing.T) {
 		if status != want {
 			t.Errorf("guards %s: %d, want %d", line, status, want)
 		}
-		for _, text := range says {
-			if !strings.Contains(out+log, text) {
-				t.Errorf("guards %s: %s%s, want %s", line, out, log, text)
-			}
-		}
+		testkit.Contains(t, "what guards "+line+" prints", out+log, says...)
 	}
 	expect("generate --check", wrongUse, "stale: 3 files", "run guards generate", "activities/activities.py", "activities/activities.ts")
 	expect("new --guard photos-guard share_photo 5/1m --tier premium=10/1m --dry-run", done, `+        {"name": "share_photo", "limit": "5/1m", "tiers": {"premium": "10/1m"}}`)
@@ -175,10 +167,7 @@ func TestNewAndGenerateOfAPage(t *testing.T) {
 // A page in Go and the same one in JSON answer alike, byte for byte, by Invoke, by URL and as an
 // agent.
 func TestBothFormsOfAPageAnswerAlike(t *testing.T) {
-	inJSON, err := pagefile.Load(filepath.Join("..", "..", "pagefile", "testdata", "limits.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	inJSON := testkit.Must(pagefile.Load(filepath.Join("..", "..", "pagefile", "testdata", "limits.json")))(t)
 	first, _ := serveGuards(t, app.All, atPinned)
 	second, _ := serveGuards(t, inJSON, atPinned)
 	n, refusals := 0, 0
@@ -227,4 +216,67 @@ func withoutID(answer string) string {
 	}
 	_, after, _ := strings.Cut(rest, `"`)
 	return before + after
+}
+
+// The program was built when limits.go said 5/1m.
+var beforeChange = []guards.Guard{{Name: "photos-guard", Message: "m", Activities: []guards.Activity{{Name: "upload_photo", Limit: "5/1m"}}}}
+
+// changedPage makes a project whose page says something else, and returns its folder.
+func changedPage(t *testing.T, limit string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for file, text := range map[string]string{
+		"go.mod":             "module example.com/mine\n",
+		"limits/limits.go":   "package limits\n\nimport \"github.com/cric-talk/guards\"\n\nvar All = []guards.Guard{{Name: \"photos-guard\", Message: \"m\", Activities: []guards.Activity{{Name: \"upload_photo\", Limit: guards.Limit(\"" + limit + "\")}}}}\n",
+		"cmd/guards/main.go": "package main\n\nfunc main() { command.Main(limits.All) }\n",
+		"cmd/some/main.go":   "package main\n\nfunc main() { command.Main(limits.All[:1]) }\n",
+		"docs/README.md":     "",
+	} {
+		testkit.OK(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o750))
+		testkit.OK(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600))
+	}
+	return dir
+}
+
+// Commands that go by the program's limits tell that, once, and do what they do
+// anyway.
+func TestAProgramSaysThatItsFolderHasOtherLimits(t *testing.T) {
+	mine := &debug.BuildInfo{Path: "example.com/mine/cmd/guards", Main: debug.Module{Path: "example.com/mine"}}
+	other := &debug.BuildInfo{Path: "github.com/cric-talk/guards/cmd/guards", Main: debug.Module{Path: "github.com/cric-talk/guards"}}
+	some := &debug.BuildInfo{Path: "example.com/mine/cmd/some", Main: debug.Module{Path: "example.com/mine"}} // takes other guards
+	file := &debug.BuildInfo{Path: "command-line-arguments", Main: debug.Module{Path: "example.com/mine"}}    // go run FILE
+	changed, same := changedPage(t, "50/1m"), changedPage(t, "5/1m")
+	for _, tt := range []struct {
+		folder, line string
+		built        *debug.BuildInfo
+		status       int
+		warns        bool
+	}{
+		{changed, "limits list", mine, done, true},
+		{changed, "limits --json", mine, done, true},
+		{filepath.Join(changed, "docs"), "limits", mine, done, true},
+		{changed, "check upload_photo --user u1", mine, done, true},
+		{changed, "check upload_photo --user u1 --times 6", mine, refused, true},
+		{changed, "limits list", other, done, true},
+		{changed, "limits list", some, done, false},
+		{changed, "limits list", file, done, false},
+		{changed, "version", mine, done, false},
+		{changed, "completion bash", mine, done, false},
+		{changed, "limits --help", mine, done, false},
+		{same, "limits list", mine, done, false},
+		{same, "limits list", other, done, false},
+		{t.TempDir(), "limits list", mine, done, false},
+		{"", "limits list", mine, done, false},
+	} {
+		c := session{page: beforeChange, now: atPinned, folder: tt.folder, built: tt.built}
+		status, out, log := c.does(t, strings.Fields(tt.line)...)
+		want := 0
+		if tt.warns {
+			want = 1
+		}
+		warns := strings.Count(log, "limits.go has other limits than this program: upload_photo has the limit 50/1m there and 5/1m here\n")
+		if status != tt.status || warns != want || strings.Contains(log, "go install ./cmd/guards") != tt.warns || out == "" {
+			t.Errorf("guards %s in %s, built as %s: status %d, %q, want %d, and a warning: %t", tt.line, tt.folder, tt.built.Path, status, log, tt.status, tt.warns)
+		}
+	}
 }

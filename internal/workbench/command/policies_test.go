@@ -19,6 +19,7 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 	app "github.com/cric-talk/guards/limits"
 )
@@ -26,11 +27,7 @@ import (
 // source returns a file of the repository.
 func source(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile("../../../" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	return string(testkit.Must(os.ReadFile("../../../" + name))(t))
 }
 
 // shellWords splits a command line as a shell does, if it has no other quotes
@@ -99,17 +96,13 @@ func TestPoliciesDocumentShowsRealAnswers(t *testing.T) {
 	for range 11 {
 		refused = posts(0, "create_post", 1)
 	}
-	for _, words := range []string{
-		"```json\n" + string(pinned.AppendJSON(nil)) + "\n```",
+	testkit.Contains(t, "docs/policies.md", document,
+		"```json\n"+string(pinned.AppendJSON(nil))+"\n```",
 		fmt.Sprintf("`12-hour pin count: %d/%d`", pinned.Decision.Used, pinned.Decision.Limit),
-		"`" + cricket.Pins.Message + "`",
-		"```json\n" + string(refused.AppendJSON(nil)) + "\n```",
-		"```json\n" + string(refusedLetters(t)) + "\n```",
-	} {
-		if !strings.Contains(document, words) {
-			t.Errorf("docs/policies.md does not show\n%s", words)
-		}
-	}
+		"`"+cricket.Pins.Message+"`",
+		"```json\n"+string(refused.AppendJSON(nil))+"\n```",
+		"```json\n"+string(refusedLetters(t))+"\n```",
+	)
 }
 
 // asks returns a func that asks a guard about u1. Its clock begins on 5 January 2026, and moves
@@ -120,10 +113,7 @@ func asks(t *testing.T, g limits.Guard, hour, second int) func(after time.Durati
 	h := guard.Handler{Guard: g, Limiter: &ratelimit.Limiter{Store: new(memstore.Store), Now: func() time.Time { return now }}}
 	return func(after time.Duration, activity string, count int64) guard.Answer {
 		now, n = now.Add(after), n+1
-		a, err := h.Decide(t.Context(), guard.Request{UserID: "u1", Activity: activity, Op: guard.Check, Count: count, RequestID: "r" + strconv.Itoa(n)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := testkit.Must(h.Decide(t.Context(), guard.Request{UserID: "u1", Activity: activity, Op: guard.Check, Count: count, RequestID: "r" + strconv.Itoa(n)}))(t)
 		return a
 	}
 }
@@ -131,13 +121,10 @@ func asks(t *testing.T, g limits.Guard, hour, second int) func(after time.Durati
 // refusedLetters follows the example of groups, and returns the refusal in it.
 func refusedLetters(t *testing.T) []byte {
 	t.Helper()
-	guards, err := limits.Link([]guards.Guard{{Name: "notes-guard", Message: cricket.Comments.Message, Activities: []guards.Activity{
+	guards := testkit.Must(limits.Link([]guards.Guard{{Name: "notes-guard", Message: cricket.Comments.Message, Activities: []guards.Activity{
 		{Name: "write_note", Limit: "writes: 100/1h", Group: "writing"},
 		{Name: "send_letter", Limit: "letters: 10/1h, writes: 100/1h cost 2", Group: "writing"},
-	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}}))(t)
 	ask := asks(t, guards[0], 9, 0)
 	answers := []guard.Answer{ask(0, "write_note", 95), ask(time.Minute, "send_letter", 1), ask(time.Minute, "send_letter", 2), ask(0, "write_note", 3)}
 	for i, left := range []int64{5, 1, 1, 0} {

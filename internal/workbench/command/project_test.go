@@ -2,6 +2,7 @@ package command
 
 import (
 	"io"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 	app "github.com/cric-talk/guards/limits"
@@ -116,6 +118,25 @@ func (p *project) fails(command string, want int, message string) {
 	}
 }
 
+// wrong runs commands that are used wrongly, and must fail with these messages.
+func (p *project) wrong(messages map[string]string) {
+	p.t.Helper()
+	for command, message := range messages {
+		p.fails(command, wrongUse, message)
+	}
+}
+
+// lacks runs a command, which must succeed and print none of these texts.
+func (p *project) lacks(command string, texts ...string) {
+	p.t.Helper()
+	status, out, log := p.run(command)
+	for _, text := range texts {
+		if status != done || strings.Contains(out, text) {
+			p.t.Errorf("guards %s: status %d, %s\n%s, want no %s", command, status, log, out, text)
+		}
+	}
+}
+
 // refuses runs a command whose request is refused.
 func (p *project) refuses(command, want string) {
 	p.t.Helper()
@@ -130,31 +151,59 @@ func (p *project) ask(r guard.Request) guard.Answer {
 	g, _, _ := cricket.Link(p.page...).Activity(r.Activity)
 	store := dynamostore.New(dynamotest.Config(p.where[3]), p.where[5])
 	h := &guard.Handler{Guard: g, Limiter: &ratelimit.Limiter{Store: store, Now: func() time.Time { return p.now }}}
-	a, err := h.Decide(p.t.Context(), r)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	return a
+	return testkit.Must(h.Decide(p.t.Context(), r))(p.t)
 }
 
 // put writes an item. An attribute whose value is a text is a string in the
 // table, and version is a number.
 func (p *project) put(attributes map[string]string) {
 	p.t.Helper()
-	item := map[string]types.AttributeValue{"version": &types.AttributeValueMemberN{Value: "1"}}
+	item := map[string]types.AttributeValue{"version": dynamostore.Number(1)}
 	for name, value := range attributes {
-		item[name] = &types.AttributeValueMemberS{Value: value}
+		item[name] = dynamostore.Text(value)
 	}
-	_, err := dynamotest.Client(p.t, p.where[3]).PutItem(p.t.Context(), &dynamodb.PutItemInput{TableName: &p.where[5], Item: item})
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	p.putItem(item)
+}
+
+func (p *project) putItem(item map[string]types.AttributeValue) {
+	p.t.Helper()
+	put := &dynamodb.PutItemInput{TableName: &p.where[5], Item: item}
+	testkit.Must(dynamotest.Client(p.t, p.where[3]).PutItem(p.t.Context(), put))(p.t)
 }
 
 // command runs a command that needs no table.
 func command(t *testing.T, page []guards.Guard, line string) (status int, out, log string) {
 	t.Helper()
+	return session{page: page, now: atPinned}.does(t, shellWords(line)...)
+}
+
+// does runs a command in a session, and returns what it prints.
+func (c session) does(t *testing.T, args ...string) (status int, out, log string) {
+	t.Helper()
 	var printed, noted stream
-	status = run(t.Context(), shellWords(line), session{page: page, out: &printed, err: &noted, now: atPinned})
+	c.out, c.err = &printed, &noted
+	status = run(t.Context(), args, c)
 	return status, printed.String(), noted.String()
+}
+
+// A step is a command with its status, and a pattern for what is printed.
+type step struct {
+	line   string
+	status int
+	want   string
+}
+
+// follow runs commands of a project, whose table and region are in the environment.
+func follow(t *testing.T, page []guards.Guard, steps []step) {
+	t.Helper()
+	credentials(t)
+	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", dynamotest.Endpoint(t))
+	t.Setenv("AWS_REGION", "us-east-1")
+	t.Setenv("TABLE_NAME", dynamotest.Table(t))
+	for _, step := range steps {
+		status, out, log := command(t, page, step.line)
+		if status != step.status || !regexp.MustCompile(step.want).MatchString(out+log) {
+			t.Errorf("%s: status %d, want %d:\n%s%s\nwant %s", step.line, status, step.status, out, log, step.want)
+		}
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/cric-talk/guards/internal/testkit"
 	app "github.com/cric-talk/guards/limits"
 )
 
@@ -80,12 +81,11 @@ func TestAServerThatIsNotDynamoDBIsReported(t *testing.T) {
 			"top --yes", "stats", "status --user u1", "cleanup --yes", "erase --user u1 --yes", "reset create_post --user u1 --yes",
 			"limits diff", "limits set create_post 20/1m", "check create_post --user u1 --store dynamodb", "serve --store dynamodb",
 		} {
-			var log stream
-			status := run(t.Context(), append(strings.Fields(command), "--region", "us-east-1", "--endpoint", server.URL), session{page: app.All, out: io.Discard, err: &log})
+			status, _, log := session{page: app.All}.does(t, strings.Fields(command+" --region us-east-1 --endpoint "+server.URL)...)
 			want := "guards: " + server.URL + " can't be reached: what answers there is not DynamoDB: 200 OK\n" +
 				"guards: choose another address with --endpoint or AWS_ENDPOINT_URL_DYNAMODB, or another region with --region\n"
-			if status != unreachable || log.String() != want {
-				t.Errorf("guards %s, answered with %s: status %d, %s", command, answer, status, &log)
+			if status != unreachable || log != want {
+				t.Errorf("guards %s, answered with %s: status %d, %s", command, answer, status, log)
 			}
 		}
 		server.Close()
@@ -107,17 +107,15 @@ func TestAFailingTableIsToldWithItsCause(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			server := testkit.Serve(t, func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Type", "application/x-amz-json-1.0")
 				w.WriteHeader(tt.status)
 				_, _ = io.WriteString(w, `{"__type": "`+tt.kind+`", "message": "m"}`)
-			}))
-			defer server.Close()
+			})
 			for command, want := range map[string]string{"limits diff": tt.read, "status --user u1": tt.many} {
-				var log stream
-				status := run(t.Context(), append(strings.Fields(command), "--region", "us-east-1", "--endpoint", server.URL), session{page: app.All, out: io.Discard, err: &log})
-				if status != unreachable || !strings.HasPrefix(log.String(), want) {
-					t.Errorf("guards %s: status %d, %s, want %s", command, status, &log, want)
+				status, _, log := session{page: app.All}.does(t, strings.Fields(command+" --region us-east-1 --endpoint "+server.URL)...)
+				if status != unreachable || !strings.HasPrefix(log, want) {
+					t.Errorf("guards %s: status %d, %s, want %s", command, status, log, want)
 				}
 			}
 		})
@@ -128,9 +126,8 @@ func TestAFailingTableIsToldWithItsCause(t *testing.T) {
 func TestAnAddressInTheEnvironmentIsChecked(t *testing.T) {
 	credentials(t)
 	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", "127.0.0.1:8000")
-	var log stream
-	status := run(t.Context(), strings.Fields("stats --region us-east-1"), session{page: app.All, out: io.Discard, err: &log})
-	if want := "guards: AWS_ENDPOINT_URL_DYNAMODB is \"127.0.0.1:8000\", want a URL such as http://127.0.0.1:8000\n"; status != wrongUse || log.String() != want {
-		t.Errorf("status %d, %s, want %s", status, &log, want)
+	status, _, log := session{page: app.All}.does(t, strings.Fields("stats --region us-east-1")...)
+	if want := "guards: AWS_ENDPOINT_URL_DYNAMODB is \"127.0.0.1:8000\", want a URL such as http://127.0.0.1:8000\n"; status != wrongUse || log != want {
+		t.Errorf("status %d, %s, want %s", status, log, want)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/cric-talk/guards"
+	"github.com/cric-talk/guards/internal/testkit"
 	app "github.com/cric-talk/guards/limits"
 )
 
@@ -125,9 +126,7 @@ func TestSnippetsOfTheDocumentsWork(t *testing.T) {
 			shell := strings.NewReplacer("http://127.0.0.1:3001", endpoint, "go run ./cmd/guards", "guards").Replace(s.shell)
 			program, _, _ := strings.Cut(s.shell, " ")
 			script := fmt.Sprintf("[!exec:%s] skip\nstatus %d sh -e snippet\n%s-- snippet --\n%s\n", program, how.status, s.wanted()+how.wanted(), shell)
-			if err := os.WriteFile(filepath.Join(p.Dir, "snippet.txtar"), []byte(script), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, os.WriteFile(filepath.Join(p.Dir, "snippet.txtar"), []byte(script), 0o600))
 			testscript.Run(t, p)
 		})
 	}
@@ -154,15 +153,9 @@ func (t trial) wanted() string {
 // sentence.
 func snippets(t *testing.T) (all []snippet) {
 	t.Helper()
-	documents, err := filepath.Glob("../../../docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	documents := testkit.Must(filepath.Glob("../../../docs/*.md"))(t)
 	for _, name := range append([]string{"../../../README.md"}, documents...) {
-		content, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := testkit.Must(os.ReadFile(name))(t)
 		name = strings.TrimPrefix(filepath.ToSlash(name), "../../../")
 		for _, match := range fenced.FindAllStringSubmatch(string(content), -1) {
 			project := name == "README.md" && slices.ContainsFunc(all, func(s snippet) bool { return strings.Contains(s.shell, "cd ../my-guards") })

@@ -15,6 +15,7 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // The holder of a slot is gone. An operator sees the slot and frees it.
@@ -56,13 +57,11 @@ export    1      2023-11-14T22:15:18.005Z  2023-11-14T22:25:18.005Z
 	}
 	p.prints("release export --user u1 --at 1700000118005 --yes --json", `{"table":"`+p.where[5]+`","region":"us-east-1","userId":"u1","activity":"export",`+
 		`"at":1700000118005,"heldUntil":1700000718005,"limit":3,"activityCount":0,"remaining":3,"waitTime":0,"resetAt":1700000118005}`+"\n")
-	for command, message := range map[string]string{
+	p.wrong(map[string]string{
 		"release create_post --user u1":           "guards: create_post has no slots of a user, because none of those limits is a log\nguards: guards reset clears an activity\n",
 		"release exprt --user u1":                 `guards: activity is "exprt", did you mean "export"?`,
 		"release export --user u1 --at yesterday": `guards: --at is "yesterday", want a time such as`,
-	} {
-		p.fails(command, wrongUse, message)
-	}
+	})
 }
 
 // A renewing reader renews a slot before it answers a question with yes.
@@ -135,10 +134,7 @@ func TestSlots(t *testing.T) {
 				t.Fatal(d, err)
 			}
 		}
-		item, err := store.Read(context.Background(), key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		item := testkit.Must(store.Read(context.Background(), key))(t)
 		second, last := pinned.Add(8*time.Minute).UnixMilli(), pinned.Add(11*time.Minute).UnixMilli()
 		want := []slot{{second, second + 600_000, 2 * each}, {last, last + 600_000, each}}
 		if diff := cmp.Diff(want, slotsOf(p, last, item.State)); diff != "" {

@@ -2,12 +2,14 @@ package command
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/cric-talk/guards/internal/testkit"
 	app "github.com/cric-talk/guards/limits"
 )
 
@@ -44,9 +46,7 @@ func TestReplayLeavesNoFiles(t *testing.T) {
 	folder := t.TempDir()
 	t.Setenv("TMPDIR", folder)
 	traffic := filepath.Join(t.TempDir(), "t.csv")
-	if err := os.WriteFile(traffic, []byte("time,user\n1767614400,u1\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(traffic, []byte("time,user\n1767614400,u1\n"), 0o600))
 	_, out, log := command(t, app.All, "replay "+traffic+" --activity create_post --suggest 99%")
 	command(t, app.All, "replay "+traffic+" --activity create_post --user u2 --plot "+filepath.Join(folder, "out.svg"))
 	left, err := os.ReadDir(folder)
@@ -99,5 +99,94 @@ func TestReplayByNumbers(t *testing.T) {
 		if _, out, log := command(t, app.All, line); !strings.Contains(out+log, want) {
 			t.Errorf("%s: %s%s, want %s", line, log, out, want)
 		}
+	}
+}
+
+// A replay of a group takes the limits of the code, and --limit replaces one of them.
+func TestReplayOfAGroup(t *testing.T) {
+	traffic := filepath.Join(t.TempDir(), "traffic.csv")
+	lines := "time,user,activity\n" + strings.Repeat("1700000058,u1,create_post\n", 12) + strings.Repeat("1700000059,u1,add_comment\n", 30)
+	testkit.OK(t, os.WriteFile(traffic, []byte(lines), 0o600))
+	replay := func(args string) (int, string, string) {
+		return command(t, content, "replay "+traffic+" "+args)
+	}
+	for _, tt := range []struct {
+		args            string
+		posts, comments int64 // allowed
+	}{
+		{"--group content", 10, 20},
+		{`--group content --limit "add_comment=writes: 25/1h"`, 10, 5},
+		{`--limit "create_post=writes: 30/1h cost 3" --limit "add_comment=writes: 30/1h"`, 10, 0},
+		{`--limit "create_post=posts: 3/1m"`, 3, 0},
+	} {
+		status, out, log := replay(tt.args + " --json")
+		var got struct {
+			Activities []struct {
+				Activity string
+				Allowed  int64
+			}
+		}
+		if err := json.Unmarshal([]byte(out), &got); err != nil || status != done || log != "" {
+			t.Fatalf("%v: status %d, %v, %s", tt.args, status, err, log)
+		}
+		allowed := map[string]int64{}
+		for _, r := range got.Activities {
+			allowed[r.Activity] = r.Allowed
+		}
+		if allowed["create_post"] != tt.posts || allowed["add_comment"] != tt.comments {
+			t.Errorf("%v: %v, want %d posts and %d comments", tt.args, allowed, tt.posts, tt.comments)
+		}
+	}
+	if status, out, log := replay("--activity create_post"); status != done || !strings.HasPrefix(out, "create_post with posts: 10/1m, writes: 40/1h cost 2: ") ||
+		log != "guards: only requests of create_post are counted; --group content counts those of the whole group\n" {
+		t.Errorf("one activity: status %d, %s%s", status, out, log)
+	}
+	for message, args := range map[string]string{
+		`--group is "contnt", did you mean "content"?`:                          "--group contnt",
+		`--limit is "10/1m", want ACTIVITY=LIMIT`:                               "--limit 10/1m",
+		`--limit for create_post: limit "10/1m" has no name, want one in a`:     "--limit create_post=10/1m",
+		`--limit for create_post: limit is "posts: 10"`:                         `--limit "create_post=posts: 10"`,
+		"--limit names create_post twice":                                       `--limit "create_post=p: 1/1m" --limit "create_post=p: 2/1m"`,
+		"activities create_post and add_comment: window of limit":               `--limit "create_post=w: 1/1m" --limit "add_comment=w: 1/1h"`,
+		"--plot, --user, --suggest, --compare and --subject go with --activity": "--group content --suggest 99%",
+		"--group goes without --activity":                                       "--group content --activity create_post",
+		"--limit is given twice":                                                "--activity create_post --limit 1/1m --limit 2/1m",
+	} {
+		if status, out, log := replay(args); status != wrongUse || out != "" || !strings.Contains(log, message) {
+			t.Errorf("%v: status %d, %s%s, want %s", args, status, out, log, message)
+		}
+	}
+}
+
+const messages = "replay ../../../docs/traffic/messages.csv --columns user=user_id,room=room_id "
+
+// A replay counts each request for its room, too, by the limit of the flag or of the code.
+func TestReplayOfSubjects(t *testing.T) {
+	for flags, want := range map[string]string{
+		"--activity write --limit 2/1m --subject room=4/1m":                       "allowed  6   75.0 %\nrefused  2   25.0 %\nrefused by: room 1, the user's own limit 1\n",
+		"--activity write --subject room":                                         "write with 3/1m: 8 requests of 3 users from 2026-01-05 12:00:00 UTC to 2026-01-05 12:01:02 UTC\n\nallowed  6   75.0 %\nrefused  2   25.0 %\nrefused by: room 2\n",
+		"--activity write --limit 2/1m --subject room=4/1m --json":                "\"limitedBy\": {\n    \"room\": 1,\n    \"write\": 1\n  },",
+		"--activity write --limit 2/1m --subject room=4/1m --compare 3/1m --json": "\"limitedBy\": {\n        \"room\": 2\n      },",
+	} {
+		if status, out, log := command(t, rooms, messages+flags); status != done || !strings.Contains(out, want) {
+			t.Errorf("%s: status %d, %s%s, want %s", flags, status, log, out, want)
+		}
+	}
+	for flags, want := range map[string]string{
+		"--activity write --subject room=4":                                                    "guards: --subject room: ",
+		"--activity write --subject rom":                                                       "guards: --subject is \"rom\", did you mean \"room\"?\nguards: give a limit to try: --subject rom=600/1m\n",
+		"--activity write --limit \"reservoir 5/1m ahead 5m\" --subject room=4/1m":             "guards: --subject goes without a reservoir",
+		"--activity write --subject \"room=reservoir 5/1m ahead 5m\"":                          "guards: --subject: subject \"room\": a reservoir gives places to users alone",
+		"--activity write --subject room --suggest 99%":                                        "guards: --subject goes without --suggest and --plot",
+		"--activity write --subject a=1/1m --subject b=1/1m --subject c=1/1m --subject d=1/1m": "guards: --subject: it has 4 subjects, want at most 3",
+		"--activity write --subject house=4/1m --subject room=9/1m":                            "has no column \"house\"",
+	} {
+		if status, out, log := command(t, rooms, messages+flags); status != wrongUse || !strings.Contains(log, want) {
+			t.Errorf("%s: status %d, %s%s, want %s", flags, status, log, out, want)
+		}
+	}
+	_, _, log := command(t, rooms, strings.ReplaceAll(messages, ",room=room_id", "")+"--activity write")
+	if log != "guards: only users are limited here; --subject room limits the room of each request, too\n" {
+		t.Error(log)
 	}
 }

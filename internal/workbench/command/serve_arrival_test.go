@@ -31,9 +31,7 @@ func begin(t *testing.T, conn net.Conn, text string) func() string {
 		_ = response.Body.Close()
 		answered <- response.Status + " " + string(body)
 	}()
-	if _, err := io.WriteString(conn, text); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(io.WriteString(conn, text))(t)
 	return func() string { return <-answered }
 }
 

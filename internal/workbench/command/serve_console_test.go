@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cric-talk/guards/internal/testkit"
 	app "github.com/cric-talk/guards/limits"
 )
 
@@ -81,9 +82,7 @@ func TestServeEndsAlthoughAPageIsOpen(t *testing.T) {
 	}()
 	endpoint := started(t, log, ended)
 	events, err := http.Get(endpoint + "/console/events")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	defer func() { _ = events.Body.Close() }()
 	began := time.Now()
 	interrupt()

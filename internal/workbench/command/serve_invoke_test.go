@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // SDKs rely on everything that this test checks.
@@ -86,9 +88,7 @@ func TestServeUsesTheTimeoutsOfTheTemplate(t *testing.T) {
 			Properties map[string]any `yaml:"Properties"`
 		} `yaml:"Resources"`
 	}
-	if err := yaml.Unmarshal([]byte(source(t, "template.yaml")), &template); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, yaml.Unmarshal([]byte(source(t, "template.yaml")), &template))
 	want := fmt.Sprint(template.Globals["Function"]["Timeout"], template.Resources["CleanupFunction"].Properties["Timeout"])
 	if got := fmt.Sprint(guardTimeout.Seconds(), cleanupTimeout.Seconds()); got != want {
 		t.Errorf("serve gives guards and cleanup %s s, template.yaml %s s", got, want)

@@ -1,14 +1,12 @@
 package command
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"net/http"
 	"net/url"
 	"regexp"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,23 +15,8 @@ import (
 	app "github.com/cric-talk/guards/limits"
 )
 
-// A stream collects what a command writes. A test can read it at the same time.
-type stream struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (s *stream) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.buf.Write(p)
-}
-
-func (s *stream) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.buf.String()
-}
+// A stream collects what a command writes.
+type stream = testkit.Stream
 
 // serving matches both lines that guards serve prints at its start. The second one
 // is about the console.

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // A change that is set until a time ends by itself, by the guard's clock. Commands show its
@@ -33,9 +35,7 @@ func TestAChangeEndsByItself(t *testing.T) {
 	p.contains("limits diff", "pin             log 100/12h  log 50/12h\n")
 	p.does("limits set add_comment 70/1m --by op") // drops what has ended
 	p.now = p.now.Add(-2 * time.Hour)
-	if _, out, _ := p.run("limits diff"); strings.Contains(out, "until") {
-		t.Errorf("the ends are still there:\n%s", out)
-	}
+	p.lacks("limits diff", "until")
 }
 
 // The mode of each activity of a guard, or of all guards, is set at once and comes back at once.
@@ -43,9 +43,7 @@ func TestTheKillSwitch(t *testing.T) {
 	p := ofApp(t)
 	p.notes("limits set --guard posts-guard --mode off --by op --until 1h", "Set each activity of posts-guard to mode off in the table until 2023-11-14T23:14:18Z? [y/N] ")
 	p.contains("limits diff", "create_post", "update_post", "delete_post", "off until 2023-11-14T23:14:18Z")
-	if _, out, _ := p.run("limits diff"); strings.Contains(out, "add_comment") || strings.Contains(out, "like") {
-		t.Errorf("other activities are off, too:\n%s", out)
-	}
+	p.lacks("limits diff", "add_comment", "like")
 	p.notes("limits set --all --mode off --by op --why incident", "Set everything to mode off in the table? [y/N] ")
 	for _, activity := range []string{"create_post", "pin", "update_member_role"} {
 		p.prints("check "+activity+" --user u1 --store dynamodb", "1  allowed  unlimited\n")
@@ -53,7 +51,7 @@ func TestTheKillSwitch(t *testing.T) {
 	p.contains("limits history", "set everything to mode off", "set each activity of posts-guard to mode off until 2023-11-14T23:14:18Z")
 	p.does("limits set --all --mode deployed --by op")
 	p.contains("limits diff", "nothing differs from the code\n")
-	for command, message := range map[string]string{
+	p.wrong(map[string]string{
 		"limits set --guard postguard --mode off":         "did you mean \"posts-guard\"?",
 		"limits set --all create_post --mode off":         "--guard and --all set a mode",
 		"limits set --all":                                "--guard and --all set a mode",
@@ -61,7 +59,36 @@ func TestTheKillSwitch(t *testing.T) {
 		"limits set --all --mode sleepy":                  "mode is \"sleepy\"",
 		"limits set create_post 20/1m --until tomorow":    "--until is \"tomorow\"",
 		"limits set create_post 20/1m --until 2020-01-01": "a time in the future",
-	} {
-		p.fails(command, wrongUse, message)
+	})
+}
+
+// People write the last day of all for "forever". The JSON of a time ends with the year
+// 9999, so such a grant ends a second before the year 10000, wherever it begins there.
+func TestAGrantForever(t *testing.T) {
+	p := ofApp(t)
+	const last = "u1 has the role admin until 9999-12-31T23:59:59Z\n"
+	for _, until := range []string{"9999-12-31", "9999-12-31T23:59:59Z", "9999-12-31T23:59:59-12:00", "9999-12-31T23:59:59.999Z"} {
+		if status, out, log := p.run("grant --user u1 --role admin --until " + until + " --reason r"); status != done || !strings.HasPrefix(out, last) {
+			t.Errorf("until %s: status %d, %s%s, want %s", until, status, out, log, last)
+		}
+	}
+	p.contains("limits diff", "9999-12-31T23:59:59Z")
+	p.contains("limits diff --json", `"until":"9999-12-31T23:59:59Z"`)
+	p.contains("limits history", "until 9999-12-31T23:59:59Z")
+	for _, until := range []string{"10000-01-01", "10000-01-01T00:00:00Z", "forever"} {
+		p.fails("grant --user u1 --role admin --until "+until+" --reason r", wrongUse, "9999-12-31 for no end")
+	}
+	for _, until := range []string{"0001-01-01", "0000-01-01T00:00:00+12:00"} {
+		p.fails("grant --user u1 --role admin --until "+until+" --reason r", wrongUse, "want a time in the future")
+	}
+}
+
+func TestUntilIsATimeThatJSONHolds(t *testing.T) {
+	now := time.Date(9999, 12, 30, 0, 0, 0, 0, time.UTC)
+	for _, text := range []string{"9999-12-31", "9999w", "9999-12-31T23:00:00-02:00", "9999d", "1d"} {
+		until := testkit.Must(parseUntil(text, now))(t)
+		if _, err := until.MarshalJSON(); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 }

@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
+	"flag"
 	"io"
 	"os"
 	"os/exec"
@@ -73,9 +75,7 @@ func open(t *testing.T, width, height int) *browser {
 	var log bytes.Buffer
 	cmd.Stderr = &log
 	cmd.WaitDelay = 10 * time.Second
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, cmd.Start())
 	_, _ = commands.Close(), out.Close()
 	b := &browser{t: t, in: in, replies: replies, reader: bufio.NewReader(replies)}
 	t.Cleanup(func() {
@@ -122,9 +122,7 @@ func (b *browser) read(failure string, found func(devReply) bool) devReply {
 			b.t.Fatalf("%s: %v", failure, err)
 		}
 		reply = devReply{}
-		if err := json.Unmarshal(bytes.TrimSuffix(message, []byte{0}), &reply); err != nil {
-			b.t.Fatal(err)
-		}
+		testkit.OK(b.t, json.Unmarshal(bytes.TrimSuffix(message, []byte{0}), &reply))
 		switch reply.Method {
 		case "Page.loadEventFired":
 			b.loads++
@@ -166,5 +164,38 @@ func (b *browser) do(method string, params, result any) {
 	}
 	if err := json.Unmarshal(reply.Result, result); err != nil {
 		b.t.Fatalf("%s: %v", method, err)
+	}
+}
+
+var update = flag.Bool("update", false, "take the screenshots of the documents again")
+
+// The documents show the console in both color schemes:
+//
+//	go test ./internal/workbench/console -run=Screenshots -update
+func TestScreenshots(t *testing.T) {
+	if !*update {
+		t.Skip("-update takes the screenshots")
+	}
+	r := start(t, 18*time.Second, nil)
+	r.app("ingest-guard", `{"userId": "server-12", "activity": "ingest", "count": 31}`)
+	r.app("pins-guard", `{"userId": "team-7", "activity": "pin", "count": 93}`)
+	r.app("comments-guard", `{"userId": "maria", "activity": "add_comment", "count": 21}`)
+	b := open(t, 1180, 800)
+	b.load(r.url)
+	b.choose("times", "12")
+	b.click("#ask button.main")
+	b.wait("#result", "Refused.")
+	b.wait("#window-list li", "Refused.")
+	b.wait("#answer-list li:first-child", "refused")
+	r.app("comments-guard", `{"userId": "maria", "activity": "add_comment"}`)
+	b.wait("#answer-list li:first-child", "app")
+	b.js("document.querySelector('header strong').textContent = '127.0.0.1:3001'; document.activeElement.blur()", nil)
+	for scheme, dark := range map[string]bool{"light": false, "dark": true} {
+		b.dark(dark)
+		time.Sleep(time.Second) // the bars grow
+		var shot struct{ Data string }
+		b.do("Page.captureScreenshot", map[string]any{"format": "png"}, &shot)
+		raw := testkit.Must(base64.StdEncoding.DecodeString(shot.Data))(t)
+		testkit.OK(t, os.WriteFile("../../../docs/img/console-"+scheme+".png", raw, 0o600))
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cric-talk/guards/internal/limits"
-	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/wiring"
 	"github.com/cric-talk/guards/internal/workbench/console"
 )
@@ -29,15 +29,8 @@ type event struct{ id, name, data string }
 // open asks for the stream of events.
 func (r *rig) open(query string) *http.Response {
 	r.t.Helper()
-	request, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, r.url+"/console/events"+query, http.NoBody)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	return response
+	request := testkit.Must(http.NewRequestWithContext(r.t.Context(), http.MethodGet, r.url+"/console/events"+query, http.NoBody))(r.t)
+	return testkit.Must(http.DefaultClient.Do(request))(r.t)
 }
 
 // watch opens the stream of events.
@@ -200,11 +193,9 @@ func TestTheCountdownIsThatOfTheRefusedRequest(t *testing.T) {
 
 // An activity with several limits has a bar for each.
 func TestEachLimitHasABar(t *testing.T) {
-	r := start(t, 0, func(c *console.Console, _ *wiring.Settings) {
-		c.Guards = []limits.Guard{{Name: "mail-guard", Message: "Slow down.", Activities: []limits.Activity{
-			{Name: "send", Limit: policy.Must("minute: 2/1m, day: 5/1d")},
-		}}}
-	})
+	r := startFor(t, guards.Guard{Name: "mail-guard", Message: "Slow down.", Activities: []guards.Activity{
+		{Name: "send", Limit: "minute: 2/1m, day: 5/1d"},
+	}})
 	s := r.watch("")
 	r.app("mail-guard", `{"userId": "u1", "activity": "send", "count": 2}`)
 	s.wait("windows", `"bars":[{"name":"minute","used":2,"limit":2,"text":"2 of 2 used, 0 left",`)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/workbench/console"
 )
 
@@ -13,10 +14,7 @@ import (
 // points to this machine.
 func TestTheConsoleRefusesOtherSites(t *testing.T) {
 	r := start(t, 0, nil)
-	here, err := url.Parse(r.url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	here := testkit.Must(url.Parse(r.url))(t)
 	const ask, jsonType = `{"function": "posts-guard", "event": {"userId": "u1", "activity": "create_post"}}`, "application/json"
 	const event, invoke = `{"userId": "u1", "activity": "create_post"}`, "/2015-03-31/functions/posts-guard/invocations"
 	local := "localhost:" + here.Port()
@@ -70,11 +68,7 @@ func TestThePageHasAStrictPolicy(t *testing.T) {
 	for _, path := range []string{"/", "/console/console.js", "/console/console.css", "/console/icon.svg"} {
 		header := r.send(http.MethodGet, path, "").Header
 		policy := header.Get("Content-Security-Policy")
-		for _, part := range []string{"default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "form-action 'none'", "base-uri 'none'"} {
-			if !strings.Contains(policy, part) {
-				t.Errorf("%s: the policy is %q, want %s in it", path, policy, part)
-			}
-		}
+		testkit.Contains(t, "the policy of "+path, policy, "default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "form-action 'none'", "base-uri 'none'")
 		if strings.Contains(policy, "unsafe") || strings.Contains(policy, "*") || strings.Contains(policy, "http") { // so it works offline, too
 			t.Errorf("%s: the policy %q is too weak", path, policy)
 		}

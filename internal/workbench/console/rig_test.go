@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cric-talk/guards"
 	all "github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
@@ -96,6 +97,12 @@ func start(t *testing.T, after time.Duration, change func(*console.Console, *wir
 	})
 	r.url = server.URL
 	return r
+}
+
+// startFor starts a rig of these guards at noon.
+func startFor(t *testing.T, page ...guards.Guard) *rig {
+	t.Helper()
+	return start(t, 0, func(c *console.Console, _ *wiring.Settings) { c.Guards = cricket.Link(page...) })
 }
 
 // app sends an event as an app does.

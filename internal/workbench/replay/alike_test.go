@@ -14,6 +14,7 @@ import (
 	"github.com/cric-talk/guards/internal/policy/policytest"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/testkit"
 	. "github.com/cric-talk/guards/internal/workbench/replay"
 	"github.com/cric-talk/guards/internal/workbench/replay/traffic"
 )
@@ -40,10 +41,7 @@ func TestAReplayDecidesAsALimiter(t *testing.T) {
 			for i := range rapid.IntRange(1, 40).Draw(t, "requests") {
 				*now += later(t)
 				line := traffic.Line{Time: *now, User: rapid.SampledFrom([]string{"u1", "u2"}).Draw(t, "user")}
-				want, err := l.Check(t.Context(), ratelimit.Request{UserID: line.User, Policy: p, Count: 1, ID: fmt.Sprint(i), Fresh: true})
-				if err != nil {
-					t.Fatal(err)
-				}
+				want := testkit.Must(l.Check(t.Context(), ratelimit.Request{UserID: line.User, Policy: p, Count: 1, ID: fmt.Sprint(i), Fresh: true}))(t)
 				want.Requests, want.At, want.Crossed = 0, 0, 0
 				for i := range want.Each {
 					want.Each[i].Crossed = 0
@@ -110,10 +108,7 @@ func TestGroupsAndSubjectsAreReplayedAsALimiterDecides(t *testing.T) {
 						parts = append(parts, part)
 					}
 				}
-				d, err := l.DecideAll(t.Context(), ratelimit.Check, parts, false)
-				if err != nil {
-					t.Fatal(err)
-				}
+				d := testkit.Must(l.DecideAll(t.Context(), ratelimit.Check, parts, false))(t)
 				if d.Allowed {
 					allowed[activity]++
 					continue
@@ -125,10 +120,7 @@ func TestGroupsAndSubjectsAreReplayedAsALimiterDecides(t *testing.T) {
 				}
 				by[name]++
 			}
-			reports, err := r.Group(t.Context(), traffic.NewReader(o, traffic.File{Name: "f", Text: strings.NewReader(record.String())}), others...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			reports := testkit.Must(r.Group(t.Context(), traffic.NewReader(o, traffic.File{Name: "f", Text: strings.NewReader(record.String())}), others...))(t)
 			for _, report := range reports {
 				if report.Allowed != allowed[report.Activity] || report.LongestWaitMs != longest[report.Activity] || report.OtherActivities != 1 {
 					t.Errorf("%s: %d allowed, wait %d, %d others; want %d, %d, 1:\n%s", report.Activity,

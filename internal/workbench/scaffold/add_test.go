@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cric-talk/guards"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 	app "github.com/cric-talk/guards/limits"
 )
@@ -19,10 +20,7 @@ const root = "../../.."
 
 func open(t *testing.T, folder string, page []guards.Guard) *Project {
 	t.Helper()
-	p, err := Open(folder, page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := testkit.Must(Open(folder, page))(t)
 	t.Cleanup(func() { _ = p.Close() })
 	return p
 }
@@ -115,12 +113,8 @@ func small(t *testing.T, page string) (dir string) {
 	texts := after(t, folder(), cricket.Link(mapsOnly...))
 	maps.Copy(texts, map[string]string{"go.mod": "module m\n", "limits/limits.go": page, "limits/names.go": "package limits\n\nconst maps = \"maps-guard\"\n", "CHANGELOG.md": ""})
 	for name, text := range texts {
-		if err := os.MkdirAll(filepath.Dir(dir+"/"+name), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(dir+"/"+name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.MkdirAll(filepath.Dir(dir+"/"+name), 0o700))
+		testkit.OK(t, os.WriteFile(dir+"/"+name, []byte(text), 0o600))
 	}
 	return dir
 }

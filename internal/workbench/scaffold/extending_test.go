@@ -23,10 +23,7 @@ const narrow = "go test ./internal/endtoend/rules ./limits ./schema/... -run 'Gu
 // of the repository.
 func TestTheStepsOfExtendingWork(t *testing.T) {
 	testkit.Projects.Need(t)
-	text, err := os.ReadFile(root + "/docs/extending.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Must(os.ReadFile(root + "/docs/extending.md"))(t)
 	page := unused(string(text))
 	dir := testkit.Copy(t)
 	for _, part := range []string{"## Change the limits here", "## Add a policy"} {
@@ -101,10 +98,7 @@ func paste(t *testing.T, dir, code string) {
 	switch place {
 	case "":
 	case "at the end of kinds":
-		before, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		before := testkit.Must(os.ReadFile(path))(t)
 		const end = "\n}\n\n// Kinds returns"
 		if strings.Count(string(before), end) != 1 {
 			t.Fatalf("%s has no list of kinds that ends before Kinds", name)
@@ -113,9 +107,7 @@ func paste(t *testing.T, dir, code string) {
 	default:
 		t.Fatalf("this test does not know the place %q", place)
 	}
-	if err := os.WriteFile(path, []byte(code), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(path, []byte(code), 0o600))
 }
 
 // A block is a piece of a page between fences.

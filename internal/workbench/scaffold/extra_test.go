@@ -132,11 +132,7 @@ func TestTheExtraFileIsMerged(t *testing.T) {
 		if diff := cmp.Diff(tt.did, did); diff != "" {
 			t.Errorf("%s: what it did (-want +got):\n%s", tt.extra, diff)
 		}
-		for _, part := range tt.parts {
-			if !strings.Contains(got, part) {
-				t.Errorf("%s: the template lacks %q:\n%s", tt.extra, part, got)
-			}
-		}
+		testkit.Contains(t, "the template with "+tt.extra, got, tt.parts...)
 		sameAsValues(t, base, tt.extra)
 	}
 }

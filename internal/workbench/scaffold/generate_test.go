@@ -11,6 +11,7 @@ import (
 
 	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
@@ -56,10 +57,7 @@ func folder() fstest.MapFS {
 // after returns the new texts by their files.
 func after(t *testing.T, files fstest.MapFS, guards limits.Guards) map[string]string {
 	t.Helper()
-	changes, err := Stale(files, guards, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	changes := testkit.Must(Stale(files, guards, true))(t)
 	texts := map[string]string{}
 	for _, c := range changes {
 		texts[c.File] = c.After
@@ -199,16 +197,11 @@ func TestStaleRefuses(t *testing.T) {
 // A removal is undone with all other changes.
 func TestWriteRestoresARemovedFile(t *testing.T) {
 	dir := t.TempDir()
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := testkit.Must(os.OpenRoot(dir))(t)
 	p := &Project{Dir: dir, root: root}
 	t.Cleanup(func() { _ = p.Close() })
 	const program, event = "functions/photos-guard/main.go", "functions/photos-guard/event.json"
-	if err := p.Write([]Change{{File: program, New: true, After: "main"}, {File: event, New: true, After: "event"}, {File: "more", New: true}}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, p.Write([]Change{{File: program, New: true, After: "main"}, {File: event, New: true, After: "event"}, {File: "more", New: true}}))
 	gone := []Change{{File: program, Gone: true, Before: "main"}, {File: event, Gone: true, Before: "event"}}
 	if err := p.Write(append(gone, Change{File: "more/file", New: true})); err == nil {
 		t.Error("a file below a file was written")

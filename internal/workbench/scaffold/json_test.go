@@ -15,6 +15,7 @@ import (
 	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/pagefile"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
@@ -106,9 +107,7 @@ func TestInitPage(t *testing.T) {
 			t.Fatal(a, err)
 		}
 		dir, texts := t.TempDir(), ""
-		if err := Create(dir, changes); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, Create(dir, changes))
 		var names []string
 		for _, c := range changes {
 			names = append(names, c.File)
@@ -125,11 +124,7 @@ func TestInitPage(t *testing.T) {
 		if !slices.Equal(names, want) {
 			t.Errorf("the files are %q, want %q", names, want)
 		}
-		for _, text := range append(says, "follows from limits.json: change that file, and run\n# guards generate.", "| photos-guard | `upload_photo` | `5/1m` | pro: `9/1m` |", "GUARD_NAME: photos-guard") {
-			if !strings.Contains(texts, text) {
-				t.Errorf("no file has %q", text)
-			}
-		}
+		testkit.Contains(t, "the project", texts, append(says, "follows from limits.json: change that file, and run\n# guards generate.", "| photos-guard | `upload_photo` | `5/1m` | pro: `9/1m` |", "GUARD_NAME: photos-guard")...)
 		for _, no := range []string{"limits.go", "go run", "[[", "BuildMethod"} {
 			if strings.Contains(texts, no) {
 				t.Errorf("a file has %q", no)
@@ -138,14 +133,8 @@ func TestInitPage(t *testing.T) {
 		file := filepath.Join(dir, "limits.json")
 		open := func() *Project {
 			t.Helper()
-			page, err := pagefile.Load(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			p, err := OpenPage(file, page)
-			if err != nil {
-				t.Fatal(err)
-			}
+			page := testkit.Must(pagefile.Load(file))(t)
+			p := testkit.Must(OpenPage(file, page))(t)
 			t.Cleanup(func() { _ = p.Close() })
 			return p
 		}
@@ -200,9 +189,7 @@ func TestAnExtraFileBesideAPageInJSON(t *testing.T) {
 			} `yaml:"Properties"`
 		} `yaml:"Resources"`
 	}
-	if err := yaml.Unmarshal([]byte(changes[0].After), &template); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, yaml.Unmarshal([]byte(changes[0].After), &template))
 	want := map[string]any{"GUARD_NAME": "photos-guard", "MORE": "one"}
 	if diff := cmp.Diff(want, template.Resources["PhotosGuardFunction"].Properties.Environment.Variables); diff != "" {
 		t.Error(diff)

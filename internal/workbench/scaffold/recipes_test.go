@@ -44,10 +44,7 @@ func TestTheRecipesWork(t *testing.T) {
 
 func tryRecipes(t *testing.T, page, fresh, spent string) {
 	t.Helper()
-	text, err := os.ReadFile(root + "/docs/" + page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Must(os.ReadFile(root + "/docs/" + page))(t)
 	recipes := strings.Split(string(text), "\n## ")[1:]
 	dir := testkit.Copy(t)
 	for _, recipe := range recipes {
@@ -63,10 +60,7 @@ func tryRecipes(t *testing.T, page, fresh, spent string) {
 		}
 	}
 	follow(t, dir, "gofmt -l limits activities functions | (! grep .) && go test ./limits")
-	list, err := os.ReadFile(filepath.Join(dir, "activities", "activities.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := testkit.Must(os.ReadFile(filepath.Join(dir, "activities", "activities.json")))(t)
 	k := kitchen{page, serveIn(t, dir), decoded[map[string]activity](t, string(list)), map[float64]float64{}}
 	for _, recipe := range recipes {
 		events := 0
@@ -133,10 +127,7 @@ func (k kitchen) try(t *testing.T, event, fields, absent string) {
 // wait moves the guards' clock by a number of minutes or days.
 func (k kitchen) wait(t *testing.T, number, unit string) {
 	t.Helper()
-	n, err := strconv.Atoi(number)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := testkit.Must(strconv.Atoi(number))(t)
 	ms := map[string]int{"minute": 60_000, "day": 24 * 60 * 60_000}[unit] * n
 	post(t, k.address+"/console/clock", k.address, fmt.Sprintf(`{"move": %d}`, ms))
 }
@@ -145,10 +136,7 @@ func (k kitchen) wait(t *testing.T, number, unit string) {
 func (k kitchen) ask(t *testing.T, event map[string]any) map[string]any {
 	t.Helper()
 	guard := k.activities[event["activity"].(string)].Guard
-	body, err := json.Marshal(event)
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := testkit.Must(json.Marshal(event))(t)
 	return decoded[map[string]any](t, post(t, k.address+"/"+guard, k.address, string(body)))
 }
 
@@ -173,10 +161,7 @@ func (k kitchen) run(t *testing.T, recipes []string, fresh, spent string) {
 				}
 			}
 		}
-		kitchen, err := json.Marshal(map[string]any{"user": tt.user, "apps": apps, "activities": k.activities})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kitchen := testkit.Must(json.Marshal(map[string]any{"user": tt.user, "apps": apps, "activities": k.activities}))(t)
 		cmd := exec.CommandContext(t.Context(), program, filepath.Join("testdata", "recipes.py"))
 		cmd.Stdin = bytes.NewReader(kitchen)
 		cmd.Env = append(os.Environ(), "AWS_ENDPOINT_URL_LAMBDA="+k.address, "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test")

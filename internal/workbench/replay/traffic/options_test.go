@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/cric-talk/guards/internal/testkit"
 	. "github.com/cric-talk/guards/internal/workbench/replay/traffic"
 )
 
@@ -108,10 +109,7 @@ func TestSources(t *testing.T) {
 // A time without a zone is UTC unless the caller names a zone. In the hour that a
 // zone has twice, a log goes on.
 func TestZones(t *testing.T) {
-	berlin, err := time.LoadLocation("Europe/Berlin")
-	if err != nil {
-		t.Fatal(err)
-	}
+	berlin := testkit.Must(time.LoadLocation("Europe/Berlin"))(t)
 	const zoneless = header + "2026-10-25 01:59:59.5,u1,a\n2026-10-25T02:30:00,u1,a\n2026-10-25 02:59:59,u1,a\n2026-10-25 02:00:00,u1,a\n2026-10-25 02:30:00,u1,a\n2026-10-25 03:00:00,u1,a\n"
 	const zoned = header + "2026-10-25 00:00:00Z,u1,a\n2026-10-25 02:00:01+02,u1,a\n2026-10-25 00:00:02 UTC,u1,a\n2026-10-25 02:00:03 +0200,u1,a\n2026-10-25T02:00:04+0200,u1,a\n25/Oct/2026:02:00:05 +0200,u1,a\n"
 	for _, tt := range []struct {
@@ -250,10 +248,7 @@ func TestUnknownFile(t *testing.T) {
 
 // zstd and gzip are recognized by their content, whatever is in them.
 func TestZstd(t *testing.T) {
-	w, err := zstd.NewWriter(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := testkit.Must(zstd.NewWriter(nil))(t)
 	packed := string(w.EncodeAll([]byte(nginxLine), nil))
 	twice := zipped(t, nginxLine) + zipped(t, nginxLine) // files that were put together
 	for text, want := range map[string]string{packed: "alice", packed + packed: twoUsers, twice: twoUsers, packed[:len(packed)-9]: "t.csv: unexpected EOF"} {

@@ -4,15 +4,20 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
+	"flag"
+	"fmt"
 	"io"
+	"os"
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/testkit"
 	. "github.com/cric-talk/guards/internal/workbench/replay/traffic"
 )
 
@@ -41,12 +46,8 @@ func zipped(t *testing.T, text string) string {
 	t.Helper()
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
-	if _, err := io.WriteString(w, text); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(io.WriteString(w, text))(t)
+	testkit.OK(t, w.Close())
 	return b.String()
 }
 
@@ -161,10 +162,7 @@ func FuzzReader(f *testing.F) {
 	f.Add(`{"time":1767571200000,"user":"u1","activity":"create_post"}` + "\n")
 	f.Add(`192.0.2.7 - alice [05/Jan/2026:01:00:00 +0100] "POST /posts?draft=1 HTTP/1.1" 201`)
 	f.Add("\ufeff\r\n\n")
-	logs, err := txtar.ParseFile("testdata/logs.txtar")
-	if err != nil {
-		f.Fatal(err)
-	}
+	logs := testkit.Must(txtar.ParseFile("testdata/logs.txtar"))(f)
 	for _, log := range logs.Files {
 		f.Add(string(log.Data))
 	}
@@ -181,4 +179,95 @@ func FuzzReader(f *testing.F) {
 			}
 		}
 	})
+}
+
+var update = flag.Bool("update", false, "write testdata/requests.txtar")
+
+// Each log is recognized by its lines and read without options. The file
+// testdata/logs.txtar has lines of each, and testdata/requests.txtar the time, the user
+// and the activity of the requests in them.
+func TestKnownLogs(t *testing.T) {
+	logs := testkit.Must(txtar.ParseFile("testdata/logs.txtar"))(t)
+	wanted, err := txtar.ParseFile("testdata/requests.txtar")
+	if err != nil && !*update {
+		t.Fatal(err)
+	}
+	result := &txtar.Archive{Comment: []byte("The requests in the logs of logs.txtar. The head of each says how the log was read.\n")}
+	for _, log := range logs.Files {
+		for _, ending := range []string{"\n", "\r\n"} {
+			text := strings.ReplaceAll(string(log.Data), "\n", ending)
+			r := NewReader(Options{}, File{"log", strings.NewReader(text)})
+			got, err := lines(r)
+			var b strings.Builder
+			for _, s := range r.Sources() {
+				fmt.Fprintf(&b, "# %+v\n", s)
+				if _, name, _ := strings.Cut(": "+log.Name, ": "); !strings.HasSuffix(name, s.Format) {
+					t.Errorf("%s is read as %s", log.Name, s.Format)
+				}
+			}
+			for _, line := range got {
+				fmt.Fprintf(&b, "%s %s %s\n", time.UnixMilli(line.Time).UTC().Format("2006-01-02T15:04:05.000"), line.User, line.Activity)
+			}
+			if err != nil {
+				t.Errorf("%s: %v", log.Name, err)
+			}
+			file := txtar.File{Name: log.Name, Data: []byte(b.String())}
+			if !*update {
+				if diff := cmp.Diff(string(find(wanted, log.Name)), b.String()); diff != "" {
+					t.Errorf("%s (-want +got):\n%s", log.Name, diff)
+				}
+			} else if ending == "\n" {
+				result.Files = append(result.Files, file)
+			}
+		}
+	}
+	if *update {
+		testkit.OK(t, os.WriteFile("testdata/requests.txtar", txtar.Format(result), 0o600))
+	}
+}
+
+func find(a *txtar.Archive, name string) []byte {
+	for _, f := range a.Files {
+		if f.Name == name {
+			return f.Data
+		}
+	}
+	return nil
+}
+
+// A line can have a number of its caller. In a known log, only a named field is one.
+func TestNumbersOfLines(t *testing.T) {
+	const w3c = "#Fields: date time c-ip cs-method cs-uri-stem sc-bytes limit\n2026-01-05 12:00:00 192.0.2.1 GET / 7 8\n2026-01-05 12:00:01 192.0.2.1 GET / - 9\n"
+	for _, tt := range []struct {
+		o          Options
+		text, want string
+	}{
+		{Options{Numbers: true}, "time,user,activity,limit\n1767571200,u1,a,500\n1767571200,u1,a,\n1767571200,u1,a,-\n1767571200,u1,a,0\n1767571200,u1,a,1000000\n", "500 - - 0 1000000 "},
+		{Options{Numbers: true}, header + "1767571200,u1,a\n", "- "},
+		{Options{}, "time,user,activity,limit\n1767571200,u1,a,many\n", "- "},
+		{Options{Numbers: true, Columns: Columns{Limit: "bought"}}, "time,user,activity,bought,limit\n1767571200,u1,a,7,8\n", "7 "},
+		{Options{Numbers: true}, `{"time":1767571200,"user":"u1","activity":"a","limit":500}` + "\n" + `{"time":1767571200,"user":"u1","activity":"a","limit":null}` + "\n" + `{"time":1767571200,"user":"u1","activity":"a","limit":"5"}` + "\n", "500 - 5 "},
+		{Options{Numbers: true, Columns: Columns{Limit: "plan.calls"}}, `{"time":1767571200,"user":"u1","activity":"a","plan":{"calls":3}}` + "\n", "3 "},
+		{Options{Numbers: true}, w3c, "- - "},
+		{Options{Numbers: true, Columns: Columns{Limit: "sc-bytes"}}, w3c, "7 - "},
+	} {
+		lines, err := read(tt.o, tt.text)
+		var got strings.Builder
+		for _, line := range lines {
+			if line.Limit == nil {
+				got.WriteString("- ")
+			} else {
+				fmt.Fprint(&got, *line.Limit, " ")
+			}
+		}
+		if err != nil || got.String() != tt.want {
+			t.Errorf("%s: %s, %v, want %s", tt.text, got.String(), err, tt.want)
+		}
+	}
+	for _, text := range []string{"many", "-1", "1.5", "1000001", "secret1", "1e3"} {
+		checkRefused(t, Options{Numbers: true}, "time,user,activity,limit\n1767571200,u1,a,"+text+"\n", "line 2: limit is something else, want a whole number from 0 to 1000000, or nothing")
+	}
+	checkRefused(t, Options{Numbers: true}, `{"time":1767571200,"user":"u1","activity":"a","limit":{"a":1}}`, "line 1: limit is something else, want a whole number")
+	checkRefused(t, Options{Numbers: true, Columns: Columns{Limit: "bought"}}, header, `line 1: the header time,user,activity has no column "bought"`)
+	checkRefused(t, Options{Numbers: true, Columns: Columns{Limit: "bought"}}, w3c, `line 2: --columns limit is "bought", want a field of a W3C log: date, `)
 }

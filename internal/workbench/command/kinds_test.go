@@ -2,11 +2,98 @@ package command
 
 import (
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/cric-talk/guards"
-	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
+
+// Each command knows lockouts: alone, in a group, and of subjects.
+func TestLockoutsInCommands(t *testing.T) {
+	page := []guards.Guard{{Name: "sign-in-guard", Message: "Too many.", Activities: []guards.Activity{
+		{Name: "enter_pin", Limit: "lockout 3/15m for 1m to 1d"},
+		{Name: "sign_in", Limit: "lockout 5/15m for 30m", Subjects: []guards.Subject{{Name: "ip", Limit: "lockout 7/15m for 15m"}}},
+		{Name: "change_mail", Group: "account", Limit: "try: lockout 4/15m for 30m"},
+		{Name: "change_name", Group: "account", Limit: "try: lockout 4/15m for 30m, day: 20/1d"},
+	}}}
+	follow(t, page, []step{
+		{"check enter_pin --user u1 --times 4", refused, `(?s)^1  allowed  1/3 used, 2 left\n2  allowed  2/3 used, 1 left\n3  allowed  3/3 used, 0 left, locked\n4  refused  3/3 used, locked  Too many\. \(wait (1 min|60 s)\)\n`},
+		{"check enter_pin --user u1 --count 3 --store dynamodb", done, `3/3 used, 0 left, locked`},
+		{"check enter_pin --user u1 --store dynamodb --json", refused, `"resetAt":\d+,"locked":true`},
+		{"status --user u1", done, `(?m)^enter_pin +3/3 +0 +(1 min|59 s|\d+(\.\d+)? s)`},
+		{"top --yes", done, `u1 .*3/3`},
+		{"reset enter_pin --user u1 --yes", done, `enter_pin of u1: 0/3 used, 3 left`},
+		{"check enter_pin --user u1 --store dynamodb", done, `1/3 used, 2 left`},
+		{"limits history", done, `reset enter_pin of a user`},
+		{"limits set enter_pin 5/15m", wrongUse, `did you mean "lockout 5/15m for 1m to 1d"\?`},
+		{`limits set enter_pin "lockout 5/1h for 1m"`, wrongUse, `window of "lockout 5/1h for 1m" is 1h, want 15m`},
+		{`limits set enter_pin "lockout 5/15m for 1m cost 2"`, wrongUse, `nothing would lock`},
+		{`limits set enter_pin "lockout 5/15m for 1m"`, done, `limit lockout 3/15m for 1m to 1d -> lockout 5/15m for 1m`},
+		{`limits set change_mail "try: lockout 9/15m for 30m"`, wrongUse, `change it for the whole group, as account.try`},
+		{`limits set --group account try "lockout 3/15m for 30m"`, done, `account.try: limit lockout 4/15m for 30m -> lockout 3/15m for 30m`},
+		{"verify enter_pin --store memory", done, `enter_pin: 3 of \d+ allowed, exactly the limit`},
+		{"verify enter_pin --store dynamodb", done, `enter_pin: 5 of \d+ allowed, exactly the limit`},
+		{"verify sign_in --store dynamodb", done, `sign_in: 7 of \d+ allowed`},
+		{"verify change_mail --store dynamodb", done, `account`},
+		{"limits", done, `enter_pin +lockout 3/15m for 1m to 1d`},
+	})
+}
+
+// busy are the guards of a project with prepaid limits: of calls, and of the room of a message.
+// Reads and writes share an item, and only the reads are prepaid.
+var busy = []guards.Guard{{Name: "api-guard", Message: "Too many.", Activities: []guards.Activity{
+	{Name: "call", Limit: "200/1m prepaid", Tiers: guards.Tiers{"free": "150/1m"}},
+	{Name: "say", Limit: "9/1m", Tiers: guards.Tiers{"pro": "900/1m"}, Subjects: []guards.Subject{{Name: "room", Limit: "300/1m prepaid"}}},
+	{Name: "read", Limit: "api: 400/1m prepaid", Group: "content"},
+	{Name: "write", Limit: "api: 200/1m", Group: "content"},
+	{Name: "plain", Limit: "9/1m"},
+}}}
+
+// Commands that read the table show which counts can be leases.
+func TestCommandsNameWhatIsPrepaid(t *testing.T) {
+	p := ofContent(t)
+	p.page = busy
+	for _, check := range []string{"call --user u1 --count 180", "say --user u1 --subject room=r42 --count 8", "write --user u1 --count 180", "plain --user u1 --count 8"} {
+		p.does("check " + check + " --store dynamodb")
+	}
+	p.prints("status --user u1", `u1 in the table:
+ACTIVITY    USED             LEFT  WAIT
+call        180/200 prepaid  20
+say         8/9              1
+read, api   180/400 prepaid  220
+write, api  180/200 prepaid  20
+plain       8/9              1
+
+prepaid: instances can hold some of what is used, and have not handed it out yet
+`)
+	p.contains("status --user u1 --tier free", "\ncall        180/150          0     42 s\n")
+	p.contains("status --subject room=r42", "\nsay       8/300 prepaid  292\n")
+	if _, out, _ := p.run("status --user u1 --json"); strings.Count(out, `"prepaid": true`) != 3 {
+		t.Errorf("status --json: %s", out)
+	}
+	p.prints("top --yes", `22:14:18 UTC: 4 at 80 % of a limit or more, among 5 items (0.5 read units), in the table
+USER  ACTIVITY    USED             WAIT
+u1    call        180/200 prepaid        [##############..] 90 %
+u1    write, api  180/200 prepaid        [##############..] 90 %
+u1    plain       8/9                    [##############..] 88 %
+u1    say         8/9                    [##############..] 88 %
+
+prepaid: instances can hold some of what is used, and have not handed it out yet
+`)
+	p.contains("top --yes --activity write --json", `"activity":"write","group":"content","prepaid":true,"name":"api",`)
+	p.contains("stats", "\ncall                   1                prepaid\ncontent (read, write)  1                prepaid\nplain                  1\nsay                    1                prepaid\n",
+		"\nprepaid: the metric Leased counts checks that were admitted from a lease, and Visits those that took one\n")
+	p.lacks("stats --activity plain", "prepaid")
+	p.contains("stats --json", `{"activity":"call","users":1,"prepaid":true}`, `{"activity":"plain","users":1}`)
+}
+
+// A live limit says prepaid itself. status follows it.
+func TestALivePrepaidLimit(t *testing.T) {
+	p := ofContent(t)
+	p.page = busy
+	p.does("limits set call 190/1m --yes", "limits set plain \"300/1m prepaid\" --yes", "check call --user u1 --count 9 --store dynamodb", "check plain --user u1 --count 9 --store dynamodb")
+	p.contains("status --user u1", "\ncall        9/190 ", "\nplain       9/300 prepaid ")
+}
 
 // numbered are the guards of a project whose callers can give numbers for limits.
 var numbered = []guards.Guard{{Name: "api-guard", Message: "Too many.", Activities: []guards.Activity{
@@ -23,20 +110,11 @@ var numbered = []guards.Guard{{Name: "api-guard", Message: "Too many.", Activiti
 
 // Each command knows the numbers that callers give.
 func TestNumbersInCommands(t *testing.T) {
-	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", dynamotest.Endpoint(t))
-	t.Setenv("AWS_REGION", "us-east-1")
-	t.Setenv("AWS_ACCESS_KEY_ID", "test")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
-	t.Setenv("TABLE_NAME", dynamotest.Table(t))
 	const (
 		call   = "check call_api --user u1 --store dynamodb "
 		wanted = `want a whole number from 0 to 1000000, or one for a limit by its name, such as tenant=500`
 	)
-	for _, step := range []struct {
-		line   string
-		status int
-		want   string // a pattern for what is printed
-	}{
+	follow(t, numbered, []step{
 		{call + "--count 3", done, `^1  allowed  3/3 used, 0 left, crossed 100 %\n$`},
 		{call, refused, `^1  refused  3/3 used  Too many`},
 		{call + "--limit 5", done, `^1  allowed  4/5 used, 1 left, crossed 80 %\n$`},
@@ -95,12 +173,7 @@ func TestNumbersInCommands(t *testing.T) {
 		{"verify send", done, `send: 6 of \d+ allowed, exactly the limit`},
 		{"verify post", done, `content: \d+ of \d+ allowed, exactly the limits: writes 8/8`},
 		{"verify export --store dynamodb", done, `export: 2 of \d+ allowed, exactly the limit`},
-	} {
-		status, out, log := command(t, numbered, step.line)
-		if status != step.status || !regexp.MustCompile(step.want).MatchString(out+log) {
-			t.Errorf("%s: status %d, want %d:\n%s%s\nwant %s", step.line, status, step.status, out, log, step.want)
-		}
-	}
+	})
 }
 
 // A page without such limits tells nothing about them.
