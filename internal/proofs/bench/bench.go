@@ -38,14 +38,17 @@ type Cost struct {
 	Allocs, Bytes float64 // of this process
 }
 
-// Alternate measures cases in turn. Each round performs each case n times. A
-// first round that does not count warms everything up. The result has a list of
-// rounds for each case.
+// Alternate measures cases in turn, in every second round in the opposite order. Each
+// round performs each case n times. A first round that does not count warms everything
+// up. The result has a list of rounds for each case.
 func Alternate(rounds, n int, cases []Case) [][]Cost {
 	costs := make([][]Cost, len(cases))
 	for round := range rounds + 1 {
-		for i, c := range cases {
-			cost := measure(c, n)
+		for i := range cases {
+			if round%2 == 1 {
+				i = len(cases) - 1 - i
+			}
+			cost := measure(cases[i], n)
 			if round > 0 {
 				costs[i] = append(costs[i], cost)
 			}
@@ -60,6 +63,7 @@ func measure(c Case, n int) Cost {
 		cpu = cputime.Own
 	}
 	var before, after runtime.MemStats
+	runtime.GC() // no case pays for the garbage of the one before
 	runtime.ReadMemStats(&before)
 	began, used := time.Now(), cpu()
 	for range n {
