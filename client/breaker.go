@@ -9,6 +9,24 @@ import (
 // closedFor is how long a guard is not asked after an outage.
 const closedFor = time.Second
 
+// breakers holds the breaker of each function. The zero value is ready for use.
+type breakers struct {
+	mu sync.Mutex
+	of map[string]*breaker
+}
+
+func (b *breakers) breaker(function string) *breaker {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.of == nil {
+		b.of = map[string]*breaker{}
+	}
+	if b.of[function] == nil {
+		b.of[function] = &breaker{queue: map[*stopwatch]bool{}}
+	}
+	return b.of[function]
+}
+
 // A breaker lets calls to one function fail fast after an outage. A guard's own
 // Unavailable counts as an answer, because perhaps only one user's key is
 // throttled.
@@ -95,9 +113,6 @@ func (b *breaker) silentSince(t ticket) bool {
 func (b *breaker) enqueue(w *stopwatch) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.queue == nil {
-		b.queue = map[*stopwatch]bool{}
-	}
 	b.queue[w] = true
 	if b.open && w.call.ticket.probe != b.probes {
 		w.end(errPaused)

@@ -60,8 +60,7 @@ func (g *Guards) do(ctx context.Context, c *call) (Decision, error) {
 	if g.options.Local != nil {
 		return g.decide(ctx, c)
 	}
-	one, _ := g.breakers.LoadOrStore(c.function, new(breaker))
-	c.breaker, _ = one.(*breaker)
+	c.breaker = g.breakers.breaker(c.function)
 	var ok bool
 	if c.ticket, ok = c.breaker.admit(time.Now()); !ok {
 		return Decision{}, c.paused()

@@ -23,10 +23,10 @@ type Guards struct {
 	sdk      *lambda.Options // of client; nil if it is not the SDK's own
 	sender   sender          // of sdk
 	pooled   bool            // whether requests can wait for a connection
-	breakers sync.Map        // a *breaker for each function
-	hadKeys  atomic.Bool     // whether the client ever had credentials
-	slots    sync.Map        // the ids of the decisions of open slots
-	reached  atomic.Bool     // whether Lambda has ever answered; true if the client is not the SDK's own
+	breakers breakers
+	hadKeys  atomic.Bool // whether the client ever had credentials
+	slots    sync.Map    // the ids of the decisions of open slots
+	reached  atomic.Bool // whether Lambda has ever answered; true if the client is not the SDK's own
 
 	mu     sync.Mutex
 	warned time.Time // when warn was last called for an outage
