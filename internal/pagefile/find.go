@@ -18,7 +18,7 @@ const Variable = "GUARDS_PAGE"
 
 // Load reads the page in a file.
 func Load(file string) ([]guards.Guard, error) {
-	text, err := os.ReadFile(file) //nolint:gosec // whoever runs the program names the file
+	text, err := os.ReadFile(file) //nolint:gosec // the user of the program names the file
 	if err != nil {
 		return nil, err
 	}

@@ -129,9 +129,9 @@ func (p bucket) repace(now int64, s State) (u Update, expires int64, ok bool) {
 	}, p.expires(full), p.interval > p.unit(s) && s.Get(tat) > now
 }
 
-// Outlasts returns until when an item with state s matters that a write leaves until expires, both
-// in Unix seconds. That is later if a refusal has slowed a bucket of p down.
-func (p Policy) Outlasts(expires int64, s State) int64 {
+// KeptUntil returns until when an item with state s matters, though a write of p would let it go
+// at expires. Both are in Unix seconds. The result is later if a refusal has slowed a bucket down.
+func (p Policy) KeptUntil(expires int64, s State) int64 {
 	parts := p.parts(s)
 	for i, l := range p.limits {
 		if b, ok := l.kind.(bucket); ok {

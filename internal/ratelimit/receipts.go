@@ -109,7 +109,7 @@ func (q *question) undo(item Item) step {
 	if s.sends() {
 		back = s.request.write
 	}
-	back.Update, back.Expires = q.Policy.Clear(back.Update), q.Policy.Outlasts(q.write.Expires, item.State)
+	back.Update, back.Expires = q.Policy.Clear(back.Update), q.Policy.KeptUntil(q.write.Expires, item.State)
 	s.request = request{updates, back}
 	return s
 }

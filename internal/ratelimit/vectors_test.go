@@ -40,8 +40,8 @@ type vectorStep struct {
 	Want    map[string]any
 }
 
-// vectorKinds names, for each kind of policy, its file, its name in the file, and
-// its text form: limit, window, burst, ahead, and the first and longest lock are the numbers 1 to 6.
+// vectorKinds has the file of each kind of policy, its name there, and its text form. In a text form, the
+// numbers 1 to 6 are the limit, the window, the burst, ahead, and the first and the longest lock.
 var vectorKinds = []struct{ kind, file, name, text string }{
 	{"fixed", "fixed_window", "fixedWindow", "%[1]d/%[2]dms"},
 	{"bucket", "token_bucket", "tokenBucket", "bucket %[1]d/%[2]dms burst %[3]d"},

@@ -88,8 +88,8 @@ func (p *Process) Handler(g limits.Guard, log *slog.Logger) *guard.Handler {
 // Flush writes the metrics that wait.
 func (p *Process) Flush() { p.metrics.Flush() }
 
-// Version returns the release of Guards in this program, such as v0.1.0. It is empty in a program that was built without one:
-// make build, make agent and SAM leave it out of what they build from a checkout, so that the same code stays the same.
+// Version returns the release of Guards in this program, such as v0.1.0, or "" if it was built without one. From a
+// checkout, make build, make agent and SAM build without one, so that the same code gives the same program.
 var Version = sync.OnceValue(func() string {
 	info, _ := debug.ReadBuildInfo()
 	return versionOf(info)

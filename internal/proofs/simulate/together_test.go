@@ -320,10 +320,9 @@ func (o *op) duplicate() bool {
 
 // judgeGivenBack requires that a part of a check that was refused, or failed, counts no more,
 // and that its item has forgotten the id: "Refusals are not remembered. The same id may pass
-// later". Otherwise a repeat would be admitted for a count that is over. Four cases are
-// exceptions: another attempt relies on it, a request for it got no answer, the instance was
-// frozen and had no time left, or the item is that of a window that has ended, which no repeat
-// asks. If a renewal was in vain, no slot stays at its new time.
+// later". Otherwise a repeat would be admitted for a count that is over. It can still count in
+// four cases. Another attempt relies on it, or a request for it got no answer. The instance was
+// frozen and had no time left. Or the window of the item has ended, so no repeat asks it. If a renewal was in vain, no slot stays at its new time.
 func (l *ledger) judgeGivenBack(p *op, d ratelimit.Decision, err error) {
 	u := l.user(p.owner())
 	window, _ := p.terms.Item(p.now)
