@@ -259,8 +259,8 @@ func (w Write) Unless(yield func(int64) bool) {
 	}
 }
 
-// LookIn calls yield with each place where w's id can be, until yield returns
-// false. A window's item can keep ids in both ways, because one tier can have a
+// LookIn calls yield with each place where w's id can be, and then its other id, until yield
+// returns false. A window's item can keep ids in both ways, because one tier can have a
 // limit of up to 100 and another tier a higher one. The id that w drops is not among
 // them: a renewal, or a late job, drops its id from one set and keeps it in another one.
 // That can be the set after the next, if a clock that is ahead moves it again in its own
@@ -281,6 +281,8 @@ func (w Write) LookIn(yield func(Location) bool) {
 			return
 		}
 	}
+	w.ID, w.OtherID = w.OtherID, ID{}
+	w.LookIn(yield)
 }
 
 // Forget returns the sets that w removes. Six generations stay: the three

@@ -48,6 +48,29 @@ func TestASuccessIsGivenBackOnce(t *testing.T) {
 	})
 }
 
+// A check is released with clear and without it at once, and the same check is counted again before
+// the later of the two arrives. It gives back nothing more.
+func TestOneOfTwoReleasesGivesBack(t *testing.T) {
+	p := policy.Must("m: 10/10m, try: lockout 5/10m for 5m")
+	for _, clear := range []bool{false, true} {
+		onEachStore(t, func(t *testing.T, store Store) {
+			l := &Limiter{Store: store, Now: newClock().now}
+			mustCheck(t, l, request(p, "other", 1))
+			r := request(p, "r", 1)
+			first, second := r, r
+			first.At = mustCheck(t, l, r).At
+			second.At, first.Clear, second.Clear = first.At, clear, !clear
+			late := &Limiter{Now: l.Now, Store: beforeEach(store, once(anyWrite, func() {
+				mustDo(t, l, Release, second)
+				mustCheck(t, l, r)
+			}))}
+			if d := mustDo(t, late, Release, first); d.Each[0].Used != 2 {
+				t.Errorf("with clear last: %v: %d actions count, want 2", clear, d.Each[0].Used)
+			}
+		})
+	}
+}
+
 // Five attempts are in flight, and three of them fail. In whatever order their checks and the
 // releases of the other two arrive, three are counted in the end, and lock.
 func TestFailuresLockInAnyOrder(t *testing.T) {

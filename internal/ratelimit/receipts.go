@@ -80,33 +80,33 @@ type origin struct {
 // asked first, and the step passes it on.
 //
 // With Clear, the same write ends the series of each lockout. It has an id of its own, so an
-// earlier release is no copy of it, and it is sent even without actions to give back. It
-// can be the first write of an item, so it says when the item expires.
+// earlier release is no copy of it, and it is sent even without actions to give back. Only one
+// of the two gives back, even if they are on their way at once: the item refuses a give-back
+// by either id. A clear can be the first write of an item, so it says when the item expires.
 func (q *question) undo(item Item) step {
 	back := Write{Key: q.write.Key, GivesBack: q.mine, Now: q.write.Now, Ahead: q.write.Ahead, Renewed: q.write.Renewed}
 	back.ID = q.id("release " + strconv.FormatInt(q.At, 10))
+	locks := q.Policy.HasLockout() && q.For == ""
+	if locks {
+		back.OtherID = q.id("clear " + strconv.FormatInt(q.own, 10))
+	}
 	before, released := item.Find(back)
 	cleared := false
-	if q.Policy.HasLockout() {
+	if locks && q.Clear {
 		clears := back
-		clears.ID = q.id("clear " + strconv.FormatInt(q.own, 10))
-		at, found := item.Find(clears)
-		if cleared = found; found && !released {
-			before, released = at, true
-		}
-		if q.Clear {
-			back.ID = clears.ID
-		}
+		clears.ID, clears.OtherID = back.OtherID, ID{}
+		_, cleared = item.Find(clears)
+		back.ID, back.OtherID = back.OtherID, back.ID
 	}
 	r := q.receipt(item)
 	if q.renewed(r.kept) && !r.wrong {
 		back.First, back.Last = r.check, r.check
 	}
 	s := q.giveBack(item, r, back, before, released)
-	if !q.Clear || cleared {
+	if !locks || !q.Clear || cleared {
 		return s
 	}
-	if s.sends() {
+	if back.OtherID = (ID{}); s.sends() {
 		back = s.request.write
 	}
 	back.Update, back.Expires = q.Policy.Clear(back.Update), q.Policy.KeptUntil(q.write.Expires, item.State)

@@ -38,6 +38,8 @@ type Write struct {
 	KeepAll bool  // the item keeps its ids as long as it lives, and not only for 21 to 28 s
 	Hold    bool  // the item keeps the id for 15 to 20 minutes, and not only for 21 to 28 s
 
+	OtherID ID // if the item has it, the store refuses the write, too; the zero ID: none
+
 	Renewed bool // the id can have moved, by a renewal or as a late job, and is then kept up to two generations ahead
 
 	// Drop is an id to remove. If the item does not have it, with its note, the store

@@ -38,7 +38,7 @@ func (h *history) judge(in *instance, o op, sent []*dynamotest.Attempt, err erro
 		if len(sent) > 0 && sent[len(sent)-1].Fault == dynamotest.Pass {
 			h.failed(fmt.Errorf("%v is answered %v by the table, and yet is an outage: %w", c, *d, err))
 		}
-		if (h.seed+uint64(o.begin))%2 == 0 {
+		if (h.seed+uint64(o.begin))%2 == 0 || h.system[c.tier].Queues() { // the model knows no places that the memory gave
 			in.cold(h.now)
 		}
 	case c.op == ratelimit.Check && d.Reason == ratelimit.Limited && len(sent) == 0:

@@ -40,6 +40,20 @@ func dropsAndKeeps(t *testing.T, s ratelimit.Store) {
 	}
 }
 
+// A write is refused by its other id, too.
+func otherIDs(t *testing.T, s ratelimit.Store) {
+	for _, w := range []ratelimit.Write{write("u", "a", 5), forever(write("u", "a", 5), 0)} {
+		update(t, s, w, true)
+		other := w
+		other.ID, other.OtherID = ratelimit.NewID("b"), w.ID
+		if item := update(t, s, other, false); item.State.Get("n") != 1 {
+			t.Errorf("beside the other id, the item counts %d, want 1", item.State.Get("n"))
+		}
+		other.OtherID = ratelimit.NewID("c")
+		update(t, s, other, true)
+	}
+}
+
 func notes(t *testing.T, s ratelimit.Store) {
 	for _, w := range []ratelimit.Write{write("u", "a", 5), forever(write("u", "a", 5), 0)} {
 		w.Note = 1_700_000_010_000

@@ -33,6 +33,7 @@ func Run(t *testing.T, open func(testing.TB) ratelimit.Store) {
 		{"every attribute compares at and around the bound", bounds},
 		{"an update that drops an id needs it and removes it", drops},
 		{"an update can drop one id and keep another", dropsAndKeeps},
+		{"an id and another one refuse an update", otherIDs},
 		{"a note is kept with its id and dropped with it", notes},
 		{"Read returns the item including every write that was answered before", readSeesWrites},
 		{"an item that serves forever remembers an id for 21 to 28 s", remembers},
