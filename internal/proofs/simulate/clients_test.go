@@ -67,6 +67,10 @@ func (s *sim) disturb() {
 	in := s.any()
 	switch s.random.IntN(10) {
 	case 0, 1:
+		if s.chance(4) {
+			s.block()
+			return
+		}
 		s.operate()
 		if s.odd {
 			s.tryMisfits()

@@ -33,7 +33,8 @@ type instance struct {
 	alone  map[owner]*alone  // what it admitted alone
 	seen   map[itemKey]*seen // what it knows of each item
 	looked int64             // when it last began to read the live limits
-	follow *documents        // what it has to follow
+	follow *documents        // the live limits that it has to follow
+	blocks *documents        // and the blocks
 }
 
 // skews are how far ahead clocks are. The last one breaks the assumption of the
@@ -48,7 +49,7 @@ func (s *sim) newInstance(number int) *instance {
 		in.limiter.Memory.Crowd = smallCrowd
 	}
 	in.follower = &live.Follower{Source: in, Guards: []limits.Guard{s.guard()}, Now: in.clock}
-	in.follow = &documents{}
+	in.follow, in.blocks = &documents{}, &documents{}
 	return in
 }
 
@@ -138,6 +139,10 @@ func (in *instance) send(v ratelimit.Op, c call, leaves int64, done func(*op, ra
 		in = s.instances[in.number]
 	}
 	t, now := in.terms(c)
+	if (v == ratelimit.Check || v == ratelimit.Status) && t.Block != (live.Block{}) {
+		s.stats[blocked]++
+		return
+	}
 	if t.Exempt() {
 		s.stats["calls while the mode is off"]++
 		return

@@ -46,13 +46,14 @@ func limitsOf(activities []limits.Activity) string {
 	return strings.Join(list, "; ")
 }
 
-// settings is the table of the live limits, with the times of all changes. Nobody blocks or
-// resets anybody, or reads the history.
+// settings is the table of the live limits and of the blocks, with the times of all changes.
+// Nobody resets anybody, or reads the history.
 type settings struct {
 	liveedit.Table
 
 	sim      *sim
 	versions []settled
+	blocked  []blockList
 }
 
 // A settled document is in force from a time on.
@@ -142,9 +143,6 @@ func (t *settings) inForce(at int64) settled {
 func (t *settings) Settings(context.Context, bool) (live.Stored, error) {
 	return t.inForce(t.sim.now).Stored, nil
 }
-
-// Blocks implements [live.Source].
-func (*settings) Blocks(context.Context, bool) (live.Stored, error) { return live.Stored{}, nil }
 
 // ChangeSettings implements [liveedit.Table].
 func (t *settings) ChangeSettings(_ context.Context, before int64, after live.Stored, _ liveedit.Change) error {
@@ -236,10 +234,7 @@ func (s *sim) operate() {
 
 // grant grants the tier to somebody, until a time, or revokes it.
 func (s *sim) grant(set map[string]string) func(liveedit.Draft) (liveedit.Draft, error) {
-	id := s.aUser()
-	if s.subjects() && s.chance(2) {
-		id = limits.SubjectID(others[s.random.IntN(len(others))], strconv.Itoa(s.random.IntN(2)))
-	}
+	id := s.userOrSubject()
 	if set[grantTo(id)] != "" && s.chance(2) {
 		delete(set, grantTo(id))
 		return func(l liveedit.Draft) (liveedit.Draft, error) {
@@ -334,9 +329,6 @@ func (in *instance) Settings(_ context.Context, consistent bool) (live.Stored, e
 	return d.Stored, nil
 }
 
-// Blocks implements [live.Source].
-func (*instance) Blocks(context.Context, bool) (live.Stored, error) { return live.Stored{}, nil }
-
 // terms returns what applies to a call on this instance, as the guard finds it. It judges
 // that, and looks at the live limits if that is due.
 func (in *instance) terms(c call) (live.Terms, []inForce) {
@@ -344,6 +336,7 @@ func (in *instance) terms(c call) (live.Terms, []inForce) {
 	t := in.follower.Limits().Terms(live.Query{
 		Activity: s.named(c.Activity), UserID: c.UserID, Subjects: c.subjects, Numbers: c.numbers, Tier: c.tier, At: in.clock(),
 	})
+	in.judgeBlock(c, t.Block)
 	now, follows := in.mayFollow(c, t)
 	if !follows {
 		s.fail("instance %d goes by %+v for the numbers %v, which was not in force at its last look %d ms ago", in.number, t, c.numbers, s.now-in.looked)
@@ -351,13 +344,17 @@ func (in *instance) terms(c call) (live.Terms, []inForce) {
 	if in.limiter.CircuitOpen() && !t.Exempt() {
 		return t, now
 	}
-	in.follow.read, in.follow.failed = false, false
+	for _, d := range []*documents{in.follow, in.blocks} {
+		d.read, d.failed = false, false
+	}
 	in.follower.Refresh(context.Background(), 0)()
+	for _, d := range []*documents{in.follow, in.blocks} {
+		if d.read && !d.failed {
+			d.since, d.until = s.now-1000, s.now
+		}
+	}
 	age := in.millis() - in.follow.clock
-	switch {
-	case in.follow.read && !in.follow.failed:
-		in.follow.since, in.follow.until = s.now-1000, s.now
-	case !in.follow.read && (age < 0 || age >= 30_000):
+	if !in.follow.read && (age < 0 || age >= 30_000) {
 		s.fail("instance %d looked at the live limits %d ms ago by its clock, and does not look now", in.number, age)
 	}
 	return t, now

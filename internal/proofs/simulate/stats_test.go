@@ -27,6 +27,7 @@ const (
 	failedAlone    = "of these, of a key that fails alone"
 	slowly         = "of these, on a slow table"
 	halfRuns       = "runs in which half of the table or of the instances works"
+	blocked        = "calls by somebody who is blocked, or for a subject that is"
 	sideBySide     = "of these, with two versions of a limit side by side"
 )
 
@@ -82,6 +83,8 @@ var happens = []string{
 	"answers unavailable",
 	"waits that a copy of the state was asked about, at the time and a millisecond earlier",
 	"changes of the live limits",
+	"changes of the blocks",
+	blocked,
 	"decisions in shadow mode",
 	"calls while the mode is off",
 	"deploys that change windows",
