@@ -181,6 +181,13 @@ func (t tier) undone(s *state, c *call) []*state {
 	for i, after := range states {
 		states[i] = t.cleared(after, c)
 	}
+	if kept, ok := s.ids[t.name(c)]; ok && kept.has(c.at) && len(states[0].ids) == len(s.ids) {
+		// Another series has begun between the look and the write. So nothing is given back, and
+		// the contract does not say whether the id is free.
+		free := states[0].copied()
+		delete(free.ids, t.name(c))
+		states = append(states, free.sealed())
+	}
 	return states
 }
 
