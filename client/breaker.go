@@ -33,7 +33,7 @@ func (b *breakers) breaker(function string) *breaker {
 type breaker struct {
 	mu      sync.Mutex
 	open    bool
-	retryAt time.Time             // if open: when the next probe may ask
+	paused  time.Time             // if open: when the last pause began; zero: the next call may ask
 	probes  int                   // how many pauses and probes there were
 	answers int                   // how many calls were answered
 	queue   map[*stopwatch]bool   // of the requests that wait for a connection
@@ -55,7 +55,7 @@ func (b *breaker) admit(now time.Time) (t ticket, ok bool) {
 	switch {
 	case !b.open:
 		return t, true
-	case now.Before(b.retryAt):
+	case elapsed(b.paused, now) < closedFor:
 		return t, false
 	}
 	b.pause(now)
@@ -63,9 +63,15 @@ func (b *breaker) admit(now time.Time) (t ticket, ok bool) {
 	return t, true
 }
 
+// elapsed returns how long ago began was, by the clock that went on for longer. The monotonic
+// clock can stand still while Lambda freezes the app, and the one on the wall can be set back.
+func elapsed(began, now time.Time) time.Duration {
+	return max(now.Sub(began), now.Round(0).Sub(began.Round(0)))
+}
+
 // pause keeps other calls from asking for a second.
 func (b *breaker) pause(now time.Time) {
-	b.open, b.retryAt = true, now.Add(closedFor)
+	b.open, b.paused = true, now
 	b.probes++
 }
 
@@ -94,11 +100,11 @@ func (b *breaker) answered() {
 }
 
 // again lets the next call ask, because the caller gave up the latest probe.
-func (b *breaker) again(t ticket, now time.Time) {
+func (b *breaker) again(t ticket) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.open && t.probe == b.probes {
-		b.retryAt = now
+		b.paused = time.Time{}
 	}
 }
 

@@ -68,7 +68,7 @@ func (g *Guards) do(ctx context.Context, c *call) (Decision, error) {
 	d, err := g.repeat(ctx, c)
 	switch {
 	case err != nil && ctx.Err() != nil && (isOutage(err) || isMissing(err) || errors.Is(err, ctx.Err())):
-		c.breaker.again(c.ticket, time.Now())
+		c.breaker.again(c.ticket)
 		return Decision{}, c.givenUp(ctx)
 	case isMissing(err):
 		c.breaker.missing.CompareAndSwap(nil, &err)

@@ -88,7 +88,7 @@ func (s *Slot) Lost() bool {
 }
 
 func (s *Slot) isLost() bool {
-	s.lost = s.lost || !s.lostAt.IsZero() && !time.Now().Before(s.lostAt)
+	s.lost = s.lost || !s.lostAt.IsZero() && elapsed(s.lostAt, time.Now()) >= 0
 	return s.lost
 }
 

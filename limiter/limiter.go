@@ -175,12 +175,25 @@ func (l *Limiter) Window(activity string) time.Duration {
 // decision. The error is a [guards.ErrValidation] if the request is wrong, and then nothing was
 // counted. It is a [guards.ErrUnavailable] if the table did not answer and nothing else
 // decided: with OnOutage deny, and for a release, a renewal and a reset.
+//
+// If ctx has ended already, the error is that of ctx. A decision that has begun goes on if ctx is
+// canceled, for example because the user has left: it is no outage, and what it has counted it
+// must be able to give back. The deadline of ctx bounds its time.
 func (l *Limiter) Decide(ctx context.Context, r guards.Request) (guards.Decision, error) {
+	if err := ctx.Err(); err != nil {
+		return guards.Decision{}, err
+	}
 	h, ok := l.handlers[r.Activity]
 	if !ok {
 		return guards.Decision{}, input.Invalid("activity", input.Show(r.Activity), "one that the page of limits names")
 	}
-	a, err := h.Decide(ctx, guard.RequestOf(r))
+	whole := context.WithoutCancel(ctx)
+	if end, ok := ctx.Deadline(); ok {
+		var stop context.CancelFunc
+		whole, stop = context.WithDeadline(whole, end)
+		defer stop()
+	}
+	a, err := h.Decide(whole, guard.RequestOf(r))
 	if err != nil {
 		return guards.Decision{}, err
 	}

@@ -7,6 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,6 +21,7 @@ import (
 
 	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/client"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 	"github.com/cric-talk/guards/internal/testkit/lambdatest"
 	"github.com/cric-talk/guards/limiter"
@@ -216,6 +221,26 @@ func TestAnOutageOfALimiter(t *testing.T) {
 		if err != nil || d.Allowed != (on == "allow") || (d.Outage != nil) != (on == "deny") {
 			t.Errorf("%s, by the client: %+v, %v", on, d, err)
 		}
+	}
+}
+
+// The user leaves while the table is asked. The decision goes on, and is no outage.
+func TestAUserWhoLeavesIsNoOutage(t *testing.T) {
+	table := testkit.Must(url.Parse(dynamotest.Endpoint(t)))(t)
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		leave()
+		httputil.NewSingleHostReverseProxy(table).ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	l, log, _ := onTable(t, server.URL, dynamotest.Table(t), limiter.Options{})
+	r := guards.Request{UserID: "u1", Activity: "create_post"}
+	if d, err := l.Decide(ctx, r); err != nil || d.Reason != guards.OK || log.Len() > 0 {
+		t.Errorf("%+v, %v, want ok\n%s", d, err, log)
+	}
+	if _, err := l.Decide(ctx, r); !errors.Is(err, context.Canceled) {
+		t.Errorf("the error of the next decision is %v, want the context's", err)
 	}
 }
 

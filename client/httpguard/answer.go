@@ -73,7 +73,7 @@ func refuse(w http.ResponseWriter, d client.Decision) {
 }
 
 // tooLow reports whether the request's own number refused it, so that no wait helps.
-func tooLow(d client.Decision) bool { return d.Limit == 0 && len(d.Asked.Limit) > 0 }
+func tooLow(d client.Decision) bool { return d.Limit == 0 && d.WaitTime == 0 && len(d.Asked.Limit) > 0 }
 
 // refusal returns the problem of a refusal. It has all fields of the guard's answer. A
 // block violates no policy, and neither does a request whose own number is too low: such

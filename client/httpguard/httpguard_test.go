@@ -247,6 +247,17 @@ func TestTooLowALimitIsRefused(t *testing.T) {
 	}
 }
 
+// A block ends, whichever number the request has.
+func TestABlockBesideALimitHasARetryAfter(t *testing.T) {
+	w := serve(t, httpguard.Middleware{
+		Guards:   guardsBy(t, says(`{"allowed":false,"reason":"blocked","userId":"u1","activity":"create_post","op":"check","waitTime":3600000,"granted":0}`), client.Allow),
+		Activity: "create_post", User: u1, Limit: func(*http.Request) guards.Numbers { return guards.Number(500) },
+	})
+	if got := w.Header().Get("Retry-After"); got != "3600" {
+		t.Errorf("Retry-After is %q, want 3600", got)
+	}
+}
+
 // says is a guard with one answer.
 type says string
 

@@ -254,7 +254,10 @@ func (h *Handler) ask(ctx context.Context, t live.Terms, r Request, tooLow bool)
 	if err != nil {
 		return Answer{}, h.unavailable(ctx, r, d, err)
 	}
-	if never {
+	switch {
+	case never && d.Reason == ratelimit.Duplicate: // counted when the limit was higher
+		d.Granted = r.Count
+	case never:
 		refuse(&d)
 	}
 	if tooLow {

@@ -179,6 +179,19 @@ func TestALowerLimitThatIsTriedRefusesNoCount(t *testing.T) {
 	})
 }
 
+// What was counted before an operator tried a lower limit is a duplicate, whatever its count is.
+func TestARepeatOfWhatALowerLimitNeverFits(t *testing.T) {
+	withLiveLimits(t, func(t *testing.T, b *bench, s *settings) {
+		const event = `{"count": 8, "requestId": "r1"}`
+		b.reasons(event, "ok")
+		s.set(b, live.Settings{Activities: map[string]live.Override{"create_post": {Limit: "5/1m", Mode: "shadow"}}})
+		b.reasons(event, "duplicate") // this request reads the live limit
+		if got := testkit.Must(b.ask(event))(t); got["allowed"] != true || got["reason"] != "duplicate" || got["granted"] != 8.0 {
+			t.Errorf("%v, want a duplicate of 8", got)
+		}
+	})
+}
+
 // Lambda freezes an instance after it answers. So a request that asks the table
 // for nothing else waits for the live limits. If an instance gets only such
 // requests, its limits are never older than 30 s at the next decision.

@@ -14,6 +14,7 @@ import (
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // bought is a guard whose callers give numbers.
@@ -322,5 +323,22 @@ func TestWrongNumbersOfARequest(t *testing.T) {
 	}
 	if b.store.asked != 2 {
 		t.Errorf("%d requests, want 2", b.store.asked)
+	}
+}
+
+// A number for the user does not end the leases of a prepaid tenant.
+func TestANumberBesideALease(t *testing.T) {
+	b := newBench(t).guarding(limits.Guard{Name: "api-guard", Message: "m", Activities: []limits.Activity{
+		{Name: "call", Limit: policy.Must("10000/1h max 20000"), Subjects: []limits.Subject{{Name: "tenant", Limit: policy.Must("60000/1m prepaid")}}},
+	}})
+	b.Limiter.Memory.Crowd = 10
+	for i := range 200 {
+		b.now = b.now.Add(2 * time.Millisecond)
+		a := testkit.Must(b.Decide(t.Context(), Request{
+			UserID: canary, Activity: "call", Subjects: map[string]string{"tenant": secret}, Limit: map[string]int64{"call": 20000},
+		}))(t)
+		if i > 100 && !a.Decision.Leased && !a.Decision.Acquired {
+			t.Fatalf("request %d, of a busy tenant, is not from a lease", i)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package guard_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,7 +12,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	. "github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
+	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // wantOutageReported fails the test unless the outage is logged with its cause
@@ -200,4 +204,61 @@ func TestAResetRepairsAnUnreadableItem(t *testing.T) {
 	b.wantUnreadableLogged("release")
 	b.want(`{"op": "reset"}`, figures(true, "ok", 0, fields{"op": "reset"}))
 	b.want(`{}`, counted(1, 1))
+}
+
+// A throttled store refuses each update of one item.
+type throttled struct {
+	ratelimit.Store
+	userID string
+}
+
+func (s throttled) Update(ctx context.Context, w ratelimit.Write) (ratelimit.Item, bool, error) {
+	if w.Key.UserID == s.userID {
+		return ratelimit.Item{}, false, &ratelimit.StoreError{Failure: ratelimit.NotApplied, What: "the table is throttled"}
+	}
+	return s.Store.Update(ctx, w)
+}
+
+// twoTries is a budget of two attempts.
+type twoTries struct{ n int }
+
+func (b *twoTries) Next(context.Context, bool) bool { b.n++; return b.n <= 2 }
+
+// The item of an address is throttled. Somebody behind it signs in again and again, with the right
+// password. The answers have a receipt of what the table has counted, so nobody is locked out.
+func TestAReceiptBesideASubjectInAnOutage(t *testing.T) {
+	for _, deny := range []bool{false, true} {
+		b := newBench(t).guarding(signIn)
+		b.DenyOutage = deny
+		b.Limiter.Store = throttled{b.store, limits.SubjectID("ip", "192.0.2.1")}
+		b.Limiter.NewBudget = func() ratelimit.Budget { return &twoTries{} }
+		for i := range 8 {
+			b.now = b.now.Add(10 * time.Second)
+			r := Request{
+				UserID: canary, Activity: "sign_in", RequestID: fmt.Sprint("try", i),
+				Subjects: map[string]string{"ip": "192.0.2.1", "account": secret},
+			}
+			a, err := b.Decide(t.Context(), r)
+			if deny {
+				if err == nil {
+					t.Fatalf("attempt %d: %s, want an outage", i, a.Reason)
+				}
+				continue
+			}
+			testkit.NoError(t, err)
+			if !a.Allowed || a.Decision.At == 0 {
+				t.Fatalf("attempt %d: %s, allowed %v, receipt %d, want one", i, a.Reason, a.Allowed, a.Decision.At)
+			}
+			r.Op, r.At = Release, a.Decision.At
+			if _, err := b.Decide(t.Context(), r); err == nil {
+				t.Error("a release that failed in a part has no error")
+			}
+		}
+		for _, key := range []string{canary, limits.SubjectID("account", secret)} {
+			item := testkit.Must(b.store.Read(t.Context(), ratelimit.Key{UserID: key, Activity: "sign_in"}))(t)
+			if n := item.State.Get("n"); n != 0 {
+				t.Errorf("deny %v: %d attempts still count, want none", deny, n)
+			}
+		}
+	}
 }

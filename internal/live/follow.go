@@ -183,11 +183,13 @@ func (f *Follower) interrupted() *read {
 	return r
 }
 
+// now returns the time without a monotonic reading, because the monotonic clock can stand
+// still while Lambda freezes the process.
 func (f *Follower) now() time.Time {
 	if f.Now != nil {
-		return f.Now()
+		return f.Now().Round(0)
 	}
-	return time.Now()
+	return time.Now().Round(0)
 }
 
 // Read reads the documents at once, with consistent reads, and follows them.

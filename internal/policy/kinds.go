@@ -144,9 +144,13 @@ func (r Rate) checkCost(k kind) error {
 }
 
 // checkPace returns an error if a user can have more than maxRequests while the item
-// keeps an id. The user uses up r at an even pace, without the burst.
+// keeps an id. The user uses up r at an even pace, without the burst. Of a lockout, it is the pace
+// of its longest lock, if that is shorter than the window.
 func (r Rate) checkPace(kept time.Duration) error {
 	r = r.highest()
+	if r.MaxLock > 0 {
+		r.Window = min(r.Window, r.MaxLock)
+	}
 	most := maxRequests * r.Window.Milliseconds() / kept.Milliseconds()
 	switch {
 	case r.Actions() <= most, r.Prepaid:

@@ -86,13 +86,22 @@ func (l limit) with(n int64) limit {
 }
 
 // With returns p with the numbers that a caller gives. Number returns the one for the limit with
-// a name, and whether there is one. A limit without a max keeps its own.
+// a name, and whether there is one. A limit without a max keeps its own. If no limit gets a
+// number, the result is p, whose leases serve as before; see [Policy.Same].
 func (p Policy) With(number func(limit string) (n int64, ok bool)) Policy {
-	p.limits = slices.Clone(p.limits)
+	given := false
 	for i, l := range p.limits {
-		if n, ok := number(l.rate.Name); ok && l.rate.Max > 0 {
-			p.limits[i] = l.with(n)
+		n, ok := number(l.rate.Name)
+		if !ok || l.rate.Max == 0 {
+			continue
 		}
+		if !given {
+			p.limits, given = slices.Clone(p.limits), true
+		}
+		p.limits[i] = l.with(n)
+	}
+	if !given {
+		return p
 	}
 	if p.atOnce != nil {
 		p.atOnce = new(p.atOnce.With(number))

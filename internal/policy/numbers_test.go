@@ -144,3 +144,14 @@ func ExamplePolicy_With() {
 	// bucket 200/1m burst 300 max 5000
 	// 301 at once can never fit: true
 }
+
+// A policy without a number is the same as before, so its leases serve.
+func TestWithoutANumberAPolicyIsTheSame(t *testing.T) {
+	for text, same := range map[string]bool{"600/1m prepaid": true, "10/1m": true, "10/1m max 20": false} {
+		p := Must(text)
+		q := p.With(func(string) (int64, bool) { return 15, true })
+		if p.Same(q) != same {
+			t.Errorf("%s with a number for each limit that takes one: the same: %v, want %v", text, !same, same)
+		}
+	}
+}

@@ -99,6 +99,7 @@ func TestParseErrors(t *testing.T) {
 		{"lockout 5/15m for 999ms", `for is 999ms, want at least 1s`},
 		{"lockout 5/999ms for 1s", `window is 999ms, want at least 1s for a lockout`},
 		{"lockout 1001/15m for 1m", `limit is 1001, want at most 1000 attempts for a lockout`},
+		{"lockout 1000/15m for 2s", `limit is 1000 in 2s, want at most 714, because the item keeps an id for each request of the last 28s; divide the limit among several user ids, such as u1-0 to u1-9, or count in larger units`},
 		{"lockout 5/15m for 1m for 1m", `option for is repeated`},
 		{"lockout 5/day for 1m", `window is "day", want 1d, as in lockout 5/1d`},
 		{"lockout 5/15m for 1m cost 2", `"cost" is not an option of a lockout limit; with a cost of 2 and a limit of 5, the count would stay at 4, and nothing would lock`},

@@ -187,10 +187,11 @@ func (l *Limiter) learn(q *question, d Decision, t *attempts) {
 	})
 }
 
-// Clock returns the time that decisions count by.
+// Clock returns the time that decisions count by. It has no monotonic reading, because the
+// monotonic clock can stand still while Lambda freezes the process.
 func (l *Limiter) Clock() time.Time {
 	if l.Now == nil {
-		return time.Now()
+		return time.Now().Round(0)
 	}
-	return l.Now()
+	return l.Now().Round(0)
 }

@@ -77,8 +77,6 @@ func (m *Memory) Change(k Key, change func(Known) Known) {
 	e := el.Value.(*entry)
 	m.bytes -= e.size()
 	e.known = change(e.known)
-	// The monotonic clock can stand still while Lambda freezes the process, so Round removes it.
-	e.known.Asked, e.known.Invalidated = e.known.Asked.Round(0), e.known.Invalidated.Round(0)
 	m.bytes += e.size()
 	for m.bytes > m.most && m.recent.Len() > 1 {
 		oldest := m.recent.Remove(m.recent.Back()).(*entry)

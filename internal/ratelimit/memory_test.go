@@ -159,11 +159,11 @@ func TestALimiterWithoutAMemory(t *testing.T) {
 
 // While Lambda freezes a process, the monotonic clock can stand still. A refusal from before
 // the freeze must not be given after it, so times are compared by the clock on the wall.
-func TestTheMemoryKeepsTimesOfTheWallClock(t *testing.T) {
-	m, k := NewMemory(mib), Key{UserID: "u"}
-	m.Change(k, func(Known) Known { return Known{Asked: time.Now(), Invalidated: time.Now()} })
-	if got := m.Recall(k); got.Asked != got.Asked.Round(0) || got.Invalidated != got.Invalidated.Round(0) {
-		t.Errorf("the memory keeps %v and %v, want times without a monotonic clock", got.Asked, got.Invalidated)
+func TestTimesAreOfTheWallClock(t *testing.T) {
+	for _, now := range []func() time.Time{nil, time.Now} {
+		if got := (&Limiter{Now: now}).Clock(); got != got.Round(0) {
+			t.Errorf("decisions count by %v, want a time without a monotonic clock", got)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -142,7 +143,8 @@ func (a *action) decide(ctx context.Context, i int) error {
 
 // allow looks at the circuits of these parts, before anything is sent. It sends a probe for
 // the first part whose circuit is due, and for no other. Then it bars each part whose
-// circuit is open. The error comes from a part that must not be decided from memory.
+// circuit is open. The error comes from a part that must not be decided from memory. A release
+// goes on without such a part.
 //
 // If each part looked at its circuit when its turn comes, each request for a room that does
 // not answer would count its user first, and wait.
@@ -160,12 +162,12 @@ func (a *action) allow(ctx context.Context) error {
 		case cause == nil:
 		case due && probe < 0:
 			probe = i
-		case !q.Fallback && !due:
+		case q.strict() && !due:
 			return cause
 		}
 	}
 	if probe >= 0 {
-		if err := a.probe(ctx, probe); err != nil && !a.parts[probe].question.Fallback {
+		if err := a.probe(ctx, probe); err != nil && a.parts[probe].question.strict() {
 			return err
 		}
 	}
@@ -174,12 +176,15 @@ func (a *action) allow(ctx context.Context) error {
 		if q.looked && q.barred == nil {
 			q.barred, _ = l.breaker.look(q.write.Key, a.now)
 		}
-		if q.barred != nil && !q.Fallback {
+		if q.barred != nil && q.strict() {
 			return q.barred
 		}
 	}
 	return nil
 }
+
+// strict reports whether nothing is decided if the item of q is out of reach.
+func (q *question) strict() bool { return !q.Fallback && q.op != Release }
 
 // probe probes the circuit of part i, unless another decision does.
 func (a *action) probe(ctx context.Context, i int) error {
@@ -268,8 +273,10 @@ func (a *action) slots() (with, without []int) {
 }
 
 // release gives back a check in each part. It begins with slots, because their items know
-// when a check came that was renewed. The other parts know the check by that time.
-func (a *action) release(ctx context.Context) error {
+// when a check came that was renewed. The other parts know the check by that time. If one of
+// these fails, the rest is given back nevertheless: one busy address must not lock
+// the accounts of all behind it.
+func (a *action) release(ctx context.Context) (failed error) {
 	with, without := a.slots()
 	from := origin{}
 	for _, i := range append(with, without...) {
@@ -281,12 +288,16 @@ func (a *action) release(ctx context.Context) error {
 			q.barred, q.looked, q.own = barred, looked, own
 		}
 		q.origin = from
-		if err := a.decide(ctx, i); err != nil {
+		switch err := a.decide(ctx, i); {
+		case err == nil:
+			from = q.origin
+		case q.Policy.HasLog():
 			return err
+		default:
+			failed = cmp.Or(failed, err)
 		}
-		from = q.origin
 	}
-	return nil
+	return failed
 }
 
 // renew moves the slots of a check to now, all to the same time. If several parts have

@@ -42,6 +42,7 @@ func (t *tally) add(p Part, d Decision) {
 		t.Reason = d.Reason
 	}
 	switch {
+	case d.Outage != nil && !p.Policy.HasLog(): // the receipt is about what the table has counted, and slots need one
 	case d.Leased, d.Acquired: // the receipt is about the other parts
 		t.Leased, t.Acquired = t.Leased || d.Leased, t.Acquired || d.Acquired
 	case t.at < 0:
