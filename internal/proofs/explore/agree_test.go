@@ -28,7 +28,7 @@ var shown = map[string]func(r policy.Rate, counted []entry, limit int, now int64
 
 // agrees requires that the item shows what the ledger has counted, at the latest
 // action that the item ever had, and at each later instant.
-func (x *explorer) agrees(l *ledger, w written) error {
+func (x *explorer) agrees(l *ledger, w *written) error {
 	item := x.number(w.write.Key)
 	p := x.policyOf(item, x.version(w.slot), w.limit)
 	latest := l.met(int64(item), w.write.Now)

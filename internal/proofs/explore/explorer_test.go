@@ -21,7 +21,7 @@ type explorer struct {
 	results   *table[result]
 	calls     *table[call]
 	shelves   *table[shelf]
-	ledgers   *table[ledger]
+	ledgers   *ledgers
 	replies   *table[answer]
 	messages  *table[message]
 	keeps     *table[kept]
@@ -51,7 +51,7 @@ func newExplorer(y *system) *explorer {
 	return &explorer{
 		system: y, keys: y.keys(),
 		items: newTable[ratelimit.Item](), writes: newTable[ratelimit.Write](), instances: newTable[instance](), results: newTable[result](),
-		calls: newTable[call](), shelves: newTable[shelf](), ledgers: newTable[ledger](), replies: newTable[answer](), messages: newTable[message](),
+		calls: newTable[call](), shelves: newTable[shelf](), ledgers: newLedgers(), replies: newTable[answer](), messages: newTable[message](),
 		keeps: newTable[kept](),
 		tolds: newTable[told](), asks: make([]ask, 1), excuses: map[exception]int{}, effects: map[effect]performed{},
 	}
@@ -59,8 +59,7 @@ func newExplorer(y *system) *explorer {
 
 // begin returns the first state.
 func (x *explorer) begin() (w world, err error) {
-	l := newLedger()
-	l.whole = x.locks()
+	l := &ledger{facts: facts{freedBy: -1, whole: x.locks()}}
 	p, at, user := x.policies[0], x.time(0, 0), users[0]
 	if len(x.room) > 0 && !p.Prepaid() {
 		p, user = x.room[0], room
@@ -75,17 +74,16 @@ func (x *explorer) begin() (w world, err error) {
 		if !ok {
 			break // another of several limits is full before
 		}
-		rest := written{slot: old, ms: x.instants[0], call: ratelimit.Request{Count: n, Policy: p}, before: before, write: ratelimit.Write{
+		rest := &written{slot: old, ms: x.instants[0], call: ratelimit.Request{Count: n, Policy: p}, before: before, write: ratelimit.Write{
 			Key: k, ID: ratelimit.NewID(fmt.Sprint("rest", left)), Note: u.ReadyAt, Update: u, Now: at, Expires: expires,
 			KeepAll: k.Window != 0 && p.Highest() <= 100,
 		}}
-		var a answer
-		w.store, a, err = x.perform(w.store, rest.write)
-		if err != nil {
-			return w, err
+		done := x.perform(w.store, x.writes.number(rest.write))
+		if done.wrong != nil {
+			return w, done.wrong
 		}
-		rest.after = x.items.at(a.item).State
-		if err := x.counted(&l, rest); err != nil {
+		w.store, rest.after = done.store, x.items.at(done.answer.item).State
+		if err := x.counted(l, rest); err != nil {
 			return w, err
 		}
 		l.entries[len(l.entries)-1].forgotten = true // nobody asks for it again
@@ -97,13 +95,12 @@ func (x *explorer) begin() (w world, err error) {
 	return w, nil
 }
 
-// perform performs an update in the store. The error is about a request that
-// DynamoDB would refuse.
-func (x *explorer) perform(store uint32, write ratelimit.Write) (uint32, answer, error) {
-	number := x.writes.number(write)
+// perform performs an update in the store.
+func (x *explorer) perform(store, number uint32) performed {
 	if done, ok := x.effects[effect{store, number}]; ok {
-		return done.store, done.answer, done.wrong
+		return done
 	}
+	write := x.writes.at(number)
 	s := x.shelves.at(store).copied(len(x.keys))
 	i := x.number(write.Key)
 	item, done := x.items.at(s.items[i]).Write(write)
@@ -119,7 +116,7 @@ func (x *explorer) perform(store uint32, write ratelimit.Write) (uint32, answer,
 	}
 	p := performed{x.shelves.number(s), a, changedTwice(write)}
 	x.effects[effect{store, number}] = p
-	return p.store, p.answer, p.wrong
+	return p
 }
 
 // changedTwice returns an error if an update changes an attribute twice.

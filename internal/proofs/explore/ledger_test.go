@@ -11,26 +11,33 @@ import (
 // policy keeps its state. It is part of a state of the system, so two runs that
 // differ in their ledgers lead to different states.
 type ledger struct {
+	facts
+
+	entries  []entry
+	admitted []admission // in order
+	back     []receipt   // those that gave back something
+	alone    [2][]entry  // what each instance admitted alone, by its own clock
+	over     []dropped   // for each item, the newest of the entries that the ledger has dropped
+	told     []entry     // of prepaid limits: what callers were told that they may do
+}
+
+// facts are what a ledger has beside its lists.
+type facts struct {
 	prepaid
 
-	entries   []entry
-	admitted  []admission // in order
-	back      []receipt   // those that gave back something
 	removed   [slots]uint8
-	alone     [2][]entry // what each instance admitted alone, by its own clock
-	away      [2]bool    // the last decision of an instance that asked the table got no answer
-	askedAt   [2]int64   // when that decision began, by the instance's clock
-	freed     int64      // when room was last made, in ms after the edge
-	freedBy   int8       // the slot that made room; -1: nobody has
-	freedOn   uint8      // its instance
-	excused   uint8      // the slots since whose refusal by the store there was a release or reset
-	unlooked  [2]bool    // an instance got no answer from the table since its own last release or reset ended
-	freedTold bool       // the caller of that release or reset got the answer
-	refused   uint8      // the slots that were told limited
-	over      []dropped  // for each item, the newest of the entries that the ledger has dropped
-	whole     bool       // each entry stays, because a lockout goes by the times of those given back, too
-	turned    int64      // when a lockout last locked or began a new series, in ms after the edge and 1,000,000 more: it can have room sooner than before; 0: never
-	full      int64      // when an item last had no room for a request of a room or of a prepaid limit, in ms after the edge and 1,000,000 more; 0: never
+	away      [2]bool  // the last decision of an instance that asked the table got no answer
+	askedAt   [2]int64 // when that decision began, by the instance's clock
+	freed     int64    // when room was last made, in ms after the edge
+	freedBy   int8     // the slot that made room; -1: nobody has
+	freedOn   uint8    // its instance
+	excused   uint8    // the slots since whose refusal by the store there was a release or reset
+	unlooked  [2]bool  // an instance got no answer from the table since its own last release or reset ended
+	freedTold bool     // the caller of that release or reset got the answer
+	refused   uint8    // the slots that were told limited
+	whole     bool     // each entry stays, because a lockout goes by the times of those given back, too
+	turned    int64    // when a lockout last locked or began a new series, in ms after the edge and 1,000,000 more: it can have room sooner than before; 0: never
+	full      int64    // when an item last had no room for a request of a room or of a prepaid limit, in ms after the edge and 1,000,000 more; 0: never
 }
 
 // A dropped is when an item last counted something that matters no more. What an
@@ -83,17 +90,6 @@ const maxLimits = 5
 
 // old is the id of what was counted before the run began.
 const old = 255
-
-func newLedger() ledger { return ledger{freedBy: -1} }
-
-// copied returns a ledger that can change without changing l.
-func (l ledger) copied() ledger {
-	l.entries, l.admitted, l.back, l.over, l.told = slices.Clone(l.entries), slices.Clone(l.admitted), slices.Clone(l.back), slices.Clone(l.over), slices.Clone(l.told)
-	for i := range l.alone {
-		l.alone[i] = slices.Clone(l.alone[i])
-	}
-	return l
-}
 
 // makeRoom notes that a release or reset was performed, while the answers to some
 // slots were on their way.

@@ -36,7 +36,7 @@ func counts(p policy.Policy, now int64, s policy.State) []int64 {
 
 // counted notes a check that the store performed. It returns what is wrong with
 // that.
-func (x *explorer) counted(l *ledger, w written) error {
+func (x *explorer) counted(l *ledger, w *written) error {
 	item := int64(x.number(w.write.Key))
 	p := x.policyOf(int(item), x.version(w.slot), w.limit)
 	id := x.idOf(w.slot)
@@ -134,7 +134,7 @@ func (l *ledger) live(id uint8, item, ms int64, kind func(entry) bool) bool {
 
 // gaveBack notes a release that the store performed. Of several limits, one may
 // have nothing left to give back.
-func (x *explorer) gaveBack(l *ledger, w written) error {
+func (x *explorer) gaveBack(l *ledger, w *written) error {
 	item := int64(x.number(w.write.Key))
 	p, at, n := x.policyOf(int(item), x.version(w.slot), w.limit), w.call.At, w.call.Count
 	id := x.idOf(w.slot)
@@ -213,7 +213,7 @@ func (l *ledger) latest(id uint8, item int64) int64 {
 
 // renewed notes a renewal that the store performed. It moves the slots of a check that
 // count, and nothing else: what the item shows then is what agrees compares.
-func (x *explorer) renewed(l *ledger, w written) error {
+func (x *explorer) renewed(l *ledger, w *written) error {
 	id, at, item := x.idOf(w.slot), w.call.At, int64(x.number(w.write.Key))
 	i := slices.IndexFunc(l.entries, func(e entry) bool {
 		return e.id == id && e.item == item && e.latest() == at && !e.forgotten
@@ -237,7 +237,7 @@ func (x *explorer) renewed(l *ledger, w written) error {
 }
 
 // changes reports whether w changes an attribute of a limit.
-func changes(w written, limit string) bool {
+func changes(w *written, limit string) bool {
 	for attr := range w.write.Update.Attributes {
 		if (limit == "" || strings.HasPrefix(attr, limit+"_")) && w.before.Get(attr) != w.after.Get(attr) {
 			return true

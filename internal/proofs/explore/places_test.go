@@ -22,7 +22,7 @@ func (e *ending) toldPlace(c entry) bool { return !past(e.call.Policy, c.place, 
 
 // moved notes that a late job has got a new place instead of its old one. The old place
 // stays taken.
-func (x *explorer) moved(l *ledger, w written) error {
+func (x *explorer) moved(l *ledger, w *written) error {
 	id, item := x.idOf(w.slot), int64(x.number(w.write.Key))
 	i := slices.IndexFunc(l.entries, func(e entry) bool { return e.id == id && e.item == item && !e.forgotten })
 	if i < 0 {

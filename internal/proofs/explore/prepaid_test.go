@@ -37,7 +37,6 @@ type prepaid struct {
 	crowded       bool             // the item of a user has had a crowd of ids
 	taken, handed [2][limits]int64 // by visits that were answered, and to callers
 	visited       [2][limits]int64 // when the last of them was counted, by the instance's clock
-	told          []entry          // what callers were told that they may do
 }
 
 // limits is the most policies that take leases: three that follow one another, also in
@@ -56,15 +55,15 @@ func (p *prepaid) crowds(item ratelimit.Item) {
 }
 
 // unsay forgets what a caller was told, because it was given back in an item.
-func (p *prepaid) unsay(id uint8, at, item int64) {
-	if i := slices.IndexFunc(p.told, func(t entry) bool { return t.id == id && t.at == at && t.item == item }); i >= 0 {
-		p.told = slices.Delete(p.told, i, i+1)
+func (l *ledger) unsay(id uint8, at, item int64) {
+	if i := slices.IndexFunc(l.told, func(t entry) bool { return t.id == id && t.at == at && t.item == item }); i >= 0 {
+		l.told = slices.Delete(l.told, i, i+1)
 	}
 }
 
 // visited notes a write without an id. It may count more than the request asks for, but
 // only if the key has been hot.
-func (x *explorer) visited(l *ledger, w written, n int64) error {
+func (x *explorer) visited(l *ledger, w *written, n int64) error {
 	if !w.call.Policy.Prepaid() || !l.crowded {
 		return fmt.Errorf("%s is counted without its id, and its key is not hot", name(w.slot))
 	}

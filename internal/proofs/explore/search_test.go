@@ -34,13 +34,14 @@ func (x *explorer) explore(most int) (*found, error) {
 	layer, next := []world{first}, []world(nil)
 	numbers, nextNumbers := []uint32{0}, []uint32(nil)
 	var moves []move
+	var after world
 	for len(layer) > 0 {
 		for i := range layer {
 			moves = x.moves(moves[:0], &layer[i])
 			for _, m := range moves {
 				x.transitions++
-				after, err := x.step(layer[i], m)
-				if err != nil {
+				after = layer[i]
+				if err := x.step(&after, m); err != nil {
 					way := []move{m}
 					for n := numbers[i]; n != 0; n = came[n].from {
 						way = append(way, came[n].move)

@@ -27,7 +27,8 @@ func (x *explorer) timeline(moves []move) []string {
 	l.now, _ = x.begin()
 	for _, m := range moves {
 		l.begins(m)
-		after, err := x.step(l.now, m)
+		after := l.now // what is told until the move is over began before it
+		err := x.step(&after, m)
 		if l.now = after; err != nil {
 			l.say("VIOLATION: %v", err)
 		}
