@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
@@ -74,7 +73,7 @@ func (x *explorer) begin() (w world, err error) {
 		if !ok {
 			break // another of several limits is full before
 		}
-		rest := &written{slot: old, ms: x.instants[0], call: ratelimit.Request{Count: n, Policy: p}, before: before, write: ratelimit.Write{
+		rest := &written{slot: old, ms: x.instants[0], call: ratelimit.Request{Count: n, Policy: p.Policy}, before: before, write: ratelimit.Write{
 			Key: k, ID: ratelimit.NewID(fmt.Sprint("rest", left)), Note: u.ReadyAt, Update: u, Now: at, Expires: expires,
 			KeepAll: k.Window != 0 && p.Highest() <= 100,
 		}}
@@ -158,7 +157,7 @@ func (x *explorer) item(store uint32, i int) uint32 {
 // policyOf returns the policy of the item with this number, for the request in slot s and
 // an instance that follows a limit. With the slot old it is the one that costs less, which
 // shows what an item counts.
-func (x *explorer) policyOf(item, s int, limit uint8) policy.Policy {
+func (x *explorer) policyOf(item, s int, limit uint8) *rules {
 	user, inRoom := x.terms(s, limit)
 	if x.keys[item].UserID == room {
 		return inRoom

@@ -22,7 +22,7 @@ type written struct {
 }
 
 // counts returns how many units a read shows of each limit.
-func counts(p policy.Policy, now int64, s policy.State) []int64 {
+func counts(p *rules, now int64, s policy.State) []int64 {
 	r := p.Read(now, 0, s)
 	if len(r.Each) == 0 {
 		return []int64{r.Used * max(1, p.Rates()[0].Cost)}
@@ -38,7 +38,7 @@ func counts(p policy.Policy, now int64, s policy.State) []int64 {
 // that.
 func (x *explorer) counted(l *ledger, w *written) error {
 	item := int64(x.number(w.write.Key))
-	p := x.policyOf(int(item), x.version(w.slot), w.limit)
+	p, own := x.policyOf(int(item), x.version(w.slot), w.limit), x.policyOf(int(item), w.slot, w.limit)
 	id := x.idOf(w.slot)
 	visits := w.write.ID == ratelimit.ID{}
 	if visits {
@@ -67,7 +67,7 @@ func (x *explorer) counted(l *ledger, w *written) error {
 	case !p.Queues():
 		now := e.counted // later, if it counts in a period that a clock ahead has begun
 		is, was := counts(p, now, w.after), counts(p, now, w.before)
-		cost := unitsOf(w.call.Policy, 1)
+		cost := unitsOf(own, 1)
 		e.n = (is[0] - was[0]) / cost[0]
 		for i := range is {
 			if n := is[i] - was[i]; n != e.n*cost[i] {
@@ -85,9 +85,9 @@ func (x *explorer) counted(l *ledger, w *written) error {
 	case e.n < 1 || e.n > w.call.Count || e.n != w.call.Count && !w.call.Partial:
 		return fmt.Errorf("%s of %d counts %d", name(w.slot), w.call.Count, e.n)
 	}
-	e.left = unitsOf(w.call.Policy, e.n)
+	e.left = unitsOf(own, e.n)
 	l.entries = append(l.entries, e)
-	if x.turns(l.of(item), p) {
+	if p.HasLockout() && x.turns(l.of(item), p) {
 		l.turned = w.ms + since
 	}
 	return x.promised(l.entries, e)
@@ -153,7 +153,7 @@ func (x *explorer) gaveBack(l *ledger, w *written) error {
 	if i < 0 {
 		return fmt.Errorf("%s gives back %s, which is not counted with the receipt %d", name(w.slot), name(int(id)), at-edge)
 	}
-	e, units := &l.entries[i], unitsOf(w.call.Policy, n)
+	e, units := &l.entries[i], unitsOf(x.policyOf(int(item), w.slot, w.limit), n)
 	now := max(w.write.Now, e.counted)
 	is, was := counts(p, now, w.after), counts(p, now, w.before)
 	for k, rate := range p.Rates() {

@@ -82,9 +82,12 @@ func (x *explorer) series(counted []entry, limit int) (s series) {
 }
 
 // turns reports whether the last entry of an item locks, or begins another series.
-func (x *explorer) turns(entries []entry, p policy.Policy) bool {
+func (x *explorer) turns(entries []entry, p *rules) bool {
 	for k, r := range p.Rates() {
-		if s := x.series(entries, k); r.Kind == "lockout" && (s.n(k) >= r.Limit || len(s.entries) == 1) {
+		if r.Kind != "lockout" {
+			continue
+		}
+		if s := x.series(entries, k); s.n(k) >= r.Limit || len(s.entries) == 1 {
 			return true
 		}
 	}
@@ -177,12 +180,7 @@ func (x *explorer) toldCleared(e *ending) error {
 
 // locks reports whether a lockout is among the limits of y.
 func (y *system) locks() bool {
-	for _, p := range slices.Concat(y.policies, y.dear, y.room, y.dearRoom) {
-		if p.HasLockout() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(slices.Concat(y.policies, y.dear, y.room, y.dearRoom), func(p *rules) bool { return p.HasLockout() })
 }
 
 // locks returns those that have a lockout.

@@ -11,7 +11,7 @@ import (
 // request that got the place is a late job, which takes a new one. It is false if p
 // gives no places.
 func past(p policy.Policy, place, now int64) bool {
-	return slices.ContainsFunc(p.Rates(), func(r policy.Rate) bool {
+	return p.Queues() && slices.ContainsFunc(p.Rates(), func(r policy.Rate) bool {
 		return r.Kind == "reservoir" && windowOf(r, place) < windowOf(r, now)
 	})
 }

@@ -90,7 +90,7 @@ func (x *explorer) admits(e *ending, after uint32) error {
 	if !d.Allowed && (d.Visit || d.Leased) { // only the prepaid part was granted
 		c.n = e.call.Count
 	}
-	c.left = unitsOf(e.call.Policy, c.n)
+	c.left = unitsOf(x.policyOf(int(e.item), e.slot, e.proc.limit), c.n)
 	known := slices.ContainsFunc(l.told, func(t entry) bool { return t.id == c.id && t.item == c.item })
 	if d.Visit || d.Leased {
 		if err := x.handsOut(e, c.n); err != nil {
@@ -180,7 +180,9 @@ func sumOf(n [limits]int64) (sum int64) {
 const visit = 254
 
 // lends reports whether users or the room have a prepaid limit.
-func (y *system) lends() bool { return y.policies[0].Prepaid() || follow(y.room, 0).Prepaid() }
+func (y *system) lends() bool {
+	return y.policies[0].Prepaid() || len(y.room) > 0 && y.room[0].Prepaid()
+}
 
 // prepaids returns the kinds that can be prepaid, and several of them in one item.
 func prepaids() (subjects []subject) {

@@ -30,8 +30,8 @@ func (y *system) partsOf(s int, limit uint8, r ratelimit.Request) []ratelimit.Pa
 	r.Fallback = false
 	inRoom := r
 	inRoom.UserID, inRoom.For, inRoom.Clear = room, r.UserID, false
-	_, inRoom.Policy = y.terms(s, limit)
-	inRoom.Policy = given(y.inRoom, inRoom.Policy)
+	_, p := y.terms(s, limit)
+	inRoom.Policy = given(y.inRoom, p.Policy)
 	return []ratelimit.Part{{Request: r}, {Request: inRoom, Subject: "room"}}
 }
 
