@@ -17,15 +17,17 @@ type explorer struct {
 	items     *table[ratelimit.Item]
 	writes    *table[ratelimit.Write]
 	instances *table[instance]
-	results   *table[result]
+	results   *set[result]
 	calls     *table[call]
 	shelves   *table[shelf]
 	ledgers   *ledgers
-	replies   *table[answer]
-	messages  *table[message]
-	keeps     *table[kept]
+	replies   *set[answer]
+	messages  *set[message]
+	keeps     *set[kept]
+	procs     *set[proc]
+	lates     *set[[maxLate]uint32]
 
-	tolds   *table[told]
+	tolds   *set[told]
 	asks    []ask // what the decision wants next, by the number of told
 	effects map[effect]performed
 
@@ -33,6 +35,7 @@ type explorer struct {
 	leased              int // hand-outs of a lease; each leads to a state
 	excuses             map[exception]int
 
+	some  []entry   // see which
 	watch *timeline // of a violation; nil: nobody watches
 }
 
@@ -49,10 +52,10 @@ type performed struct {
 func newExplorer(y *system) *explorer {
 	return &explorer{
 		system: y, keys: y.keys(),
-		items: newTable[ratelimit.Item](), writes: newTable[ratelimit.Write](), instances: newTable[instance](), results: newTable[result](),
-		calls: newTable[call](), shelves: newTable[shelf](), ledgers: newLedgers(), replies: newTable[answer](), messages: newTable[message](),
-		keeps: newTable[kept](),
-		tolds: newTable[told](), asks: make([]ask, 1), excuses: map[exception]int{}, effects: map[effect]performed{},
+		items: newTable[ratelimit.Item](), writes: newTable[ratelimit.Write](), instances: newTable[instance](), results: newSet[result](),
+		calls: newTable[call](), shelves: newTable[shelf](), ledgers: newLedgers(), replies: newSet[answer](), messages: newSet[message](),
+		keeps: newSet[kept](), procs: newSet[proc](), lates: newSet[[maxLate]uint32](),
+		tolds: newSet[told](), asks: make([]ask, 1), excuses: map[exception]int{}, effects: map[effect]performed{},
 	}
 }
 

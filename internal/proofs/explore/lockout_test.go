@@ -63,9 +63,11 @@ func (x *explorer) series(counted []entry, limit int) (s series) {
 		if e.cleared {
 			continue
 		}
-		if len(s.entries) > 0 {
+		if s.entries == nil {
+			s.entries = make([]entry, 0, len(counted))
+		} else {
 			over, forgotten := s.ends(r, limit)
-			next := series{before: s.last(), locks: s.locks}
+			next := series{entries: s.entries[:0], before: s.last(), locks: s.locks}
 			if s.n(limit) >= r.Limit {
 				next.locks++
 			}
