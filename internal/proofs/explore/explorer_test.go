@@ -35,7 +35,8 @@ type explorer struct {
 	leased              int // hand-outs of a lease; each leads to a state
 	excuses             map[exception]int
 
-	some  []entry   // see which
+	some, together []entry // see which and series
+
 	watch *timeline // of a violation; nil: nobody watches
 }
 

@@ -87,7 +87,7 @@ func (x *explorer) counted(l *ledger, w *written) error {
 	}
 	e.left = unitsOf(own, e.n)
 	l.entries = append(l.entries, e)
-	if p.HasLockout() && x.turns(l.of(item), p) {
+	if p.HasLockout() && x.turns(x.of(l, item), p) {
 		l.turned = w.ms + since
 	}
 	return x.promised(l.entries, e)

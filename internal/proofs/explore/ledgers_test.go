@@ -69,18 +69,17 @@ func (l *ledger) hash() uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
 	maphash.WriteComparable(&h, l.facts)
-	write(&h, l.entries)
-	write(&h, l.admitted)
-	write(&h, l.back)
-	write(&h, l.over)
-	write(&h, l.told)
-	write(&h, l.alone[0])
-	write(&h, l.alone[1])
+	add(&h, l.entries)
+	add(&h, l.admitted)
+	add(&h, l.back)
+	add(&h, l.over)
+	add(&h, l.told)
+	add(&h, l.alone[0])
+	add(&h, l.alone[1])
 	return h.Sum64()
 }
 
-func write[T comparable](h *maphash.Hash, list []T) {
-	maphash.WriteComparable(h, len(list))
+func add[T comparable](h *maphash.Hash, list []T) {
 	for i := range list {
 		maphash.WriteComparable(h, list[i])
 	}

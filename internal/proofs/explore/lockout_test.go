@@ -54,7 +54,9 @@ func (s series) at(now int64, r policy.Rate, limit int) int64 {
 
 // series returns the series of a lockout among the entries of one item. Each entry begins
 // another one if the one before was over then, by the text that has counted it.
+// Its list is the one that the next call takes again.
 func (x *explorer) series(counted []entry, limit int) (s series) {
+	s.entries = x.together[:0]
 	for _, e := range counted {
 		r := x.policyOf(int(e.item), int(e.writer), e.limit).Rates()[limit]
 		if r.Kind != "lockout" {
@@ -63,9 +65,7 @@ func (x *explorer) series(counted []entry, limit int) (s series) {
 		if e.cleared {
 			continue
 		}
-		if s.entries == nil {
-			s.entries = make([]entry, 0, len(counted))
-		} else {
+		if len(s.entries) > 0 {
 			over, forgotten := s.ends(r, limit)
 			next := series{entries: s.entries[:0], before: s.last(), locks: s.locks}
 			if s.n(limit) >= r.Limit {
@@ -79,6 +79,7 @@ func (x *explorer) series(counted []entry, limit int) (s series) {
 			}
 		}
 		s.entries = append(s.entries, e)
+		x.together = s.entries
 	}
 	return s
 }
@@ -97,15 +98,15 @@ func (x *explorer) turns(entries []entry, p *rules) bool {
 }
 
 // of returns the entries of an item, in order.
-func (l *ledger) of(item int64) []entry {
-	return slices.DeleteFunc(slices.Clone(l.entries), func(e entry) bool { return e.item != item })
+func (x *explorer) of(l *ledger, item int64) []entry {
+	return x.which(l.entries, func(e *entry) bool { return e.item == item })
 }
 
 // backInSeries notes that a lockout gives back so many units of entry i. The time of the entry
 // has to lie in the series. After a clear, that can be a later one, whose attempts it takes then.
 func (x *explorer) backInSeries(l *ledger, i, limit int, units int64) error {
 	e := l.entries[i]
-	s := x.series(l.of(e.item), limit)
+	s := x.series(x.of(l, e.item), limit)
 	if len(s.entries) == 0 || e.counted < s.first() || s.last() < e.counted || s.n(limit) < units {
 		return fmt.Errorf("limit %d gives back what does not count: %s", limit, inWords(l.entries))
 	}
@@ -114,7 +115,7 @@ func (x *explorer) backInSeries(l *ledger, i, limit int, units int64) error {
 			n := min(units, l.entries[k].left[limit])
 			l.entries[k].left[limit] -= n
 			units -= n
-			s = x.series(l.of(e.item), limit)
+			s = x.series(x.of(l, e.item), limit)
 		}
 	}
 	return nil
@@ -130,7 +131,7 @@ func indexes(entries []entry) (all []int) {
 // inSeries reports whether c still is in the series of a lockout of the ending's policy.
 func (x *explorer) inSeries(e *ending, c entry) bool {
 	for k, r := range e.call.Policy.Rates() {
-		if r.Kind == "lockout" && c.left[k] > 0 && slices.Contains(x.series(e.ledger.of(c.item), k).entries, c) {
+		if r.Kind == "lockout" && c.left[k] > 0 && slices.Contains(x.series(x.of(e.ledger, c.item), k).entries, c) {
 			return true
 		}
 	}

@@ -34,9 +34,9 @@ func copied(k ratelimit.Known) ratelimit.Known {
 // prepaid is what a ledger has of prepaid limits. Each number belongs to an instance and
 // to the limit that the instance followed.
 type prepaid struct {
-	crowded       bool             // the item of a user has had a crowd of ids
 	taken, handed [2][limits]int64 // by visits that were answered, and to callers
 	visited       [2][limits]int64 // when the last of them was counted, by the instance's clock
+	crowded       bool             // the item of a user has had a crowd of ids
 }
 
 // limits is the most policies that take leases: three that follow one another, also in
