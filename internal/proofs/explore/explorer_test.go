@@ -77,7 +77,7 @@ func (x *explorer) begin() (w world, err error) {
 		if !ok {
 			break // another of several limits is full before
 		}
-		rest := &written{slot: old, ms: x.instants[0], call: ratelimit.Request{Count: n, Policy: p.Policy}, before: before, write: ratelimit.Write{
+		rest := &written{slot: old, item: int64(x.number(k)), ms: x.instants[0], call: ratelimit.Request{Count: n, Policy: p.Policy}, before: before, write: ratelimit.Write{
 			Key: k, ID: ratelimit.NewID(fmt.Sprint("rest", left)), Note: u.ReadyAt, Update: u, Now: at, Expires: expires,
 			KeepAll: k.Window != 0 && p.Highest() <= 100,
 		}}

@@ -12,6 +12,7 @@ import (
 // A written is an update that the store performed, or refused.
 type written struct {
 	slot          int
+	item          int64 // its number
 	limit, by     uint8
 	call          ratelimit.Request
 	write         ratelimit.Write
@@ -37,7 +38,7 @@ func counts(p *rules, now int64, s policy.State) []int64 {
 // counted notes a check that the store performed. It returns what is wrong with
 // that.
 func (x *explorer) counted(l *ledger, w *written) error {
-	item := int64(x.number(w.write.Key))
+	item := w.item
 	p, own := x.policyOf(int(item), x.version(w.slot), w.limit), x.policyOf(int(item), w.slot, w.limit)
 	id := x.idOf(w.slot)
 	visits := w.write.ID == ratelimit.ID{}
@@ -135,7 +136,7 @@ func (l *ledger) live(id uint8, item, ms int64, kind func(entry) bool) bool {
 // gaveBack notes a release that the store performed. Of several limits, one may
 // have nothing left to give back.
 func (x *explorer) gaveBack(l *ledger, w *written) error {
-	item := int64(x.number(w.write.Key))
+	item := w.item
 	p, at, n := x.policyOf(int(item), x.version(w.slot), w.limit), w.call.At, w.call.Count
 	id := x.idOf(w.slot)
 	i := slices.IndexFunc(l.entries, func(e entry) bool {
@@ -214,7 +215,7 @@ func (l *ledger) latest(id uint8, item int64) int64 {
 // renewed notes a renewal that the store performed. It moves the slots of a check that
 // count, and nothing else: what the item shows then is what agrees compares.
 func (x *explorer) renewed(l *ledger, w *written) error {
-	id, at, item := x.idOf(w.slot), w.call.At, int64(x.number(w.write.Key))
+	id, at, item := x.idOf(w.slot), w.call.At, w.item
 	i := slices.IndexFunc(l.entries, func(e entry) bool {
 		return e.id == id && e.item == item && e.latest() == at && !e.forgotten
 	})

@@ -141,7 +141,7 @@ func (x *explorer) inSeries(e *ending, c entry) bool {
 // cleared notes a release with clear that the store performed. It gives back what it can, and
 // ends each series of its policy.
 func (x *explorer) cleared(l *ledger, w *written) error {
-	item, id := int64(x.number(w.write.Key)), x.idOf(w.slot)
+	item, id := w.item, x.idOf(w.slot)
 	p := x.policyOf(int(item), x.version(w.slot), w.limit)
 	gives := w.write.Drop.Set != "" || slices.ContainsFunc(p.Rates(), func(r policy.Rate) bool { return r.Kind == "log" && changes(w, r.Name) })
 	one := receipt{id, w.call.At, item}

@@ -23,7 +23,7 @@ func (e *ending) toldPlace(c entry) bool { return !past(e.call.Policy, c.place, 
 // moved notes that a late job has got a new place instead of its old one. The old place
 // stays taken.
 func (x *explorer) moved(l *ledger, w *written) error {
-	id, item := x.idOf(w.slot), int64(x.number(w.write.Key))
+	id, item := x.idOf(w.slot), w.item
 	i := slices.IndexFunc(l.entries, func(e entry) bool { return e.id == id && e.item == item && !e.forgotten })
 	if i < 0 {
 		return fmt.Errorf("%s gives up the place of %s, which has none", name(w.slot), name(int(id)))

@@ -182,10 +182,12 @@ func (l *ledger) wasFull(x *explorer, w ratelimit.Write, r ratelimit.Request, be
 	if len(x.dear) > 0 { // in units of the one that costs less
 		n *= 2
 	}
-	for _, item := range []uint32{before, after} {
-		if _, ok := r.Policy.Take(w.Now, min(n, r.Policy.Max()), 0, x.items.at(item).State); !ok {
-			l.full = ms + since
-		}
+	isFull := func(item uint32) bool {
+		_, ok := r.Policy.Take(w.Now, min(n, r.Policy.Max()), 0, x.items.at(item).State)
+		return !ok
+	}
+	if isFull(before) || before != after && isFull(after) {
+		l.full = ms + since
 	}
 }
 

@@ -187,7 +187,8 @@ func (x *explorer) die(w *world, s int) {
 // update performs an update of a slot, and enters it in the ledger.
 func (x *explorer) update(w *world, s int, number uint32) (answer, error) {
 	write := x.writes.at(number)
-	before := x.item(w.store, x.number(write.Key))
+	item := x.number(write.Key)
+	before := x.item(w.store, item)
 	done := x.perform(w.store, number)
 	a, err := done.answer, done.wrong
 	w.store = done.store
@@ -214,21 +215,21 @@ func (x *explorer) update(w *world, s int, number uint32) (answer, error) {
 		return a, err
 	}
 	entered := written{
-		slot: s, limit: p.limit, by: p.by, call: request, write: write,
+		slot: s, item: int64(item), limit: p.limit, by: p.by, call: request, write: write,
 		before: x.items.at(before).State, after: x.items.at(a.item).State, ms: x.instants[w.now], inFlight: w.inFlight(), replied: w.replied(),
 	}
-	switch verb := x.requests[s].verb; {
-	case verb == release, verb == unlock && !request.Clear, verb == renew && frees(write):
+	switch verb, id := x.requests[s].verb, x.idOf(s); {
+	case verb == release, verb == unlock, verb == renew && frees(write):
 		if verb == renew { // a slot of another part was gone
-			entered.call.At = l.latest(x.idOf(s), int64(x.number(write.Key)))
+			entered.call.At = l.latest(id, entered.item)
 		}
-		err = x.gaveBack(l, &entered)
-		l.unsay(x.idOf(s), entered.call.At, int64(x.number(write.Key)))
-		l.dismiss(func(a admission) bool { return a == admission{x.idOf(s), int64(x.number(write.Key))} })
-	case verb == unlock:
-		err = x.cleared(l, &entered)
-		l.unsay(x.idOf(s), entered.call.At, int64(x.number(write.Key)))
-		l.dismiss(func(a admission) bool { return a == admission{x.idOf(s), int64(x.number(write.Key))} })
+		if request.Clear {
+			err = x.cleared(l, &entered)
+		} else {
+			err = x.gaveBack(l, &entered)
+		}
+		l.unsay(id, entered.call.At, entered.item)
+		l.dismiss(func(a admission) bool { return a == admission{id, entered.item} })
 	case verb == renew:
 		err = x.renewed(l, &entered)
 	case marks(write):
