@@ -40,13 +40,15 @@ type explorer struct {
 	watch *timeline // of a violation; nil: nobody watches
 }
 
-// An effect is an update of a shelf, and performed is its result. Both are kept,
+// An effect is an update of a shelf for a call, and performed is its result. Both are kept,
 // because many interleavings perform the same update.
-type effect struct{ store, write uint32 }
+type effect struct{ store, write, call uint32 }
 
 type performed struct {
 	store  uint32
 	answer answer
+	full   bool  // see isFull
+	room   bool  // the store refused it, and has room for the request, or for one action of a partial request
 	wrong  error // why DynamoDB would refuse the request
 }
 
@@ -81,7 +83,7 @@ func (x *explorer) begin() (w world, err error) {
 			Key: k, ID: ratelimit.NewID(fmt.Sprint("rest", left)), Note: u.ReadyAt, Update: u, Now: at, Expires: expires,
 			KeepAll: k.Window != 0 && p.Highest() <= 100,
 		}}
-		done := x.perform(w.store, x.writes.number(rest.write))
+		done := x.perform(effect{store: w.store, write: x.writes.number(rest.write)})
 		if done.wrong != nil {
 			return w, done.wrong
 		}
@@ -99,14 +101,15 @@ func (x *explorer) begin() (w world, err error) {
 }
 
 // perform performs an update in the store.
-func (x *explorer) perform(store, number uint32) performed {
-	if done, ok := x.effects[effect{store, number}]; ok {
+func (x *explorer) perform(e effect) performed {
+	if done, ok := x.effects[e]; ok {
 		return done
 	}
-	write := x.writes.at(number)
-	s := x.shelves.at(store).copied(len(x.keys))
+	write := x.writes.at(e.write)
+	s := x.shelves.at(e.store).copied(len(x.keys))
 	i := x.number(write.Key)
-	item, done := x.items.at(s.items[i]).Write(write)
+	before := s.items[i]
+	item, done := x.items.at(before).Write(write)
 	for _, set := range item.IDs { // a set has no order
 		slices.SortFunc(set.Elements, func(a, b ratelimit.Element) int { return bytes.Compare(a.ID[:], b.ID[:]) })
 	}
@@ -117,8 +120,12 @@ func (x *explorer) perform(store, number uint32) performed {
 			s.expires[i] = write.Expires
 		}
 	}
-	p := performed{x.shelves.number(s), a, changedTwice(write)}
-	x.effects[effect{store, number}] = p
+	c := x.calls.at(e.call)
+	p := performed{
+		store: x.shelves.number(s), answer: a, wrong: changedTwice(write),
+		full: x.isFull(write, c.of(write.Key), before, a.item), room: !done && x.hasRoom(c.request, write.Now, a),
+	}
+	x.effects[e] = p
 	return p
 }
 

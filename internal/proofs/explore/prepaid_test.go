@@ -78,9 +78,10 @@ func (x *explorer) visited(l *ledger, w *written, n int64) error {
 // decision that is prepaid.
 func (x *explorer) admits(e *ending, after uint32) error {
 	d, l := e.result, e.ledger
-	for _, p := range x.calls.at(e.proc.call).parts {
-		if p.Policy.Prepaid() {
-			e.call, e.item = p.Request, x.itemOf(p.Request, e.now)
+	parts := x.calls.at(e.proc.call).parts
+	for i := range parts {
+		if r := &parts[i].Request; r.Policy.Prepaid() {
+			e.call, e.item = r, x.itemOf(r, e.now)
 		}
 	}
 	if !e.call.Policy.Prepaid() || d.outage || slices.Contains([]verb{release, unlock}, x.requests[e.slot].verb) {

@@ -127,11 +127,12 @@ func (x *explorer) reach(w *world, s int, atOnce bool) error {
 	case update:
 		l := x.ledgers.at(w.ledger)
 		write := x.writes.at(k.write)
+		var done performed
 		p.known = l.live(x.idOf(s), int64(x.number(write.Key)), x.instants[w.now], func(c entry) bool {
 			return !past(x.calls.at(p.call).request.Policy, c.place, write.Now)
 		})
-		a, err = x.update(w, s, k.write)
-		p.room = !a.done && x.hasRoom(x.calls.at(p.call).request, x.writes.at(k.write).Now, a)
+		done, err = x.update(w, s, k.write)
+		a, p.room = done.answer, done.room
 	case read:
 		a = answer{item: x.item(w.store, k.item)}
 	case remove:
@@ -185,34 +186,30 @@ func (x *explorer) die(w *world, s int) {
 }
 
 // update performs an update of a slot, and enters it in the ledger.
-func (x *explorer) update(w *world, s int, number uint32) (answer, error) {
+func (x *explorer) update(w *world, s int, number uint32) (performed, error) {
 	write := x.writes.at(number)
 	item := x.number(write.Key)
 	before := x.item(w.store, item)
-	done := x.perform(w.store, number)
+	p := &w.procs[s]
+	done := x.perform(effect{w.store, number, p.call})
 	a, err := done.answer, done.wrong
 	w.store = done.store
 	if x.watch != nil {
 		x.watch.performed(s, write, x.items.at(before), a)
 	}
 	l := x.ledgers.open(w.ledger)
-	p := &w.procs[s]
-	c := x.calls.at(p.call)
-	request := c.request
-	for _, part := range c.parts {
-		if part.UserID == write.Key.UserID {
-			request = part.Request
-		}
-	}
+	request := x.calls.at(p.call).of(write.Key)
 	if request.Policy.Prepaid() {
 		l.crowds(x.items.at(a.item))
 	}
-	l.wasFull(x, write, request, before, a.item, x.instants[w.now])
+	if done.full {
+		l.full = x.instants[w.now] + since
+	}
 	if err != nil || !a.done {
 		if len(x.room) > 0 || request.Policy.Prepaid() {
 			w.ledger = x.ledgers.number(l)
 		}
-		return a, err
+		return done, err
 	}
 	entered := written{
 		slot: s, item: int64(item), limit: p.limit, by: p.by, call: request, write: write,
@@ -244,7 +241,7 @@ func (x *explorer) update(w *world, s int, number uint32) (answer, error) {
 		err = x.agrees(l, &entered)
 	}
 	w.ledger = x.ledgers.number(l)
-	return a, err
+	return done, err
 }
 
 // delete performs a reset of a slot. A reset takes effect at most once.

@@ -150,3 +150,13 @@ type call struct {
 	request ratelimit.Request
 	parts   []ratelimit.Part // if a room counts it, too
 }
+
+// of returns the part of c that counts in the item with the key k.
+func (c call) of(k ratelimit.Key) ratelimit.Request {
+	for _, part := range c.parts {
+		if part.UserID == k.UserID {
+			return part.Request
+		}
+	}
+	return c.request
+}
