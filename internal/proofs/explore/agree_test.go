@@ -53,7 +53,7 @@ func (x *explorer) agrees(l *ledger, w *written) error {
 	return nil
 }
 
-// which returns some entries, in a list that the next call takes again.
+// which returns some of the entries, in a list that the next call overwrites.
 func (x *explorer) which(entries []entry, which func(*entry) bool) []entry {
 	x.some = x.some[:0]
 	for i := range entries {

@@ -11,8 +11,8 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 )
 
-// A set gives each different value a number, in order, so that states are small and two
-// equal values have one number. Unless it is made for worlds, number 0 is the zero value.
+// A set numbers values in the order in which they come, so that states are small and two equal
+// values have one number. In those of newSet and newTable, number 0 is the zero value.
 type set[T comparable] struct {
 	numbers map[T]uint32
 	values  []T
@@ -35,7 +35,7 @@ func (t *set[T]) number(v T) uint32 {
 
 func (t *set[T]) at(n uint32) T { return t.values[n] }
 
-// A table is a set of values that Go does not compare.
+// A table is a set of values that Go can't compare.
 type table[T any] struct {
 	numbers map[string]uint32
 	values  []T

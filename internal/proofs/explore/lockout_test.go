@@ -53,8 +53,8 @@ func (s series) at(now int64, r policy.Rate, limit int) int64 {
 }
 
 // series returns the series of a lockout among the entries of one item. Each entry begins
-// another one if the one before was over then, by the text that has counted it.
-// Its list is the one that the next call takes again.
+// another one if the one before was over then, by the text that has counted it. The list that
+// it returns is overwritten by the next call.
 func (x *explorer) series(counted []entry, limit int) (s series) {
 	s.entries = x.together[:0]
 	for _, e := range counted {
@@ -87,10 +87,7 @@ func (x *explorer) series(counted []entry, limit int) (s series) {
 // turns reports whether the last entry of an item locks, or begins another series.
 func (x *explorer) turns(entries []entry, p *rules) bool {
 	for k, r := range p.Rates() {
-		if r.Kind != "lockout" {
-			continue
-		}
-		if s := x.series(entries, k); s.n(k) >= r.Limit || len(s.entries) == 1 {
+		if s := x.series(entries, k); r.Kind == "lockout" && (s.n(k) >= r.Limit || len(s.entries) == 1) {
 			return true
 		}
 	}

@@ -121,20 +121,19 @@ func (x *explorer) settle(w *world, s int) error {
 func (x *explorer) reach(w *world, s int, atOnce bool) error {
 	p := &w.procs[s]
 	k := x.asks[p.told]
-	var a answer
+	var done performed
 	var err error
 	switch k.what {
 	case update:
 		l := x.ledgers.at(w.ledger)
 		write := x.writes.at(k.write)
-		var done performed
 		p.known = l.live(x.idOf(s), int64(x.number(write.Key)), x.instants[w.now], func(c entry) bool {
 			return !past(x.calls.at(p.call).request.Policy, c.place, write.Now)
 		})
 		done, err = x.update(w, s, k.write)
-		a, p.room = done.answer, done.room
+		p.room = done.room
 	case read:
-		a = answer{item: x.item(w.store, k.item)}
+		done.answer.item = x.item(w.store, k.item)
 	case remove:
 		err = x.delete(w, s, k.item)
 	case ended, look:
@@ -144,10 +143,10 @@ func (x *explorer) reach(w *world, s int, atOnce bool) error {
 		return err
 	}
 	if !atOnce {
-		p.phase, p.reply = replied, x.replies.number(a)
+		p.phase, p.reply = replied, x.replies.number(done.answer)
 		return nil
 	}
-	return x.resume(w, s, a)
+	return x.resume(w, s, done.answer)
 }
 
 // hasRoom reports whether the request, or one action of a partial request, fits
@@ -192,8 +191,8 @@ func (x *explorer) update(w *world, s int, number uint32) (performed, error) {
 	before := x.item(w.store, item)
 	p := &w.procs[s]
 	done := x.perform(effect{w.store, number, p.call})
-	a, err := done.answer, done.wrong
 	w.store = done.store
+	a, err := done.answer, done.wrong
 	if x.watch != nil {
 		x.watch.performed(s, write, x.items.at(before), a)
 	}
