@@ -131,12 +131,11 @@ func (x *explorer) perform(e effect) performed {
 
 // changedTwice returns an error if an update changes an attribute twice.
 func changedTwice(w ratelimit.Write) error {
-	seen := map[string]bool{}
-	for _, set := range slices.Concat(w.Forget(), []string{w.Into().Set, w.Drop.Set}) {
-		if set != "" && seen[set] {
+	sets := slices.Concat(w.Forget(), []string{w.Into().Set, w.Drop.Set})
+	for i, set := range sets {
+		if set != "" && slices.Contains(sets[:i], set) {
 			return fmt.Errorf("an update changes the attribute %s twice, which DynamoDB refuses", set)
 		}
-		seen[set] = true
 	}
 	return nil
 }
