@@ -38,8 +38,8 @@ func (l *ledger) dismiss(gone func(admission) bool) {
 
 // tookBack notes that a part of a check was given back, because a later one has refused or
 // failed. Only what the decision has counted is given back, and nothing that was admitted.
-func (x *explorer) tookBack(l *ledger, w written) error {
-	item, id := int64(x.number(w.write.Key)), x.idOf(w.slot)
+func (x *explorer) tookBack(l *ledger, w *written) error {
+	item, id := w.item, x.idOf(w.slot)
 	i := slices.IndexFunc(l.entries, func(e entry) bool { return e.id == id && e.item == item && !e.forgotten })
 	if i < 0 || int(l.entries[i].writer) != w.slot {
 		return fmt.Errorf("%s gives back what it has not counted: %s", name(w.slot), inWords(l.entries))

@@ -2,7 +2,6 @@ package explore
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/cric-talk/guards/internal/policy"
 )
@@ -28,11 +27,11 @@ var shown = map[string]func(r policy.Rate, counted []entry, limit int, now int64
 
 // agrees requires that the item shows what the ledger has counted, at the latest
 // action that the item ever had, and at each later instant.
-func (x *explorer) agrees(l *ledger, w written) error {
+func (x *explorer) agrees(l *ledger, w *written) error {
 	item := x.number(w.write.Key)
 	p := x.policyOf(item, x.version(w.slot), w.limit)
 	latest := l.met(int64(item), w.write.Now)
-	mine := slices.DeleteFunc(slices.Clone(l.entries), func(e entry) bool { return e.item != int64(item) || x.isApart(e, w.slot) })
+	mine := x.which(l.entries, func(e *entry) bool { return e.item == int64(item) && !x.isApart(e, w.slot) })
 	for t := -1; t < len(x.instants); t++ {
 		now := latest
 		if t >= 0 {
@@ -52,6 +51,17 @@ func (x *explorer) agrees(l *ledger, w written) error {
 		}
 	}
 	return nil
+}
+
+// which returns some of the entries, in a list that the next call overwrites.
+func (x *explorer) which(entries []entry, which func(*entry) bool) []entry {
+	x.some = x.some[:0]
+	for i := range entries {
+		if which(&entries[i]) {
+			x.some = append(x.some, entries[i])
+		}
+	}
+	return x.some
 }
 
 // gone has one function for each kind. It reports whether what a limit counted as

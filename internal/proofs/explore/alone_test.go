@@ -38,7 +38,7 @@ func (x *explorer) decidedAlone(e *ending) error {
 	if c.n > e.call.Count {
 		return fmt.Errorf("it asked for %d", e.call.Count)
 	}
-	c.left = unitsOf(e.call.Policy, c.n)
+	c.left = unitsOf(x.policyOf(int(e.item), e.slot, e.proc.limit), c.n)
 	if e.call.Policy.Queues() && c.place == 0 {
 		c.place = e.now
 	}

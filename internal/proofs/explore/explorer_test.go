@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
@@ -18,15 +17,17 @@ type explorer struct {
 	items     *table[ratelimit.Item]
 	writes    *table[ratelimit.Write]
 	instances *table[instance]
-	results   *table[result]
+	results   *set[result]
 	calls     *table[call]
 	shelves   *table[shelf]
-	ledgers   *table[ledger]
-	replies   *table[answer]
-	messages  *table[message]
-	keeps     *table[kept]
+	ledgers   *ledgers
+	replies   *set[answer]
+	messages  *set[message]
+	keeps     *set[kept]
+	procs     *set[proc]
+	lates     *set[[maxLate]uint32]
 
-	tolds   *table[told]
+	tolds   *set[told]
 	asks    []ask // what the decision wants next, by the number of told
 	effects map[effect]performed
 
@@ -34,33 +35,36 @@ type explorer struct {
 	leased              int // hand-outs of a lease; each leads to a state
 	excuses             map[exception]int
 
+	some, together []entry // see which and series
+
 	watch *timeline // of a violation; nil: nobody watches
 }
 
-// An effect is an update of a shelf, and performed is its result. Both are kept,
+// An effect is an update of a shelf for a call, and performed is its result. Both are kept,
 // because many interleavings perform the same update.
-type effect struct{ store, write uint32 }
+type effect struct{ store, write, call uint32 }
 
 type performed struct {
 	store  uint32
 	answer answer
+	full   bool  // see isFull
+	room   bool  // the store refused it, and has room for the request, or for one action of a partial request
 	wrong  error // why DynamoDB would refuse the request
 }
 
 func newExplorer(y *system) *explorer {
 	return &explorer{
 		system: y, keys: y.keys(),
-		items: newTable[ratelimit.Item](), writes: newTable[ratelimit.Write](), instances: newTable[instance](), results: newTable[result](),
-		calls: newTable[call](), shelves: newTable[shelf](), ledgers: newTable[ledger](), replies: newTable[answer](), messages: newTable[message](),
-		keeps: newTable[kept](),
-		tolds: newTable[told](), asks: make([]ask, 1), excuses: map[exception]int{}, effects: map[effect]performed{},
+		items: newTable[ratelimit.Item](), writes: newTable[ratelimit.Write](), instances: newTable[instance](), results: newSet[result](),
+		calls: newTable[call](), shelves: newTable[shelf](), ledgers: newLedgers(), replies: newSet[answer](), messages: newSet[message](),
+		keeps: newSet[kept](), procs: newSet[proc](), lates: newSet[[maxLate]uint32](),
+		tolds: newSet[told](), asks: make([]ask, 1), excuses: map[exception]int{}, effects: map[effect]performed{},
 	}
 }
 
 // begin returns the first state.
 func (x *explorer) begin() (w world, err error) {
-	l := newLedger()
-	l.whole = x.locks()
+	l := &ledger{facts: facts{freedBy: -1, whole: x.locks()}}
 	p, at, user := x.policies[0], x.time(0, 0), users[0]
 	if len(x.room) > 0 && !p.Prepaid() {
 		p, user = x.room[0], room
@@ -75,17 +79,16 @@ func (x *explorer) begin() (w world, err error) {
 		if !ok {
 			break // another of several limits is full before
 		}
-		rest := written{slot: old, ms: x.instants[0], call: ratelimit.Request{Count: n, Policy: p}, before: before, write: ratelimit.Write{
+		rest := &written{slot: old, item: int64(x.number(k)), ms: x.instants[0], call: ratelimit.Request{Count: n, Policy: p.Policy}, before: before, write: ratelimit.Write{
 			Key: k, ID: ratelimit.NewID(fmt.Sprint("rest", left)), Note: u.ReadyAt, Update: u, Now: at, Expires: expires,
 			KeepAll: k.Window != 0 && p.Highest() <= 100,
 		}}
-		var a answer
-		w.store, a, err = x.perform(w.store, rest.write)
-		if err != nil {
-			return w, err
+		done := x.perform(effect{store: w.store, write: x.writes.number(rest.write)})
+		if done.wrong != nil {
+			return w, done.wrong
 		}
-		rest.after = x.items.at(a.item).State
-		if err := x.counted(&l, rest); err != nil {
+		w.store, rest.after = done.store, x.items.at(done.answer.item).State
+		if err := x.counted(l, rest); err != nil {
 			return w, err
 		}
 		l.entries[len(l.entries)-1].forgotten = true // nobody asks for it again
@@ -97,16 +100,16 @@ func (x *explorer) begin() (w world, err error) {
 	return w, nil
 }
 
-// perform performs an update in the store. The error is about a request that
-// DynamoDB would refuse.
-func (x *explorer) perform(store uint32, write ratelimit.Write) (uint32, answer, error) {
-	number := x.writes.number(write)
-	if done, ok := x.effects[effect{store, number}]; ok {
-		return done.store, done.answer, done.wrong
+// perform performs an update in the store.
+func (x *explorer) perform(e effect) performed {
+	if done, ok := x.effects[e]; ok {
+		return done
 	}
-	s := x.shelves.at(store).copied(len(x.keys))
+	write := x.writes.at(e.write)
+	s := x.shelves.at(e.store).copied(len(x.keys))
 	i := x.number(write.Key)
-	item, done := x.items.at(s.items[i]).Write(write)
+	before := s.items[i]
+	item, done := x.items.at(before).Write(write)
 	for _, set := range item.IDs { // a set has no order
 		slices.SortFunc(set.Elements, func(a, b ratelimit.Element) int { return bytes.Compare(a.ID[:], b.ID[:]) })
 	}
@@ -117,19 +120,22 @@ func (x *explorer) perform(store uint32, write ratelimit.Write) (uint32, answer,
 			s.expires[i] = write.Expires
 		}
 	}
-	p := performed{x.shelves.number(s), a, changedTwice(write)}
-	x.effects[effect{store, number}] = p
-	return p.store, p.answer, p.wrong
+	c := x.calls.at(e.call)
+	p := performed{
+		store: x.shelves.number(s), answer: a, wrong: changedTwice(write),
+		full: x.isFull(write, c.of(write.Key), before, a.item), room: !done && x.hasRoom(c.request, write.Now, a),
+	}
+	x.effects[e] = p
+	return p
 }
 
 // changedTwice returns an error if an update changes an attribute twice.
 func changedTwice(w ratelimit.Write) error {
-	seen := map[string]bool{}
-	for _, set := range slices.Concat(w.Forget(), []string{w.Into().Set, w.Drop.Set}) {
-		if set != "" && seen[set] {
+	sets := slices.Concat(w.Forget(), []string{w.Into().Set, w.Drop.Set})
+	for i, set := range sets {
+		if set != "" && slices.Contains(sets[:i], set) {
 			return fmt.Errorf("an update changes the attribute %s twice, which DynamoDB refuses", set)
 		}
-		seen[set] = true
 	}
 	return nil
 }
@@ -161,7 +167,7 @@ func (x *explorer) item(store uint32, i int) uint32 {
 // policyOf returns the policy of the item with this number, for the request in slot s and
 // an instance that follows a limit. With the slot old it is the one that costs less, which
 // shows what an item counts.
-func (x *explorer) policyOf(item, s int, limit uint8) policy.Policy {
+func (x *explorer) policyOf(item, s int, limit uint8) *rules {
 	user, inRoom := x.terms(s, limit)
 	if x.keys[item].UserID == room {
 		return inRoom

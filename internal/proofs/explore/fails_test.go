@@ -38,7 +38,7 @@ func (x *explorer) failsAlone(e *ending) error {
 	}
 	first := x.tolds.at(n)
 	if in := x.instances.at(first.instance); in.busy != nil && e.ask.attempts > 0 {
-		at := in.busy[x.itemOf(x.calls.at(e.proc.call).parts[1].Request, e.now)]
+		at := in.busy[x.itemOf(&x.calls.at(e.proc.call).parts[1].Request, e.now)]
 		if !at.IsZero() && first.now-at.UnixMilli() < probeEvery {
 			return fmt.Errorf("the circuit of the room is open, and a request is sent")
 		}

@@ -76,7 +76,7 @@ func (r *run) circuits(in instance) {
 // ask asks for the status of a user. Only its effect on the circuits matters.
 func (r *run) ask(user string, s stranger, at time.Time) {
 	r.limit.Store, r.limit.Now, r.limit.NewBudget = s, func() time.Time { return at }, nil
-	q := ratelimit.Request{UserID: user, Activity: "act", Policy: r.x.policies[0], Count: 1, ID: "other"}
+	q := ratelimit.Request{UserID: user, Activity: "act", Policy: r.x.policies[0].Policy, Count: 1, ID: "other"}
 	_, _ = r.limit.Decide(context.Background(), ratelimit.Status, q)
 }
 

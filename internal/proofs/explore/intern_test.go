@@ -11,8 +11,31 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 )
 
-// A table gives each different value a number, so that states are small and two
-// equal values have one number. Number 0 is the zero value.
+// A set numbers values in the order in which they come, so that states are small and two equal
+// values have one number. In those of newSet and newTable, number 0 is the zero value.
+type set[T comparable] struct {
+	numbers map[T]uint32
+	values  []T
+}
+
+func newSet[T comparable]() *set[T] {
+	var zero T
+	return &set[T]{map[T]uint32{zero: 0}, []T{zero}}
+}
+
+func (t *set[T]) number(v T) uint32 {
+	if n, ok := t.numbers[v]; ok {
+		return n
+	}
+	n := uint32(len(t.values))
+	t.numbers[v] = n
+	t.values = append(t.values, v)
+	return n
+}
+
+func (t *set[T]) at(n uint32) T { return t.values[n] }
+
+// A table is a set of values that Go can't compare.
 type table[T any] struct {
 	numbers map[string]uint32
 	values  []T

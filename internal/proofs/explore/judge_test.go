@@ -17,7 +17,7 @@ type ending struct {
 	proc   proc
 	ask    ask
 	result result
-	call   ratelimit.Request
+	call   *ratelimit.Request
 	id     uint8
 	now    int64 // when the decision began, by its instance's clock
 	item   int64 // the number of its item
@@ -29,7 +29,7 @@ type ending struct {
 func (x *explorer) judge(w *world, l *ledger, s int, before uint32) error {
 	p := w.procs[s]
 	e := ending{
-		world: w, ledger: l, slot: s, proc: p, ask: x.asks[p.told], call: x.calls.at(p.call).request,
+		world: w, ledger: l, slot: s, proc: p, ask: x.asks[p.told], call: &x.calls.values[p.call].request,
 		id: x.idOf(s), now: x.time(p.began, int(p.by)), before: before,
 	}
 	e.result = x.results.at(e.ask.decision)
@@ -50,7 +50,7 @@ func (x *explorer) judge(w *world, l *ledger, s int, before uint32) error {
 }
 
 // itemOf returns the number of the item that counts r at now.
-func (x *explorer) itemOf(r ratelimit.Request, now int64) int64 {
+func (x *explorer) itemOf(r *ratelimit.Request, now int64) int64 {
 	k := ratelimit.Key{UserID: r.UserID, Activity: "act"}
 	k.Window, _ = r.Policy.Item(now)
 	return int64(x.number(k))

@@ -11,26 +11,34 @@ import (
 // policy keeps its state. It is part of a state of the system, so two runs that
 // differ in their ledgers lead to different states.
 type ledger struct {
+	facts
+
+	entries  []entry
+	admitted []admission // in order
+	back     []receipt   // those that gave back something
+	alone    [2][]entry  // what each instance admitted alone, by its own clock
+	over     []dropped   // for each item, the newest of the entries that the ledger has dropped
+	told     []entry     // of prepaid limits: what callers were told that they may do
+}
+
+// facts are what a ledger has beside its lists.
+type facts struct {
 	prepaid
 
-	entries   []entry
-	admitted  []admission // in order
-	back      []receipt   // those that gave back something
+	askedAt [2]int64 // when the last decision of an instance that asked the table and got no answer began, by its clock
+	freed   int64    // when room was last made, in ms after the edge
+	turned  int64    // when a lockout last locked or began a new series, in ms after the edge and 1,000,000 more: it can have room sooner than before; 0: never
+	full    int64    // when an item last had no room for a request of a room or of a prepaid limit, in ms after the edge and 1,000,000 more; 0: never
+
 	removed   [slots]uint8
-	alone     [2][]entry // what each instance admitted alone, by its own clock
-	away      [2]bool    // the last decision of an instance that asked the table got no answer
-	askedAt   [2]int64   // when that decision began, by the instance's clock
-	freed     int64      // when room was last made, in ms after the edge
-	freedBy   int8       // the slot that made room; -1: nobody has
-	freedOn   uint8      // its instance
-	excused   uint8      // the slots since whose refusal by the store there was a release or reset
-	unlooked  [2]bool    // an instance got no answer from the table since its own last release or reset ended
-	freedTold bool       // the caller of that release or reset got the answer
-	refused   uint8      // the slots that were told limited
-	over      []dropped  // for each item, the newest of the entries that the ledger has dropped
-	whole     bool       // each entry stays, because a lockout goes by the times of those given back, too
-	turned    int64      // when a lockout last locked or began a new series, in ms after the edge and 1,000,000 more: it can have room sooner than before; 0: never
-	full      int64      // when an item last had no room for a request of a room or of a prepaid limit, in ms after the edge and 1,000,000 more; 0: never
+	away      [2]bool // the last decision of an instance that asked the table got no answer
+	freedBy   int8    // the slot that made room; -1: nobody has
+	freedOn   uint8   // its instance
+	freedTold bool    // the caller of that release or reset got the answer
+	excused   uint8   // the slots since whose refusal by the store there was a release or reset
+	refused   uint8   // the slots that were told limited
+	unlooked  [2]bool // an instance got no answer from the table since its own last release or reset ended
+	whole     bool    // each entry stays, because a lockout goes by the times of those given back, too
 }
 
 // A dropped is when an item last counted something that matters no more. What an
@@ -39,8 +47,6 @@ type dropped struct{ item, ms int64 } // item: its number
 
 // An entry is what was counted for a request.
 type entry struct {
-	id      uint8            // the slot whose id it has
-	writer  uint8            // the slot that counted it
 	item    int64            // the number of the item
 	n       int64            // the actions, and how many of them each limit still counts
 	left    [maxLimits]int64 // in units: an action takes as many as it costs
@@ -49,17 +55,19 @@ type entry struct {
 	moved   [slots - 1]int64 // log: when its slots were renewed, and that is a receipt too; the last one first, 0: none
 	now     int64            // the clock that counted it
 	ms      int64            // when the store counted it, in ms after the edge
-	whole   bool             // the item knows its id as long as it lives
-	hold    bool             // the item knows its id for 15 minutes
 	place   int64            // reservoir: when it may run
-	limit   uint8            // the number of the policy that counted it
 	freed   int64            // bucket: units of the item that came before this one and were given back after it
-	cleared bool             // lockout: its series was ended by a release with clear, or by a reset
 
+	id        uint8 // the slot whose id it has
+	writer    uint8 // the slot that counted it
+	limit     uint8 // the number of the policy that counted it
+	aliveFor  uint8 // forgotten: the slots in flight when it was
+	whole     bool  // the item knows its id as long as it lives
+	hold      bool  // the item knows its id for 15 minutes
+	cleared   bool  // lockout: its series was ended by a release with clear, or by a reset
 	takenBack bool  // by a give-back, and not by the app's release
 	late      bool  // a copy that arrived after its decision was over
 	forgotten bool  // the item need not know the id any more
-	aliveFor  uint8 // forgotten: the slots in flight when it was
 }
 
 // renewed reports whether the slots of e were renewed.
@@ -83,17 +91,6 @@ const maxLimits = 5
 
 // old is the id of what was counted before the run began.
 const old = 255
-
-func newLedger() ledger { return ledger{freedBy: -1} }
-
-// copied returns a ledger that can change without changing l.
-func (l ledger) copied() ledger {
-	l.entries, l.admitted, l.back, l.over, l.told = slices.Clone(l.entries), slices.Clone(l.admitted), slices.Clone(l.back), slices.Clone(l.over), slices.Clone(l.told)
-	for i := range l.alone {
-		l.alone[i] = slices.Clone(l.alone[i])
-	}
-	return l
-}
 
 // makeRoom notes that a release or reset was performed, while the answers to some
 // slots were on their way.

@@ -12,6 +12,7 @@ import (
 // A written is an update that the store performed, or refused.
 type written struct {
 	slot          int
+	item          int64 // its number
 	limit, by     uint8
 	call          ratelimit.Request
 	write         ratelimit.Write
@@ -22,7 +23,7 @@ type written struct {
 }
 
 // counts returns how many units a read shows of each limit.
-func counts(p policy.Policy, now int64, s policy.State) []int64 {
+func counts(p *rules, now int64, s policy.State) []int64 {
 	r := p.Read(now, 0, s)
 	if len(r.Each) == 0 {
 		return []int64{r.Used * max(1, p.Rates()[0].Cost)}
@@ -36,9 +37,9 @@ func counts(p policy.Policy, now int64, s policy.State) []int64 {
 
 // counted notes a check that the store performed. It returns what is wrong with
 // that.
-func (x *explorer) counted(l *ledger, w written) error {
-	item := int64(x.number(w.write.Key))
-	p := x.policyOf(int(item), x.version(w.slot), w.limit)
+func (x *explorer) counted(l *ledger, w *written) error {
+	item := w.item
+	p, own := x.policyOf(int(item), x.version(w.slot), w.limit), x.policyOf(int(item), w.slot, w.limit)
 	id := x.idOf(w.slot)
 	visits := w.write.ID == ratelimit.ID{}
 	if visits {
@@ -67,7 +68,7 @@ func (x *explorer) counted(l *ledger, w written) error {
 	case !p.Queues():
 		now := e.counted // later, if it counts in a period that a clock ahead has begun
 		is, was := counts(p, now, w.after), counts(p, now, w.before)
-		cost := unitsOf(w.call.Policy, 1)
+		cost := unitsOf(own, 1)
 		e.n = (is[0] - was[0]) / cost[0]
 		for i := range is {
 			if n := is[i] - was[i]; n != e.n*cost[i] {
@@ -85,9 +86,9 @@ func (x *explorer) counted(l *ledger, w written) error {
 	case e.n < 1 || e.n > w.call.Count || e.n != w.call.Count && !w.call.Partial:
 		return fmt.Errorf("%s of %d counts %d", name(w.slot), w.call.Count, e.n)
 	}
-	e.left = unitsOf(w.call.Policy, e.n)
+	e.left = unitsOf(own, e.n)
 	l.entries = append(l.entries, e)
-	if x.turns(l.of(item), p) {
+	if p.HasLockout() && x.turns(x.of(l, item), p) {
 		l.turned = w.ms + since
 	}
 	return x.promised(l.entries, e)
@@ -134,8 +135,8 @@ func (l *ledger) live(id uint8, item, ms int64, kind func(entry) bool) bool {
 
 // gaveBack notes a release that the store performed. Of several limits, one may
 // have nothing left to give back.
-func (x *explorer) gaveBack(l *ledger, w written) error {
-	item := int64(x.number(w.write.Key))
+func (x *explorer) gaveBack(l *ledger, w *written) error {
+	item := w.item
 	p, at, n := x.policyOf(int(item), x.version(w.slot), w.limit), w.call.At, w.call.Count
 	id := x.idOf(w.slot)
 	i := slices.IndexFunc(l.entries, func(e entry) bool {
@@ -153,7 +154,7 @@ func (x *explorer) gaveBack(l *ledger, w written) error {
 	if i < 0 {
 		return fmt.Errorf("%s gives back %s, which is not counted with the receipt %d", name(w.slot), name(int(id)), at-edge)
 	}
-	e, units := &l.entries[i], unitsOf(w.call.Policy, n)
+	e, units := &l.entries[i], unitsOf(x.policyOf(int(item), w.slot, w.limit), n)
 	now := max(w.write.Now, e.counted)
 	is, was := counts(p, now, w.after), counts(p, now, w.before)
 	for k, rate := range p.Rates() {
@@ -213,8 +214,8 @@ func (l *ledger) latest(id uint8, item int64) int64 {
 
 // renewed notes a renewal that the store performed. It moves the slots of a check that
 // count, and nothing else: what the item shows then is what agrees compares.
-func (x *explorer) renewed(l *ledger, w written) error {
-	id, at, item := x.idOf(w.slot), w.call.At, int64(x.number(w.write.Key))
+func (x *explorer) renewed(l *ledger, w *written) error {
+	id, at, item := x.idOf(w.slot), w.call.At, w.item
 	i := slices.IndexFunc(l.entries, func(e entry) bool {
 		return e.id == id && e.item == item && e.latest() == at && !e.forgotten
 	})
@@ -237,7 +238,7 @@ func (x *explorer) renewed(l *ledger, w written) error {
 }
 
 // changes reports whether w changes an attribute of a limit.
-func changes(w written, limit string) bool {
+func changes(w *written, limit string) bool {
 	for attr := range w.write.Update.Attributes {
 		if (limit == "" || strings.HasPrefix(attr, limit+"_")) && w.before.Get(attr) != w.after.Get(attr) {
 			return true

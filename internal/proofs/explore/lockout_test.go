@@ -53,8 +53,10 @@ func (s series) at(now int64, r policy.Rate, limit int) int64 {
 }
 
 // series returns the series of a lockout among the entries of one item. Each entry begins
-// another one if the one before was over then, by the text that has counted it.
+// another one if the one before was over then, by the text that has counted it. The list that
+// it returns is overwritten by the next call.
 func (x *explorer) series(counted []entry, limit int) (s series) {
+	s.entries = x.together[:0]
 	for _, e := range counted {
 		r := x.policyOf(int(e.item), int(e.writer), e.limit).Rates()[limit]
 		if r.Kind != "lockout" {
@@ -65,7 +67,7 @@ func (x *explorer) series(counted []entry, limit int) (s series) {
 		}
 		if len(s.entries) > 0 {
 			over, forgotten := s.ends(r, limit)
-			next := series{before: s.last(), locks: s.locks}
+			next := series{entries: s.entries[:0], before: s.last(), locks: s.locks}
 			if s.n(limit) >= r.Limit {
 				next.locks++
 			}
@@ -77,12 +79,13 @@ func (x *explorer) series(counted []entry, limit int) (s series) {
 			}
 		}
 		s.entries = append(s.entries, e)
+		x.together = s.entries
 	}
 	return s
 }
 
 // turns reports whether the last entry of an item locks, or begins another series.
-func (x *explorer) turns(entries []entry, p policy.Policy) bool {
+func (x *explorer) turns(entries []entry, p *rules) bool {
 	for k, r := range p.Rates() {
 		if s := x.series(entries, k); r.Kind == "lockout" && (s.n(k) >= r.Limit || len(s.entries) == 1) {
 			return true
@@ -92,15 +95,15 @@ func (x *explorer) turns(entries []entry, p policy.Policy) bool {
 }
 
 // of returns the entries of an item, in order.
-func (l *ledger) of(item int64) []entry {
-	return slices.DeleteFunc(slices.Clone(l.entries), func(e entry) bool { return e.item != item })
+func (x *explorer) of(l *ledger, item int64) []entry {
+	return x.which(l.entries, func(e *entry) bool { return e.item == item })
 }
 
 // backInSeries notes that a lockout gives back so many units of entry i. The time of the entry
 // has to lie in the series. After a clear, that can be a later one, whose attempts it takes then.
 func (x *explorer) backInSeries(l *ledger, i, limit int, units int64) error {
 	e := l.entries[i]
-	s := x.series(l.of(e.item), limit)
+	s := x.series(x.of(l, e.item), limit)
 	if len(s.entries) == 0 || e.counted < s.first() || s.last() < e.counted || s.n(limit) < units {
 		return fmt.Errorf("limit %d gives back what does not count: %s", limit, inWords(l.entries))
 	}
@@ -109,7 +112,7 @@ func (x *explorer) backInSeries(l *ledger, i, limit int, units int64) error {
 			n := min(units, l.entries[k].left[limit])
 			l.entries[k].left[limit] -= n
 			units -= n
-			s = x.series(l.of(e.item), limit)
+			s = x.series(x.of(l, e.item), limit)
 		}
 	}
 	return nil
@@ -125,7 +128,7 @@ func indexes(entries []entry) (all []int) {
 // inSeries reports whether c still is in the series of a lockout of the ending's policy.
 func (x *explorer) inSeries(e *ending, c entry) bool {
 	for k, r := range e.call.Policy.Rates() {
-		if r.Kind == "lockout" && c.left[k] > 0 && slices.Contains(x.series(e.ledger.of(c.item), k).entries, c) {
+		if r.Kind == "lockout" && c.left[k] > 0 && slices.Contains(x.series(x.of(e.ledger, c.item), k).entries, c) {
 			return true
 		}
 	}
@@ -134,8 +137,8 @@ func (x *explorer) inSeries(e *ending, c entry) bool {
 
 // cleared notes a release with clear that the store performed. It gives back what it can, and
 // ends each series of its policy.
-func (x *explorer) cleared(l *ledger, w written) error {
-	item, id := int64(x.number(w.write.Key)), x.idOf(w.slot)
+func (x *explorer) cleared(l *ledger, w *written) error {
+	item, id := w.item, x.idOf(w.slot)
 	p := x.policyOf(int(item), x.version(w.slot), w.limit)
 	gives := w.write.Drop.Set != "" || slices.ContainsFunc(p.Rates(), func(r policy.Rate) bool { return r.Kind == "log" && changes(w, r.Name) })
 	one := receipt{id, w.call.At, item}
@@ -177,12 +180,7 @@ func (x *explorer) toldCleared(e *ending) error {
 
 // locks reports whether a lockout is among the limits of y.
 func (y *system) locks() bool {
-	for _, p := range slices.Concat(y.policies, y.dear, y.room, y.dearRoom) {
-		if p.HasLockout() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(slices.Concat(y.policies, y.dear, y.room, y.dearRoom), func(p *rules) bool { return p.HasLockout() })
 }
 
 // locks returns those that have a lockout.

@@ -11,7 +11,7 @@ import (
 // request that got the place is a late job, which takes a new one. It is false if p
 // gives no places.
 func past(p policy.Policy, place, now int64) bool {
-	return slices.ContainsFunc(p.Rates(), func(r policy.Rate) bool {
+	return p.Queues() && slices.ContainsFunc(p.Rates(), func(r policy.Rate) bool {
 		return r.Kind == "reservoir" && windowOf(r, place) < windowOf(r, now)
 	})
 }
@@ -22,8 +22,8 @@ func (e *ending) toldPlace(c entry) bool { return !past(e.call.Policy, c.place, 
 
 // moved notes that a late job has got a new place instead of its old one. The old place
 // stays taken.
-func (x *explorer) moved(l *ledger, w written) error {
-	id, item := x.idOf(w.slot), int64(x.number(w.write.Key))
+func (x *explorer) moved(l *ledger, w *written) error {
+	id, item := x.idOf(w.slot), w.item
 	i := slices.IndexFunc(l.entries, func(e entry) bool { return e.id == id && e.item == item && !e.forgotten })
 	if i < 0 {
 		return fmt.Errorf("%s gives up the place of %s, which has none", name(w.slot), name(int(id)))

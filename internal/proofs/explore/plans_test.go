@@ -30,7 +30,7 @@ type plan struct {
 func wrongOnce() (all []*system) {
 	add := func(limits string, y system, requests ...request) {
 		for text := range strings.SplitSeq(limits, " then ") {
-			y.policies = append(y.policies, policy.Must(text))
+			y.policies = append(y.policies, rulesOf(text))
 		}
 		y.kinds, y.requests = y.policies[0].Rates()[0].Kind, requests
 		all = append(all, &y)
@@ -279,12 +279,12 @@ func (p plan) systems() (all []*system) {
 
 // policies returns the policies of the texts that are in force one after the other: all
 // texts, or only the first.
-func (p plan) policies(texts []string) (all []policy.Policy) {
+func (p plan) policies(texts []string) (all []*rules) {
 	if !p.live {
 		texts = texts[:min(1, len(texts))]
 	}
 	for _, text := range texts {
-		all = append(all, policy.Must(text))
+		all = append(all, rulesOf(text))
 	}
 	return all
 }

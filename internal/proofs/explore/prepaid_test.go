@@ -34,10 +34,9 @@ func copied(k ratelimit.Known) ratelimit.Known {
 // prepaid is what a ledger has of prepaid limits. Each number belongs to an instance and
 // to the limit that the instance followed.
 type prepaid struct {
-	crowded       bool             // the item of a user has had a crowd of ids
 	taken, handed [2][limits]int64 // by visits that were answered, and to callers
 	visited       [2][limits]int64 // when the last of them was counted, by the instance's clock
-	told          []entry          // what callers were told that they may do
+	crowded       bool             // the item of a user has had a crowd of ids
 }
 
 // limits is the most policies that take leases: three that follow one another, also in
@@ -56,15 +55,15 @@ func (p *prepaid) crowds(item ratelimit.Item) {
 }
 
 // unsay forgets what a caller was told, because it was given back in an item.
-func (p *prepaid) unsay(id uint8, at, item int64) {
-	if i := slices.IndexFunc(p.told, func(t entry) bool { return t.id == id && t.at == at && t.item == item }); i >= 0 {
-		p.told = slices.Delete(p.told, i, i+1)
+func (l *ledger) unsay(id uint8, at, item int64) {
+	if i := slices.IndexFunc(l.told, func(t entry) bool { return t.id == id && t.at == at && t.item == item }); i >= 0 {
+		l.told = slices.Delete(l.told, i, i+1)
 	}
 }
 
 // visited notes a write without an id. It may count more than the request asks for, but
 // only if the key has been hot.
-func (x *explorer) visited(l *ledger, w written, n int64) error {
+func (x *explorer) visited(l *ledger, w *written, n int64) error {
 	if !w.call.Policy.Prepaid() || !l.crowded {
 		return fmt.Errorf("%s is counted without its id, and its key is not hot", name(w.slot))
 	}
@@ -79,9 +78,10 @@ func (x *explorer) visited(l *ledger, w written, n int64) error {
 // decision that is prepaid.
 func (x *explorer) admits(e *ending, after uint32) error {
 	d, l := e.result, e.ledger
-	for _, p := range x.calls.at(e.proc.call).parts {
-		if p.Policy.Prepaid() {
-			e.call, e.item = p.Request, x.itemOf(p.Request, e.now)
+	parts := x.calls.at(e.proc.call).parts
+	for i := range parts {
+		if r := &parts[i].Request; r.Policy.Prepaid() {
+			e.call, e.item = r, x.itemOf(r, e.now)
 		}
 	}
 	if !e.call.Policy.Prepaid() || d.outage || slices.Contains([]verb{release, unlock}, x.requests[e.slot].verb) {
@@ -91,7 +91,7 @@ func (x *explorer) admits(e *ending, after uint32) error {
 	if !d.Allowed && (d.Visit || d.Leased) { // only the prepaid part was granted
 		c.n = e.call.Count
 	}
-	c.left = unitsOf(e.call.Policy, c.n)
+	c.left = unitsOf(x.policyOf(int(e.item), e.slot, e.proc.limit), c.n)
 	known := slices.ContainsFunc(l.told, func(t entry) bool { return t.id == c.id && t.item == c.item })
 	if d.Visit || d.Leased {
 		if err := x.handsOut(e, c.n); err != nil {
@@ -181,7 +181,9 @@ func sumOf(n [limits]int64) (sum int64) {
 const visit = 254
 
 // lends reports whether users or the room have a prepaid limit.
-func (y *system) lends() bool { return y.policies[0].Prepaid() || follow(y.room, 0).Prepaid() }
+func (y *system) lends() bool {
+	return y.policies[0].Prepaid() || len(y.room) > 0 && y.room[0].Prepaid()
+}
 
 // prepaids returns the kinds that can be prepaid, and several of them in one item.
 func prepaids() (subjects []subject) {

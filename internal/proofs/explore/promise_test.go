@@ -12,12 +12,8 @@ import (
 // limit of the policy that counted it. That policy can have a lower limit than
 // those that counted the other entries: then the lower one holds for last.
 func (x *explorer) promised(all []entry, last entry) error {
-	var entries []entry
-	for _, e := range all {
-		if x.keys[e.item].UserID == x.keys[last.item].UserID && !x.isApart(e, int(last.writer)) {
-			entries = append(entries, e)
-		}
-	}
+	user := x.keys[last.item].UserID
+	entries := x.which(all, func(e *entry) bool { return x.keys[e.item].UserID == user && !x.isApart(e, int(last.writer)) })
 	for i, r := range x.policyOf(int(last.item), int(last.writer), last.limit).Rates() {
 		got, most, err := x.against(r, entries, i, last)
 		if err == nil && got > most {

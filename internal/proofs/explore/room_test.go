@@ -30,19 +30,20 @@ func (y *system) partsOf(s int, limit uint8, r ratelimit.Request) []ratelimit.Pa
 	r.Fallback = false
 	inRoom := r
 	inRoom.UserID, inRoom.For, inRoom.Clear = room, r.UserID, false
-	_, inRoom.Policy = y.terms(s, limit)
-	inRoom.Policy = given(y.inRoom, inRoom.Policy)
+	_, p := y.terms(s, limit)
+	inRoom.Policy = given(y.inRoom, p.Policy)
 	return []ratelimit.Part{{Request: r}, {Request: inRoom, Subject: "room"}}
 }
 
 // each calls judge with the ending as each part of its decision sees it, until there is an
 // error.
 func (x *explorer) each(e *ending, judge func(*ending) error) error {
-	for _, p := range x.calls.at(e.proc.call).parts {
-		one := *e
-		one.call, one.item = p.Request, x.itemOf(p.Request, e.now)
+	parts := x.calls.at(e.proc.call).parts
+	for i := range parts {
+		one, r := *e, &parts[i].Request
+		one.call, one.item = r, x.itemOf(r, e.now)
 		if err := judge(&one); err != nil {
-			return fmt.Errorf("in the item of %s: %w", p.UserID, err)
+			return fmt.Errorf("in the item of %s: %w", r.UserID, err)
 		}
 	}
 	return nil
@@ -144,7 +145,7 @@ func (x *explorer) refusedIn(e *ending) error {
 func (x *explorer) busy(e *ending) bool {
 	in := x.instances.at(e.before)
 	return in.busy != nil && slices.ContainsFunc(x.calls.at(e.proc.call).parts, func(p ratelimit.Part) bool {
-		return !in.busy[x.itemOf(p.Request, e.now)].IsZero()
+		return !in.busy[x.itemOf(&p.Request, e.now)].IsZero()
 	})
 }
 
@@ -168,10 +169,10 @@ func (x *explorer) over(e *ending, entry int) bool {
 // since makes a time in ms after the edge positive.
 const since = 1_000_000
 
-// wasFull notes when an item has no room for a request, before or after a write.
-func (l *ledger) wasFull(x *explorer, w ratelimit.Write, r ratelimit.Request, before, after uint32, ms int64) {
+// isFull reports whether an item has no room for a request, before or after a write.
+func (x *explorer) isFull(w ratelimit.Write, r ratelimit.Request, before, after uint32) bool {
 	if len(x.room) == 0 && !r.Policy.Prepaid() || r.Policy.IsZero() {
-		return
+		return false
 	}
 	n := r.Count
 	for _, other := range x.requests {
@@ -182,11 +183,10 @@ func (l *ledger) wasFull(x *explorer, w ratelimit.Write, r ratelimit.Request, be
 	if len(x.dear) > 0 { // in units of the one that costs less
 		n *= 2
 	}
-	for _, item := range []uint32{before, after} {
-		if _, ok := r.Policy.Take(w.Now, min(n, r.Policy.Max()), 0, x.items.at(item).State); !ok {
-			l.full = ms + since
-		}
-	}
+	return slices.ContainsFunc([]uint32{before, after}, func(item uint32) bool {
+		_, ok := r.Policy.Take(w.Now, min(n, r.Policy.Max()), 0, x.items.at(item).State)
+		return !ok
+	})
 }
 
 // answeredAll reports whether the table answered each attempt of the decision.

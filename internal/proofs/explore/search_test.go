@@ -29,40 +29,33 @@ func (x *explorer) explore(most int) (*found, error) {
 		from uint32
 		move move
 	}
-	seen := map[world]struct{}{first: {}}
-	came := []edge{{}}
-	layer, next := []world{first}, []world(nil)
-	numbers, nextNumbers := []uint32{0}, []uint32(nil)
+	worlds := &set[packed]{numbers: map[packed]uint32{}}
+	worlds.number(x.pack(&first))
+	came := []edge{{}} // to each world
 	var moves []move
-	for len(layer) > 0 {
-		for i := range layer {
-			moves = x.moves(moves[:0], &layer[i])
-			for _, m := range moves {
-				x.transitions++
-				after, err := x.step(layer[i], m)
-				if err != nil {
-					way := []move{m}
-					for n := numbers[i]; n != 0; n = came[n].from {
-						way = append(way, came[n].move)
-					}
-					slices.Reverse(way)
-					return &found{x.system, x.timeline(way), err}, nil
+	var after world
+	for from := uint32(0); int(from) < len(came); from++ {
+		before := x.unpack(worlds.at(from))
+		moves = x.moves(moves[:0], &before)
+		for _, m := range moves {
+			x.transitions++
+			after = before
+			if err := x.step(&after, m); err != nil {
+				way := []move{m}
+				for n := from; n != 0; n = came[n].from {
+					way = append(way, came[n].move)
 				}
-				x.forget(&after)
-				if _, ok := seen[after]; ok {
-					continue
-				}
-				if len(came) >= most {
-					return nil, fmt.Errorf("more than %d states: %s", most, x.system)
-				}
-				seen[after] = struct{}{}
-				nextNumbers = append(nextNumbers, uint32(len(came)))
-				came = append(came, edge{numbers[i], m})
-				next = append(next, after)
+				slices.Reverse(way)
+				return &found{x.system, x.timeline(way), err}, nil
+			}
+			x.forget(&after)
+			if n := worlds.number(x.pack(&after)); int(n) == len(came) { // it is new
+				came = append(came, edge{from, m})
+			}
+			if len(came) > most {
+				return nil, fmt.Errorf("more than %d states: %s", most, x.system)
 			}
 		}
-		layer, next = next, layer[:0]
-		numbers, nextNumbers = nextNumbers, numbers[:0]
 	}
 	x.states = len(came)
 	return nil, nil

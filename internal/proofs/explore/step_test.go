@@ -6,9 +6,8 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
-// step makes a move. It returns the state after it and what is wrong with the
-// move.
-func (x *explorer) step(w world, m move) (world, error) {
+// step makes a move in w. It returns what is wrong with the move.
+func (x *explorer) step(w *world, m move) error {
 	if x.faults > 0 && (m.what == vanishes || m.what == throttles || m.what == crashes) {
 		w.faults++
 	}
@@ -22,12 +21,13 @@ func (x *explorer) step(w world, m move) (world, error) {
 		return x.resume(w, int(m.slot), a)
 	case loses, vanishes:
 		if m.what == vanishes {
-			x.onItsWay(&w, int(m.slot))
+			x.onItsWay(w, int(m.slot))
 		}
 		return x.resume(w, int(m.slot), answer{failure: unknown})
 	case crashes:
-		x.onItsWay(&w, int(m.slot))
-		return x.die(w, int(m.slot)), nil
+		x.onItsWay(w, int(m.slot))
+		x.die(w, int(m.slot))
+		return nil
 	case throttles:
 		return x.resume(w, int(m.slot), answer{failure: throttled})
 	case proceeds:
@@ -38,21 +38,21 @@ func (x *explorer) step(w world, m move) (world, error) {
 		if late.what == remove {
 			return x.delete(w, int(late.slot), int(late.number))
 		}
-		w, _, err := x.update(w, int(late.slot), late.number)
-		return w, err
+		_, err := x.update(w, int(late.slot), late.number)
+		return err
 	case ticks:
 		w.now++
-		x.forgetLate(&w)
-		return w, nil
+		x.forgetLate(w)
+		return nil
 	case cleans:
 		w.store = x.remove(w.store, int(m.slot))
-		l := x.ledgers.at(w.ledger).copied()
+		l := x.ledgers.open(w.ledger)
 		l.emptied(int64(m.slot), false, w.inFlight())
 		w.ledger = x.ledgers.number(l)
-		return w, nil
+		return nil
 	case follows:
 		w.limit[m.by]++
-		return w, nil
+		return nil
 	}
 	panic("no such move")
 }
@@ -69,7 +69,7 @@ func (x *explorer) forgetLate(w *world) {
 }
 
 // start sends the request in a slot to an instance.
-func (x *explorer) start(w world, s, by int) (world, error) {
+func (x *explorer) start(w *world, s, by int) error {
 	r := x.requests[s]
 	c := call{r.verb, x.tries(s), x.call(s, w.limit[by], x.keeps.at(w.procs[r.of].kept)), nil}
 	if len(x.room) > 0 {
@@ -82,7 +82,7 @@ func (x *explorer) start(w world, s, by int) (world, error) {
 }
 
 // resume tells the decision in a slot an answer.
-func (x *explorer) resume(w world, s int, a answer) (world, error) {
+func (x *explorer) resume(w *world, s int, a answer) error {
 	p := &w.procs[s]
 	if a.failure != answered {
 		p.room, p.known = false, false
@@ -94,34 +94,34 @@ func (x *explorer) resume(w world, s int, a answer) (world, error) {
 
 // settle takes over what a decision did since it was told something. If it is
 // over, settle judges its answer.
-func (x *explorer) settle(w world, s int) (world, error) {
+func (x *explorer) settle(w *world, s int) error {
 	p := &w.procs[s]
 	k := x.asks[p.told]
 	before := w.inst[p.by]
 	w.inst[p.by] = k.instance
 	if k.what != ended {
-		return w, nil
+		return nil
 	}
 	d := x.results.at(k.decision)
 	if x.watch != nil {
 		x.watch.ended(s, d)
 	}
-	l := x.ledgers.at(w.ledger).copied()
-	err := x.judge(&w, &l, s, before)
+	l := x.ledgers.open(w.ledger)
+	err := x.judge(w, l, s, before)
 	l.ended(s)
 	w.ledger = x.ledgers.number(l)
 	*p = proc{phase: over, by: p.by, limit: p.limit, began: p.began, call: p.call}
 	if x.referred(s) && !d.failed {
 		p.kept = x.keeps.number(kept{d.Granted, d.At, d.ReadyAt})
 	}
-	return w, err
+	return err
 }
 
 // reach has the store perform the request of a slot.
-func (x *explorer) reach(w world, s int, atOnce bool) (world, error) {
+func (x *explorer) reach(w *world, s int, atOnce bool) error {
 	p := &w.procs[s]
 	k := x.asks[p.told]
-	var a answer
+	var done performed
 	var err error
 	switch k.what {
 	case update:
@@ -130,25 +130,23 @@ func (x *explorer) reach(w world, s int, atOnce bool) (world, error) {
 		p.known = l.live(x.idOf(s), int64(x.number(write.Key)), x.instants[w.now], func(c entry) bool {
 			return !past(x.calls.at(p.call).request.Policy, c.place, write.Now)
 		})
-		w, a, err = x.update(w, s, k.write)
-		p = &w.procs[s]
-		p.room = !a.done && x.hasRoom(x.calls.at(p.call).request, x.writes.at(k.write).Now, a)
+		done, err = x.update(w, s, k.write)
+		p.room = done.room
 	case read:
-		a = answer{item: x.item(w.store, k.item)}
+		done.answer.item = x.item(w.store, k.item)
 	case remove:
-		w, err = x.delete(w, s, k.item)
-		p = &w.procs[s]
+		err = x.delete(w, s, k.item)
 	case ended, look:
 		panic("this decision asks for nothing")
 	}
 	if err != nil {
-		return w, err
+		return err
 	}
 	if !atOnce {
-		p.phase, p.reply = replied, x.replies.number(a)
-		return w, nil
+		p.phase, p.reply = replied, x.replies.number(done.answer)
+		return nil
 	}
-	return x.resume(w, s, a)
+	return x.resume(w, s, done.answer)
 }
 
 // hasRoom reports whether the request, or one action of a partial request, fits
@@ -175,92 +173,89 @@ func (x *explorer) onItsWay(w *world, s int) {
 
 // die ends the decision in a slot without an answer, and replaces its instance by a new
 // one.
-func (x *explorer) die(w world, s int) world {
+func (x *explorer) die(w *world, s int) {
 	p := &w.procs[s]
-	l := x.ledgers.at(w.ledger).copied()
+	l := x.ledgers.open(w.ledger)
 	l.ended(s)
 	l.away[p.by], l.askedAt[p.by], l.unlooked[p.by], l.alone[p.by] = false, 0, false, nil
 	l.taken[p.by], l.handed[p.by], l.visited[p.by] = [limits]int64{}, [limits]int64{}, [limits]int64{} // what it held is lost
 	w.ledger = x.ledgers.number(l)
 	w.inst[p.by] = 0
 	*p = proc{phase: over, by: p.by, limit: p.limit, began: p.began, call: p.call}
-	return w
 }
 
 // update performs an update of a slot, and enters it in the ledger.
-func (x *explorer) update(w world, s int, number uint32) (world, answer, error) {
+func (x *explorer) update(w *world, s int, number uint32) (performed, error) {
 	write := x.writes.at(number)
-	before := x.item(w.store, x.number(write.Key))
-	store, a, err := x.perform(w.store, write)
-	w.store = store
+	item := x.number(write.Key)
+	before := x.item(w.store, item)
+	p := &w.procs[s]
+	done := x.perform(effect{w.store, number, p.call})
+	w.store = done.store
+	a, err := done.answer, done.wrong
 	if x.watch != nil {
 		x.watch.performed(s, write, x.items.at(before), a)
 	}
-	l := x.ledgers.at(w.ledger).copied()
-	p := &w.procs[s]
-	c := x.calls.at(p.call)
-	request := c.request
-	for _, part := range c.parts {
-		if part.UserID == write.Key.UserID {
-			request = part.Request
-		}
-	}
+	l := x.ledgers.open(w.ledger)
+	request := x.calls.at(p.call).of(write.Key)
 	if request.Policy.Prepaid() {
 		l.crowds(x.items.at(a.item))
 	}
-	l.wasFull(x, write, request, before, a.item, x.instants[w.now])
+	if done.full {
+		l.full = x.instants[w.now] + since
+	}
 	if err != nil || !a.done {
 		if len(x.room) > 0 || request.Policy.Prepaid() {
 			w.ledger = x.ledgers.number(l)
 		}
-		return w, a, err
+		return done, err
 	}
-	done := written{
-		slot: s, limit: p.limit, by: p.by, call: request, write: write,
+	entered := written{
+		slot: s, item: int64(item), limit: p.limit, by: p.by, call: request, write: write,
 		before: x.items.at(before).State, after: x.items.at(a.item).State, ms: x.instants[w.now], inFlight: w.inFlight(), replied: w.replied(),
 	}
-	switch verb := x.requests[s].verb; {
-	case verb == release, verb == unlock && !request.Clear, verb == renew && frees(write):
+	switch verb, id := x.requests[s].verb, x.idOf(s); {
+	case verb == release, verb == unlock, verb == renew && frees(write):
 		if verb == renew { // a slot of another part was gone
-			done.call.At = l.latest(x.idOf(s), int64(x.number(write.Key)))
+			entered.call.At = l.latest(id, entered.item)
 		}
-		err = x.gaveBack(&l, done)
-		l.unsay(x.idOf(s), done.call.At, int64(x.number(write.Key)))
-		l.dismiss(func(a admission) bool { return a == admission{x.idOf(s), int64(x.number(write.Key))} })
-	case verb == unlock:
-		err = x.cleared(&l, done)
-		l.unsay(x.idOf(s), done.call.At, int64(x.number(write.Key)))
-		l.dismiss(func(a admission) bool { return a == admission{x.idOf(s), int64(x.number(write.Key))} })
+		if request.Clear {
+			err = x.cleared(l, &entered)
+		} else {
+			err = x.gaveBack(l, &entered)
+		}
+		l.unsay(id, entered.call.At, entered.item)
+		l.dismiss(func(a admission) bool { return a == admission{id, entered.item} })
 	case verb == renew:
-		err = x.renewed(&l, done)
+		err = x.renewed(l, &entered)
 	case marks(write):
 	case write.Drop.Set != "" && request.Policy.Queues():
-		err = x.moved(&l, done)
+		err = x.moved(l, &entered)
 	case write.Drop.Set != "": // another part of the check has refused
-		err = x.tookBack(&l, done)
+		err = x.tookBack(l, &entered)
 	default:
-		err = x.counted(&l, done)
+		err = x.counted(l, &entered)
 	}
 	if err == nil {
-		err = x.agrees(&l, done)
+		err = x.agrees(l, &entered)
 	}
 	w.ledger = x.ledgers.number(l)
-	return w, a, err
+	return done, err
 }
 
 // delete performs a reset of a slot. A reset takes effect at most once.
-func (x *explorer) delete(w world, s, item int) (world, error) {
+func (x *explorer) delete(w *world, s, item int) error {
 	if x.watch != nil {
 		x.watch.deleted(s)
 	}
 	w.store = x.remove(w.store, item)
-	l := x.ledgers.at(w.ledger).copied()
+	l := x.ledgers.open(w.ledger)
 	l.emptied(int64(item), true, w.inFlight())
 	l.makeRoom(s, w.procs[s].by, x.instants[w.now], w.replied())
 	l.removed[s]++
 	w.ledger = x.ledgers.number(l)
 	if l.removed[s] > 1 {
-		return w, fmt.Errorf("%s is performed twice, and the second time deletes what was counted since", name(s))
+		return fmt.Errorf("%s is performed twice, and the second time deletes what was counted since", name(s))
 	}
-	return w, nil
+	return nil
 }

@@ -20,17 +20,17 @@ const slots = 4
 // A system is what the explorer explores: two instances, up to three requests,
 // and the moments when something can happen.
 type system struct {
-	kinds    string          // of the limits, for the table of figures
-	policies []policy.Policy // the limit in force, and the live limits that replace it, in order
-	dear     []policy.Policy // for the other requests, which are of another tier, or of an activity of the group whose actions cost more; empty: the same
-	room     []policy.Policy // for a room that users act in; empty: one user acts alone
-	dearRoom []policy.Policy // for the room and the other requests; empty: the same
-	numbered policy.Policy   // for which callers give numbers: then it is one of policies or dear; zero: they give none
-	inRoom   policy.Policy   // likewise for the room
-	hold     bool            // receipts and ids are held
-	prefill  int64           // actions that are counted at the first instant, in the room if there is one and the users are not prepaid
-	skew     time.Duration   // how far instance B's clock is ahead
-	instants []int64         // in ms after the edge, in ascending order
+	kinds    string        // of the limits, for the table of figures
+	policies []*rules      // the limit in force, and the live limits that replace it, in order
+	dear     []*rules      // for the other requests, which are of another tier, or of an activity of the group whose actions cost more; empty: the same
+	room     []*rules      // for a room that users act in; empty: one user acts alone
+	dearRoom []*rules      // for the room and the other requests; empty: the same
+	numbered policy.Policy // for which callers give numbers: then it is one of policies or dear; zero: they give none
+	inRoom   policy.Policy // likewise for the room
+	hold     bool          // receipts and ids are held
+	prefill  int64         // actions that are counted at the first instant, in the room if there is one and the users are not prepaid
+	skew     time.Duration // how far instance B's clock is ahead
+	instants []int64       // in ms after the edge, in ascending order
 	requests []request
 	attempts int  // of one decision
 	faults   int  // in a whole run; 0: any number
@@ -42,6 +42,21 @@ type system struct {
 	fails    bool // each request for the room fails, and all others are answered
 	versions bool // dear is another version of policies, whose limits count apart
 }
+
+// rules are a policy with its rates at hand, because policy.Policy makes a new list for each look.
+type rules struct {
+	policy.Policy
+
+	rates []policy.Rate
+}
+
+func rulesOf(text string) *rules {
+	p := policy.Must(text)
+	return &rules{p, p.Rates()}
+}
+
+// Rates returns the numbers of each limit, which must not change.
+func (r *rules) Rates() []policy.Rate { return r.rates }
 
 // A verb is what a request asks for.
 type verb string
@@ -119,8 +134,8 @@ func (y *system) isOther(s int) bool {
 }
 
 // terms returns the policy for the request in slot s that an instance follows, and the
-// room's policy, which is zero without a room. Limit is the number of the live limit.
-func (y *system) terms(s int, limit uint8) (user, inRoom policy.Policy) {
+// room's policy, which is nil without a room. Limit is the number of the live limit.
+func (y *system) terms(s int, limit uint8) (user, inRoom *rules) {
 	user, inRoom = follow(y.policies, limit), follow(y.room, limit)
 	if y.isOther(s) && len(y.dear) > 0 {
 		user = follow(y.dear, limit)
@@ -131,16 +146,16 @@ func (y *system) terms(s int, limit uint8) (user, inRoom policy.Policy) {
 	return user, inRoom
 }
 
-// follow returns the live limit with a number, or the last one; zero: there is none.
-func follow(list []policy.Policy, limit uint8) (p policy.Policy) {
-	if len(list) > 0 {
-		p = list[min(int(limit), len(list)-1)]
+// follow returns the live limit with a number, or the last one; nil: there is none.
+func follow(list []*rules, limit uint8) *rules {
+	if len(list) == 0 {
+		return nil
 	}
-	return p
+	return list[min(int(limit), len(list)-1)]
 }
 
 // unitsOf returns how much of each limit n actions with the policy p take.
-func unitsOf(p policy.Policy, n int64) (units [maxLimits]int64) {
+func unitsOf(p *rules, n int64) (units [maxLimits]int64) {
 	for i, r := range p.Rates() {
 		units[i] = n * max(1, r.Cost)
 	}
@@ -150,8 +165,8 @@ func unitsOf(p policy.Policy, n int64) (units [maxLimits]int64) {
 // call returns the request in slot s as the caller sends it. Of is what
 // the request that it refers to was told.
 func (y *system) call(s int, limit uint8, of kept) ratelimit.Request {
-	p, inRoom := y.terms(s, limit)
-	p = given(y.numbered, p)
+	mine, inRoom := y.terms(s, limit)
+	p := given(y.numbered, mine.Policy)
 	r := ratelimit.Request{UserID: users[0], Activity: "act", Policy: p, Count: 1, ID: name(y.first(s)), Hold: y.hold, Fallback: true}
 	if y.policies[0].Named() { // the other requests are of another activity of a group
 		r.Group, r.Activity = "act", "activity0"
@@ -159,8 +174,7 @@ func (y *system) call(s int, limit uint8, of kept) ratelimit.Request {
 			r.Activity = "activity1"
 		}
 	}
-	mine := y.requests[s]
-	switch mine.verb {
+	switch mine := y.requests[s]; mine.verb {
 	case check:
 		r.Count = mine.count
 	case partial: // a partial request has no id of the caller's
@@ -175,11 +189,11 @@ func (y *system) call(s int, limit uint8, of kept) ratelimit.Request {
 		r.ID = string(mine.verb)
 	}
 	r.Count = min(r.Count, max(p.Max(), 1))
-	if !inRoom.IsZero() {
+	if inRoom != nil {
 		r.Count = min(r.Count, inRoom.Max())
 	}
 	if r.Partial {
-		r.Count = mine.count
+		r.Count = y.requests[s].count
 	}
 	return r
 }
@@ -191,7 +205,7 @@ func (y *system) time(instant uint8, i int) int64 {
 
 // keys returns the keys of all items that can come into being.
 func (y *system) keys() (all []ratelimit.Key) {
-	add := func(user string, p policy.Policy) {
+	add := func(user string, p *rules) {
 		for t := range y.instants {
 			for i := range 2 {
 				k := ratelimit.Key{UserID: user, Activity: "act"}
@@ -216,7 +230,7 @@ func (y *system) String() string {
 	var b strings.Builder
 	for _, limits := range []struct {
 		of   string
-		list []policy.Policy
+		list []*rules
 	}{{"users", y.policies}, {"the other tier or activity", y.dear}, {"the room", y.room}, {"the room and that other one", y.dearRoom}} {
 		if len(limits.list) > 0 {
 			fmt.Fprintf(&b, "limits of %s: %v; ", limits.of, limits.list)

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
@@ -27,7 +26,8 @@ func (x *explorer) timeline(moves []move) []string {
 	l.now, _ = x.begin()
 	for _, m := range moves {
 		l.begins(m)
-		after, err := x.step(l.now, m)
+		after := l.now // what is told until the move is over began before it
+		err := x.step(&after, m)
 		if l.now = after; err != nil {
 			l.say("VIOLATION: %v", err)
 		}
@@ -48,7 +48,7 @@ func (l *timeline) begins(m move) {
 	case starts:
 		user, inRoom := l.terms(int(m.slot), l.now.limit[m.by])
 		limit := user.String()
-		if !inRoom.IsZero() {
+		if inRoom != nil {
 			limit += ", and of the room " + inRoom.String()
 		}
 		l.say("%s: %s, by instance %c (%d ms ahead), limit %s", s, l.requests[m.slot], by, int64(m.by)*l.skew.Milliseconds(), limit)
@@ -147,7 +147,7 @@ func describe(i ratelimit.Item) string {
 // A timeline is printed only with a violation, so this makes one without.
 func TestATimelineTellsWhatHappens(t *testing.T) {
 	y := &system{
-		policies: []policy.Policy{policy.Must("2/10s")}, room: []policy.Policy{policy.Must("1/10s")}, skew: time.Second,
+		policies: []*rules{rulesOf("2/10s")}, room: []*rules{rulesOf("1/10s")}, skew: time.Second,
 		instants: []int64{-1, 0}, requests: []request{{verb: check, count: 1}, {verb: check, count: 1}}, attempts: 2,
 	}
 	moves := []move{

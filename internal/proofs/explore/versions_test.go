@@ -17,7 +17,7 @@ func (y *system) version(s int) int {
 }
 
 // isApart reports whether an entry is of another version than the request in slot s.
-func (y *system) isApart(e entry, s int) bool {
+func (y *system) isApart(e *entry, s int) bool {
 	return y.versions && y.isOther(int(e.writer)) != y.isOther(s)
 }
 
@@ -29,7 +29,7 @@ func (y *system) entriesOf(l *ledger, s int) []entry {
 	}
 	entries := slices.Clone(l.entries)
 	for i := range entries {
-		if y.isApart(entries[i], s) {
+		if y.isApart(&entries[i], s) {
 			entries[i].item = -1
 		}
 	}

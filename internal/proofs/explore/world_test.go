@@ -19,6 +19,33 @@ type world struct {
 	late   [maxLate]uint32 // numbers of messages, in order; zero: none
 }
 
+// A packed is a world in less memory: the decisions and the messages have numbers, too.
+type packed struct {
+	now, faults uint8
+	limit       [2]uint8
+	store       uint32
+	ledger      uint32
+	inst        [2]uint32
+	procs       [slots]uint32
+	late        uint32
+}
+
+func (x *explorer) pack(w *world) packed {
+	p := packed{w.now, w.faults, w.limit, w.store, w.ledger, w.inst, [slots]uint32{}, x.lates.number(w.late)}
+	for s, proc := range w.procs {
+		p.procs[s] = x.procs.number(proc)
+	}
+	return p
+}
+
+func (x *explorer) unpack(p packed) world {
+	w := world{now: p.now, faults: p.faults, limit: p.limit, store: p.store, ledger: p.ledger, inst: p.inst, late: x.lates.at(p.late)}
+	for s, n := range p.procs {
+		w.procs[s] = x.procs.at(n)
+	}
+	return w
+}
+
 // maxLate is the most requests to the store that can be on their way at once.
 const maxLate = 3 * slots
 
@@ -122,4 +149,14 @@ type call struct {
 	tries   int // the most attempts
 	request ratelimit.Request
 	parts   []ratelimit.Part // if a room counts it, too
+}
+
+// of returns the part of c that counts in the item with the key k.
+func (c call) of(k ratelimit.Key) ratelimit.Request {
+	for _, part := range c.parts {
+		if part.UserID == k.UserID {
+			return part.Request
+		}
+	}
+	return c.request
 }
