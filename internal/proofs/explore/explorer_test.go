@@ -30,6 +30,7 @@ type explorer struct {
 	tolds   *set[told]
 	asks    []ask // what the decision wants next, by the number of told
 	effects map[effect]performed
+	started map[started]uint32 // the number of each call
 
 	states, transitions int
 	leased              int // hand-outs of a lease; each leads to a state
@@ -38,6 +39,13 @@ type explorer struct {
 	some, together []entry // see which and series
 
 	watch *timeline // of a violation; nil: nobody watches
+}
+
+// A started is what a call depends on: its slot, the limit that its instance follows, and what
+// the request that it refers to was told.
+type started struct {
+	slot, limit uint8
+	of          uint32
 }
 
 // An effect is an update of a shelf for a call, and performed is its result. Both are kept,
@@ -58,7 +66,7 @@ func newExplorer(y *system) *explorer {
 		items: newTable[ratelimit.Item](), writes: newTable[ratelimit.Write](), instances: newTable[instance](), results: newSet[result](),
 		calls: newTable[call](), shelves: newTable[shelf](), ledgers: newLedgers(), replies: newSet[answer](), messages: newSet[message](),
 		keeps: newSet[kept](), procs: newSet[proc](), lates: newSet[[maxLate]uint32](),
-		tolds: newSet[told](), asks: make([]ask, 1), excuses: map[exception]int{}, effects: map[effect]performed{},
+		tolds: newSet[told](), asks: make([]ask, 1), excuses: map[exception]int{}, effects: map[effect]performed{}, started: map[started]uint32{},
 	}
 }
 

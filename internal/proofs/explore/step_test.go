@@ -68,15 +68,27 @@ func (x *explorer) forgetLate(w *world) {
 	}
 }
 
+// callOf returns the number of the call for the request in slot s. The policy that the numbers
+// of a caller make is another one each time, so each call is made once.
+func (x *explorer) callOf(s int, limit uint8, of uint32) uint32 {
+	key := started{uint8(s), limit, of}
+	n, ok := x.started[key]
+	if !ok {
+		r := x.requests[s]
+		c := call{r.verb, x.tries(s), x.call(s, limit, x.keeps.at(of)), nil}
+		if len(x.room) > 0 {
+			c.parts = x.partsOf(s, limit, c.request)
+		}
+		n = x.calls.number(c)
+		x.started[key] = n
+	}
+	return n
+}
+
 // start sends the request in a slot to an instance.
 func (x *explorer) start(w *world, s, by int) error {
-	r := x.requests[s]
-	c := call{r.verb, x.tries(s), x.call(s, w.limit[by], x.keeps.at(w.procs[r.of].kept)), nil}
-	if len(x.room) > 0 {
-		c.parts = x.partsOf(s, w.limit[by], c.request)
-	}
 	p := &w.procs[s]
-	*p = proc{phase: asking, by: uint8(by), limit: w.limit[by], began: w.now, call: x.calls.number(c)}
+	*p = proc{phase: asking, by: uint8(by), limit: w.limit[by], began: w.now, call: x.callOf(s, w.limit[by], w.procs[x.requests[s].of].kept)}
 	p.told = x.tell(told{after: p.call, first: true, now: x.time(w.now, by), instance: w.inst[by]})
 	return x.settle(w, s)
 }
