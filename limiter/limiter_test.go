@@ -192,7 +192,7 @@ func TestWhatALimiterRefuses(t *testing.T) {
 }
 
 // With OnOutage deny, an outage is an error that never lets anybody through, and with allow,
-// this instance's memory decides.
+// this instance's memory decides. The option wins over the variable.
 func TestAnOutageOfALimiter(t *testing.T) {
 	for on, check := range map[string]func(d guards.Decision, err error) bool{
 		"allow": func(d guards.Decision, err error) bool {
@@ -200,6 +200,7 @@ func TestAnOutageOfALimiter(t *testing.T) {
 		},
 		"deny": func(d guards.Decision, err error) bool { return errors.Is(err, guards.ErrUnavailable) && !d.Allowed },
 	} {
+		t.Setenv("GUARDS_ON_OUTAGE", map[string]string{"allow": "deny", "deny": "allow"}[on])
 		cfg := dynamotest.Config("http://127.0.0.1:1")
 		l, err := limiter.New(t.Context(), limits.All, limiter.Options{Config: &cfg, OnOutage: on, DecisionTimeout: 300 * time.Millisecond, Metrics: "off", Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
