@@ -220,6 +220,37 @@ func TestAnOutageOfALimiter(t *testing.T) {
 	}
 }
 
+// The options win over the variables, also an empty list of roles. Without an option, the variable
+// counts. There is no table, so what is counted is unavailable.
+func TestTheOptionsWin(t *testing.T) {
+	t.Setenv("GUARDS_METRICS_NAMESPACE", "Theirs")
+	for name, tt := range map[string]struct {
+		variable, value string
+		o               limiter.Options
+		reason          guards.Reason
+		namespace       string
+	}{
+		"the mode of the variable":    {"GUARDS_MODE", "off", limiter.Options{}, guards.Unlimited, "Theirs"},
+		"the mode of the option":      {"GUARDS_MODE", "off", limiter.Options{Mode: "enforce"}, guards.Unavailable, "Theirs"},
+		"the roles of the variable":   {"GUARDS_BYPASS_ROLES", "user", limiter.Options{}, guards.Bypassed, "Theirs"},
+		"the roles of the option":     {"GUARDS_BYPASS_ROLES", "user", limiter.Options{BypassRoles: []string{"admin"}}, guards.Unavailable, "Theirs"},
+		"no roles":                    {"GUARDS_BYPASS_ROLES", "user", limiter.Options{BypassRoles: []string{}}, guards.Unavailable, "Theirs"},
+		"the namespace of the option": {"GUARDS_MODE", "enforce", limiter.Options{MetricsNamespace: "Mine"}, guards.Unavailable, "Mine"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(tt.variable, tt.value)
+			l, _, output := onTable(t, "http://127.0.0.1:1", "", tt.o)
+			d, err := l.Decide(t.Context(), guards.Request{UserID: "u1", Activity: "create_post", Roles: []string{"user"}})
+			if err := errors.Join(err, l.Close(t.Context())); err != nil || d.Reason != tt.reason {
+				t.Errorf("%s, %v, want %s", d.Reason, err, tt.reason)
+			}
+			if want := `"Namespace":"` + tt.namespace + `"`; !strings.Contains(output.String(), want) {
+				t.Errorf("the metrics are %s, want %s", output, want)
+			}
+		})
+	}
+}
+
 // Wrong settings are told before the first decision, all mistakes of a page at once.
 func TestNewRefuses(t *testing.T) {
 	cfg := dynamotest.Config("http://127.0.0.1:1")
