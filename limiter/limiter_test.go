@@ -197,7 +197,7 @@ func TestWhatALimiterRefuses(t *testing.T) {
 }
 
 // With OnOutage deny, an outage is an error that never lets anybody through, and with allow,
-// this instance's memory decides.
+// this instance's memory decides. The option wins over the variable.
 func TestAnOutageOfALimiter(t *testing.T) {
 	for on, check := range map[string]func(d guards.Decision, err error) bool{
 		"allow": func(d guards.Decision, err error) bool {
@@ -205,6 +205,7 @@ func TestAnOutageOfALimiter(t *testing.T) {
 		},
 		"deny": func(d guards.Decision, err error) bool { return errors.Is(err, guards.ErrUnavailable) && !d.Allowed },
 	} {
+		t.Setenv("GUARDS_ON_OUTAGE", map[string]string{"allow": "deny", "deny": "allow"}[on])
 		cfg := dynamotest.Config("http://127.0.0.1:1")
 		l, err := limiter.New(t.Context(), limits.All, limiter.Options{Config: &cfg, OnOutage: on, DecisionTimeout: 300 * time.Millisecond, Metrics: "off", Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
@@ -241,6 +242,37 @@ func TestAUserWhoLeavesIsNoOutage(t *testing.T) {
 	}
 	if _, err := l.Decide(ctx, r); !errors.Is(err, context.Canceled) {
 		t.Errorf("the error of the next decision is %v, want the context's", err)
+	}
+}
+
+// The options win over the variables, also an empty list of roles. Without an option, the variable
+// counts. There is no table, so what is counted is unavailable.
+func TestTheOptionsWin(t *testing.T) {
+	t.Setenv("GUARDS_METRICS_NAMESPACE", "Theirs")
+	for name, tt := range map[string]struct {
+		variable, value string
+		o               limiter.Options
+		reason          guards.Reason
+		namespace       string
+	}{
+		"the mode of the variable":    {"GUARDS_MODE", "off", limiter.Options{}, guards.Unlimited, "Theirs"},
+		"the mode of the option":      {"GUARDS_MODE", "off", limiter.Options{Mode: "enforce"}, guards.Unavailable, "Theirs"},
+		"the roles of the variable":   {"GUARDS_BYPASS_ROLES", "user", limiter.Options{}, guards.Bypassed, "Theirs"},
+		"the roles of the option":     {"GUARDS_BYPASS_ROLES", "user", limiter.Options{BypassRoles: []string{"admin"}}, guards.Unavailable, "Theirs"},
+		"no roles":                    {"GUARDS_BYPASS_ROLES", "user", limiter.Options{BypassRoles: []string{}}, guards.Unavailable, "Theirs"},
+		"the namespace of the option": {"GUARDS_MODE", "enforce", limiter.Options{MetricsNamespace: "Mine"}, guards.Unavailable, "Mine"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(tt.variable, tt.value)
+			l, _, output := onTable(t, "http://127.0.0.1:1", "", tt.o)
+			d, err := l.Decide(t.Context(), guards.Request{UserID: "u1", Activity: "create_post", Roles: []string{"user"}})
+			if err := errors.Join(err, l.Close(t.Context())); err != nil || d.Reason != tt.reason {
+				t.Errorf("%s, %v, want %s", d.Reason, err, tt.reason)
+			}
+			if want := `"Namespace":"` + tt.namespace + `"`; !strings.Contains(output.String(), want) {
+				t.Errorf("the metrics are %s, want %s", output, want)
+			}
+		})
 	}
 }
 

@@ -245,6 +245,10 @@ func TestTooLowALimitIsRefused(t *testing.T) {
 	if h := w.Header(); h.Get("RateLimit") != "" || h.Get("RateLimit-Policy") != "" || h.Get("Retry-After") != "" {
 		t.Errorf("the headers %v", h)
 	}
+	limit.Limit, limit.Request = nil, func(*http.Request) client.Request { return client.Request{Tier: "premium"} }
+	if after := serve(t, limit).Header().Get("Retry-After"); after != "1" {
+		t.Errorf("Retry-After is %q for a tier, which is no number, want 1", after)
+	}
 }
 
 // A block ends, whichever number the request has.

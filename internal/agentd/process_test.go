@@ -214,3 +214,23 @@ func TestTheEnd(t *testing.T) {
 		t.Errorf("no metrics in %s", log)
 	}
 }
+
+// A request that never ends costs no metrics: the agent writes the last ones anyway.
+func TestTheEndWithARequestThatNeverEnds(t *testing.T) {
+	t.Parallel()
+	address := testkit.FreeAddress(t)
+	p := start(t, append(nowhere, "GUARDS_AGENT_ADDR="+address)...)
+	c := newCaller(address, "local")
+	c.listening(t)
+	for range 2 { // the metrics of the first decision are written at once, and those of the second one wait
+		c.decide(t, `{"userId": "u1", "activity": "create_post", "roles": ["admin"]}`) // needs no table
+	}
+	conn := testkit.Must(net.Dial("tcp", address))(t)
+	defer func() { _ = conn.Close() }()
+	testkit.Must(io.WriteString(conn, "POST / HTTP/1.1\r\nHost: localhost\r\nGuards-Token: local\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{"))(t)
+	time.Sleep(100 * time.Millisecond)
+	p.signal(t, syscall.SIGINT)
+	if _, log := p.exit(t); strings.Count(log, `"Bypassed":1`) != 2 {
+		t.Errorf("not all metrics are in %s", log)
+	}
+}

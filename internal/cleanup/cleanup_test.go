@@ -260,9 +260,10 @@ func TestAnUnfinishedErasureDoesNotTouchGrants(t *testing.T) {
 // An erasure that leaves the grants of the user, or of the subject, in the table is an
 // error. It says that the items are gone, and neither the error nor the log names whose.
 func TestAnErasureThatLeavesGrantsSaysSo(t *testing.T) {
-	for whose, one := range map[string]struct{ key, event string }{
-		"user":    {canary, `{"userId": "` + canary + `"}`},
-		"subject": {limits.SubjectID("room", canary), `{"subject": {"room": "` + canary + `"}}`},
+	for _, one := range []struct{ whose, key, event string }{
+		{"user", canary, `{"userId": "` + canary + `"}`},
+		{"user", canary, `{"userId": "` + canary + `", "keepBlocks": true}`},
+		{"subject", limits.SubjectID("room", canary), `{"subject": {"room": "` + canary + `"}}`},
 	} {
 		granted := `{"grants": [{"userId": "` + one.key + `", "tier": "premium", "until": "2030-01-01T00:00:00Z", "reason": "r"}]}`
 		for name, tt := range map[string]struct {
@@ -276,9 +277,9 @@ func TestAnErasureThatLeavesGrantsSaysSo(t *testing.T) {
 			var log bytes.Buffer
 			c := &Cleanup{Table: &fake{run: done}, Live: tt.live, Log: slog.New(slog.NewJSONHandler(&log, nil))}
 			_, err := c.Invoke(t.Context(), []byte(one.event))
-			want := "the " + whose + "'s items are deleted, but the " + whose + "'s grants are not: " + tt.want
+			want := "the " + one.whose + "'s items are deleted, but the " + one.whose + "'s grants are not: " + tt.want
 			if e, ok := errors.AsType[*input.Unavailable](err); !ok || e.Error() != want {
-				t.Errorf("%s:\n got %v\nwant %s", name, err, want)
+				t.Errorf("%s, %s:\n got %v\nwant %s", one.event, name, err, want)
 			}
 			if line := log.String(); !strings.Contains(line, want) || strings.Contains(line, canary) || strings.Contains(line, "arn") != (name == "throttled") {
 				t.Errorf("%s: the log is %s", name, line)

@@ -114,6 +114,21 @@ func TestAReadOnADeadConnectionIsRepeatedSoon(t *testing.T) {
 	})
 }
 
+// The first decision after a freeze waits for the read, and the ones after it do not.
+func TestAnInterruptedReadIsWaitedForOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := newFrozenInstance(t, dead)
+		i.decide(2 * time.Second)
+		for n, want := range []time.Duration{30 * time.Millisecond, 10 * time.Millisecond, 10 * time.Millisecond} {
+			began := time.Now()
+			if i.decide(time.Second); time.Since(began) != want {
+				t.Errorf("decision %d takes %v, want %v", n+2, time.Since(began), want)
+			}
+		}
+		time.Sleep(2 * time.Second) // for the read
+	})
+}
+
 // A read that was interrupted ends after a later one. What it found is older.
 func TestAReadThatEndsAfterALaterOneChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -3,6 +3,8 @@ package liveedit_test
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -186,6 +188,40 @@ func TestTheLockoutOfAGroupIsSetForTheGroup(t *testing.T) {
 		})
 		if refused := errors.Is(err, live.ErrGroupLockout); refused != step.refused || !refused && err != nil {
 			t.Errorf("step %d, %s %q: %v, want a refusal: %v", i, step.name, step.limit, err, step.refused)
+		}
+	}
+}
+
+// What is set again stays, unless the edit has an end for it. What is undone has no end, and
+// everything else keeps its own.
+func TestAnEditKeepsTheEndsOfOthers(t *testing.T) {
+	until := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
+	ending := Draft{}
+	for _, part := range [][3]string{{"", "log 50/12h", ""}, {"gold", "log 90/12h", ""}, {"", "", "shadow"}} {
+		tier, limit, mode := part[0], part[1], part[2]
+		ending = ending.Set("pin", tier, limit, mode).Until("pin", tier, limit, mode, until)
+	}
+	for name, tt := range map[string]struct {
+		edit func() (Draft, error)
+		want []string // the parts that still end
+	}{
+		"nothing":       {func() (Draft, error) { return ending, nil }, []string{"", "gold", "mode"}},
+		"the limit":     {func() (Draft, error) { return ending.Set("pin", "", "log 50/12h", ""), nil }, []string{"gold", "mode"}},
+		"a tier":        {func() (Draft, error) { return ending.Set("pin", "gold", "log 90/12h", ""), nil }, []string{"", "mode"}},
+		"the mode":      {func() (Draft, error) { return ending.Set("pin", "", "", "shadow"), nil }, []string{"", "gold"}},
+		"undo the mode": {func() (Draft, error) { return ending.Set("pin", "", "", AsDeployed), nil }, []string{"", "gold"}},
+		"undo a tier":   {func() (Draft, error) { return ending.Unset("pin", "gold") }, []string{"", "mode"}},
+		"undo all":      {func() (Draft, error) { return ending.Unset("pin", "") }, nil},
+		"another one":   {func() (Draft, error) { return ending.Set("create_post", "", "20/1m", ""), nil }, []string{"", "gold", "mode"}},
+	} {
+		d, err := tt.edit()
+		end := d.Ends["pin"]
+		got := slices.Sorted(maps.Keys(end.Limits))
+		if end.Mode != (live.Until{}) {
+			got = append(got, "mode")
+		}
+		if err != nil || !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %q end, %v, want %q", name, got, err, tt.want)
 		}
 	}
 }

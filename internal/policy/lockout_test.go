@@ -48,14 +48,15 @@ func TestALockThatIsGivenBack(t *testing.T) {
 // A series that did not lock keeps its strikes until a day after its latest attempt.
 func TestWhenStrikesAreForgotten(t *testing.T) {
 	for later, want := range map[time.Duration]string{
-		24*time.Hour - second: "no 2/2 wait 2m0s",
-		24 * time.Hour:        "no 2/2 wait 1m0s",
+		24*time.Hour - second: "no 3/3 wait 2m0s",
+		24 * time.Hour:        "no 3/3 wait 1m0s",
 	} {
-		timeline(t, "lockout 2/10m for 1m to 1d", []moment{
-			{at: 0, take: 2, want: "ok 2/2"},
-			{at: minute, take: 1, want: "ok 1/2"},
-			{at: minute + later, take: 2, want: "ok 2/2"},
-			{at: minute + later, take: 1, want: want},
+		timeline(t, "lockout 3/10m for 1m to 1d", []moment{
+			{at: 0, take: 3, want: "ok 3/3"},
+			{at: minute, take: 1, want: "ok 1/3"},
+			{at: 6 * minute, take: 1, want: "ok 2/3"},
+			{at: 6*minute + later, take: 3, want: "ok 3/3"},
+			{at: 6*minute + later, take: 1, want: want},
 		})
 	}
 }

@@ -62,6 +62,24 @@ func TestANewWindowBeginsWithThePaceOfTheLast(t *testing.T) {
 	}
 }
 
+// An instance takes what it will probably use in the next second, however long a key is busy. So
+// an instance that dies, or stands idle, loses no more.
+func TestALeaseIsWhatASecondUses(t *testing.T) {
+	p, c := leased("600000/1h"), newClock()
+	l := &Limiter{Store: new(memstore.Store), Now: c.now, Memory: NewMemory(mib)}
+	window, _ := p.Item(c.now().UnixMilli())
+	most := int64(0)
+	for i := range 2000 {
+		c.add(10 * time.Millisecond)
+		mustCheck(t, l, call(p, i))
+		left, _ := l.Memory.Recall(Key{UserID: "hot", Activity: "call", Window: window}).Held(c.now().UnixMilli())
+		most = max(most, left)
+	}
+	if most < 90 || most > 110 {
+		t.Errorf("of 100 requests a second, up to %d are held, want about 100", most)
+	}
+}
+
 // A tier with a lower limit keeps its ids as long as the window lasts. They make a key of a
 // prepaid tier no busier.
 func TestIDsOfAnotherTierMakeNoKeyHot(t *testing.T) {

@@ -136,6 +136,10 @@ func TestADeadConnectionCostsTwoRequests(t *testing.T) {
 			time.Sleep(400 * time.Millisecond)
 			return errors.New("connection reset")
 		}, hang, pass}, 3, 412 * time.Millisecond},
+		"a slow answer, behind the second write": {[]fault{func(_ context.Context, perform func() error) error {
+			time.Sleep(500 * time.Millisecond)
+			return perform()
+		}, pass, held(time.Second)}, 3, 500 * time.Millisecond},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			l, _ := newFaulty(tt.faults...)

@@ -204,6 +204,11 @@ def test_another_refusal_with_a_number_has_a_wait(server: Server, new: Callable[
     assert refusal(new().check("create_post", user_id="u1", limit=5)).headers["Retry-After"] == after
 
 
+def test_a_tier_is_no_number(server: Server, new: Callable[..., Client]) -> None:
+    server.does(TOO_SMALL)
+    assert refusal(new().check("create_post", user_id="u1", tier="pro")).headers["Retry-After"] == "1"
+
+
 NUMBER = "want a whole number from 0 to 1,000,000"
 ALONE = f'{NUMBER}, or such numbers by the names of limits, such as {{"tenant": 50000}}'
 FORM = "limit has a name of another form, want those in the answer's limits, such as tenant or room.minute"

@@ -23,6 +23,7 @@ test("Retry-After is at least 1, and rounded up", () => {
     const { waitTime: _, ...rest } = refused;
     const decision = waitTime === undefined ? rest : { ...rest, waitTime };
     assert.equal(refusal(decision).headers["Retry-After"], seconds);
+    assert.equal(refusal({ ...decision, asked: { tier: "premium" } }).headers["Retry-After"], seconds); // a tier is no number
   }
 });
 
