@@ -143,7 +143,7 @@ func (in *instance) Update(ctx context.Context, w ratelimit.Write) (ratelimit.It
 	default:
 		a.op.answered(a)
 		if a.took > 0 {
-			in.balanceOf(ownerOf(w.Key)).taken[a.op.terms] += a.took
+			in.balanceOf(ownerOf(w.Key)).takes(a.op, a.took)
 		}
 	}
 	return a.item, a.done, nil

@@ -19,6 +19,7 @@ type balance struct {
 	taken, handed map[*terms]int64
 	lost          int64           // for good
 	judged        int64           // when lost was last looked at, by the clock of the instance
+	ends          []int64         // of the leases that can have ended since lost was last known
 	at            map[int64]int64 // when the last visit counts, by the window of its item
 }
 
@@ -29,6 +30,12 @@ func (in *instance) balanceOf(of owner) *balance {
 		in.balances[of] = b
 	}
 	return b
+}
+
+// takes notes that a visit of o took n actions, and that its instance has the answer now.
+func (b *balance) takes(o *op, n int64) {
+	b.taken[o.terms] += n
+	b.ends = append(b.ends, max(o.in.millis(), o.terms.numbers.LeaseEnds(o.now)))
 }
 
 // visited notes a write without an id, which can count more than its request asks for.
@@ -81,15 +88,21 @@ func (l *ledger) balanced(o *op, d ratelimit.Decision) {
 		}
 		return
 	}
-	forGood := lost - o.lent()
+	lent := o.lent()
+	forGood, ended := lost-lent, func(end int64) bool { return end <= o.in.millis() }
+	lasts := func(end int64) bool { return end <= o.in.millis() || end > o.in.millis()+1000 } // one of a window can be forgotten before
 	s.stats["actions of leases that nobody got"] += int(max(0, forGood-b.lost))
 	switch {
 	case o.in.millis() < b.judged, l.user(o.owner()).void: // a lease that had ended lasts again, or a visit under way holds what a reset has cleared
 		b.lost = forGood
 	case lost < b.lost:
 		s.fail("%s: instance %d had lost %d actions of its leases, and now %d", o.name, o.in.number, b.lost, lost)
+	case forGood > b.lost && !slices.ContainsFunc(b.ends, lasts):
+		s.fail("%s: instance %d has lost %d actions of its leases, and none has ended: %v", o.name, o.in.number, forGood-b.lost, b.ends)
 	}
-	b.lost, b.judged = max(b.lost, forGood), o.in.millis()
+	if b.lost, b.judged = max(b.lost, forGood), o.in.millis(); lent == 0 {
+		b.ends = slices.DeleteFunc(b.ends, ended)
+	}
 }
 
 // lent returns the most that visits which are under way beside o can hold of leases. "A request
