@@ -217,7 +217,13 @@ func (s *sim) answered(o *op, c call, d ratelimit.Decision, err error) {
 			after = s.upTo(lateness(c))
 		}
 		again := s.withOtherNumbers(c)
-		s.at(s.now+after, func() { s.ask(in, again) })
+		s.at(s.now+after, func() {
+			if s.chance(8) {
+				in.send(ratelimit.Status, again, math.MaxInt64, nil)
+				return
+			}
+			s.ask(in, again)
+		})
 	}
 	switch {
 	case err != nil:
