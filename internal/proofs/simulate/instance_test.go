@@ -122,6 +122,7 @@ type op struct {
 	shown   *seen         // and what it knew of the item
 	holding int64         // of a check: the most that its visit holds of a lease
 	given   int64         // of a reservoir's write under way: what a landing has of it
+	again   bool          // its last attempt got no answer
 	ownAt   oracle.Moment // when this part counts there
 	shownAt oracle.Moment
 }

@@ -77,6 +77,9 @@ func (l *ledger) skips(u *user, a *landing, when oracle.Moment) {
 	plain, counted := u.Clone(), u.Clone()
 	_ = plain.CountAt(o.terms.numbers, when, 1)
 	if plain.Same(after) {
+		if !a.again && u.deleted < o.began && plain.Clone().Skip(o.terms.numbers, when.Came, a.given) {
+			l.sim.wrong("%s gets a place of the table, and its instance has given later ones from memory, up to %d: %v", o.name, a.given, plain)
+		}
 		return
 	}
 	for _, ticket := range []int64{after.Get("t"), after.Get(o.queueName() + "_t")} {
