@@ -180,8 +180,8 @@ func (in *instance) send(v ratelimit.Op, c call, leaves int64, done func(*op, ra
 			s.ledger.judgeAll(o, d, err)
 		} else {
 			s.ledger.judge(o, d, err)
-			if o.terms.Queues() && o.again && !o.alone {
-				in.aloneOf(o.owner()).kept = true
+			if o.terms.Queues() && o.again {
+				in.aloneOf(o.owner()).kept++
 			}
 		}
 		if done != nil && s.now < o.leaves {

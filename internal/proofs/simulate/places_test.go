@@ -92,9 +92,13 @@ func (l *ledger) skips(u *user, a *landing, when oracle.Moment) {
 	}
 	alone := o.in.aloneOf(u.owner)
 	exact.Skip(o.terms.numbers, when.Came, alone.Ticket(o.terms.numbers))
-	_ = exact.CountAt(o.terms.numbers, when, 1)
-	if exact.Same(after) || alone.loose || alone.kept || a.again || o.in.others(o) || u.deleted > 0 {
-		return
+	for range alone.kept + 1 {
+		next := exact.Clone()
+		_ = next.CountAt(o.terms.numbers, when, 1)
+		if next.Same(after) || alone.loose || a.again || o.in.others(o) || u.deleted > 0 {
+			return
+		}
+		exact.Skip(o.terms.numbers, when.Came, next.Ticket(o.terms.numbers))
 	}
 	l.sim.wrong("%s skips places up to %d, and its instance has given %v", o.name, a.given, alone.Account)
 }
