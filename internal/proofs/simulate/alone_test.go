@@ -96,11 +96,7 @@ func (o *op) giveBackAlone(next *op) {
 			p.shown.Undo(p.terms.numbers, p.in.millis(), p.shownAt, p.request.Count)
 		}
 		p.own.loose = p.own.loose || p.own.given[receipt(p.id, p.now)] // a second one of the same millisecond is taken for a copy
-		lasts := p.remembered()
-		if log, r := p.own.Slots(p.terms.numbers); log != nil { // slots that are over stay, and count no more
-			lasts = min(lasts, r.Window.Milliseconds()-2000)
-		}
-		late := p.in.frozenUntil >= p.began && p.in.millis()-p.now > lasts
+		late := p.in.frozenUntil >= p.began && p.in.millis()-p.now > p.remembered()
 		p.own.loose = p.own.loose || late // as any other release, it can give back nothing then
 		p.own.given[receipt(p.id, p.now)] = true
 		delete(p.own.ids, name)

@@ -78,9 +78,12 @@ func (l *ledger) skips(u *user, a *landing, when oracle.Moment) {
 	}
 	plain, counted, exact := u.Clone(), u.Clone(), u.Clone()
 	_ = plain.CountAt(o.terms.numbers, when, 1)
+	alone := o.in.aloneOf(u.owner)
+	given := alone.Ticket(o.terms.numbers)
+	unknown := alone.loose || a.again || o.in.others(o)
 	if plain.Same(after) {
-		if !a.again && u.deleted < o.began && plain.Clone().Skip(o.terms.numbers, when.Came, a.given) {
-			l.sim.wrong("%s gets a place of the table, and its instance has given later ones from memory, up to %d: %v", o.name, a.given, plain)
+		if !unknown && u.deleted < o.began && plain.Skip(o.terms.numbers, when.Came, given) {
+			l.sim.wrong("%s gets a place of the table, and its instance has given later ones from memory: %v", o.name, alone.Account)
 		}
 		return
 	}
@@ -90,12 +93,11 @@ func (l *ledger) skips(u *user, a *landing, when oracle.Moment) {
 			u.Account = counted
 		}
 	}
-	alone := o.in.aloneOf(u.owner)
-	exact.Skip(o.terms.numbers, when.Came, alone.Ticket(o.terms.numbers))
+	exact.Skip(o.terms.numbers, when.Came, given)
 	for range alone.kept + 1 {
 		next := exact.Clone()
 		_ = next.CountAt(o.terms.numbers, when, 1)
-		if next.Same(after) || alone.loose || a.again || o.in.others(o) || u.deleted > 0 {
+		if next.Same(after) || unknown || u.deleted > 0 {
 			return
 		}
 		exact.Skip(o.terms.numbers, when.Came, next.Ticket(o.terms.numbers))
