@@ -78,13 +78,7 @@ func (l *ledger) skips(u *user, a *landing, when oracle.Moment) {
 	}
 	plain, counted, exact := u.Clone(), u.Clone(), u.Clone()
 	_ = plain.CountAt(o.terms.numbers, when, 1)
-	alone := o.in.aloneOf(u.owner)
-	given := alone.Ticket(o.terms.numbers)
-	unknown := alone.loose || a.again || o.in.others(o)
 	if plain.Same(after) {
-		if !unknown && u.deleted < o.began && plain.Skip(o.terms.numbers, when.Came, given) {
-			l.sim.wrong("%s gets a place of the table, and its instance has given later ones from memory: %v", o.name, alone.Account)
-		}
 		return
 	}
 	for _, ticket := range []int64{after.Get("t"), after.Get(o.queueName() + "_t")} {
@@ -93,7 +87,9 @@ func (l *ledger) skips(u *user, a *landing, when oracle.Moment) {
 			u.Account = counted
 		}
 	}
-	exact.Skip(o.terms.numbers, when.Came, given)
+	alone := o.in.aloneOf(u.owner)
+	unknown := alone.loose || a.again || o.in.others(o)
+	exact.Skip(o.terms.numbers, when.Came, alone.Ticket(o.terms.numbers))
 	for range alone.kept + 1 {
 		next := exact.Clone()
 		_ = next.CountAt(o.terms.numbers, when, 1)
