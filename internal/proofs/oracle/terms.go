@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -63,3 +64,17 @@ func Cost(r policy.Rate) int64 { return max(1, r.Cost) }
 // Interval returns in how many milliseconds a bucket gets one unit back. Only a number of a
 // caller makes a fraction, which is rounded up.
 func Interval(r policy.Rate) int64 { return (r.Window.Milliseconds() + r.Limit - 1) / r.Limit }
+
+// LeaseEnds returns until when actions that t's limits lend at a time may be handed out.
+func (t *Terms) LeaseEnds(at int64) int64 {
+	ends := int64(math.MaxInt64)
+	for _, r := range t.Rates {
+		if r.Kind == "bucket" {
+			ends = min(ends, at+lease(r))
+		} else {
+			w := WindowsOf(r)
+			ends = min(ends, w.Begins(w.Key(at)+1))
+		}
+	}
+	return ends
+}

@@ -15,6 +15,7 @@ type alone struct {
 	ids     map[counter]*record // its own admissions
 	perhaps map[counter]bool    // prepaid ones that came from a lease, or are its own
 	given   map[string]bool     // what it has given back, by receipts
+	kept    int                 // how many writes of unknown outcome can have places there
 	busy    int                 // decisions that give back now, perhaps some of it
 	loose   bool                // it may have counted more, because it can have forgotten requests or not
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/proofs/oracle"
 	"github.com/cric-talk/guards/internal/ratelimit"
@@ -128,14 +129,7 @@ func (s *sim) arrive() {
 		c.tier = premium
 	}
 	t, queues := s.of(a.Limit), a.Limit.Queues()
-	for _, sub := range a.Subjects {
-		if !sub.Optional || !s.chance(3) {
-			if c.subjects == nil {
-				c.subjects = map[string]string{}
-			}
-			c.subjects[sub.Name] = fmt.Sprint(min(s.random.IntN(2), 1-len(c.subjects)))
-		}
-	}
+	c.subjects = s.drawSubjects(a)
 	c.numbers = s.drawNumbers(a)
 	most := t.numbers.Most
 	if most = max(most, s.mostOf(c, a)); s.prepaid() {
@@ -181,6 +175,19 @@ func (s *sim) arrive() {
 	}
 }
 
+// drawSubjects draws the other subjects that a check names. Nil: none.
+func (s *sim) drawSubjects(a limits.Activity) (ids map[string]string) {
+	for _, sub := range a.Subjects {
+		if !sub.Optional || !s.chance(3) {
+			if ids == nil {
+				ids = map[string]string{}
+			}
+			ids[sub.Name] = fmt.Sprint(min(s.random.IntN(2), 1-len(ids)))
+		}
+	}
+	return ids
+}
+
 // aUser returns one of a few users. With subjects they are more, so that they meet there.
 func (s *sim) aUser() string {
 	switch {
@@ -221,7 +228,16 @@ func (s *sim) answered(o *op, c call, d ratelimit.Decision, err error) {
 			after = s.upTo(lateness(c))
 		}
 		again := s.withOtherNumbers(c)
-		s.at(s.now+after, func() { s.ask(in, again) })
+		if s.chance(6) { // by mistake, in another room
+			again.subjects = s.drawSubjects(s.named(c.Activity))
+		}
+		s.at(s.now+after, func() {
+			if s.chance(8) {
+				in.send(ratelimit.Status, again, math.MaxInt64, nil)
+				return
+			}
+			s.ask(in, again)
+		})
 	}
 	switch {
 	case err != nil:

@@ -141,6 +141,9 @@ func (s *sim) rate(hold, prepaid bool, times int64) string {
 	if hold {
 		windows = []string{"20m", "30m", "1h", "2h"}
 	}
+	if kind == "reservoir" { // a place far ahead takes few checks
+		windows = windows[len(windows)/2:]
+	}
 	text := fmt.Sprintf("%s %d/%s", kind, n, windows[s.random.IntN(len(windows))])
 	if kind == kinds[0].Name && s.chance(2) {
 		text = fmt.Sprintf("%s %d/%s in %s", kind, n, []string{"day", "day", "week", "month"}[s.random.IntN(4)], zones[s.random.IntN(len(zones))])

@@ -25,6 +25,7 @@ type landing struct {
 	figures []oracle.Figure
 	wait    [2]int64 // the shortest and the longest wait that an answer may name
 	given   int64    // reservoir: the ticket of the places that the instance had given from memory when it was sent
+	again   bool     // it was sent before, without an answer
 	next    int64    // reservoir: the place that it would get
 	waiting int64    // reservoir: places up to its own
 	skips   bool     // the instance has given later places from memory, so figures and waits can't be known

@@ -98,6 +98,7 @@ type op struct {
 	barred      bool            // a circuit was open, so nothing may be sent
 	writing     bool            // the attempt at hand is an update
 	ended       bool
+	endedAt     int64
 	refused     bool     // it has ended, and was told limited
 	unsure      bool     // an update had an unknown outcome
 	last        *landing // the last attempt that was answered
@@ -123,6 +124,7 @@ type op struct {
 	shown   *seen         // and what it knew of the item
 	holding int64         // of a check: the most that its visit holds of a lease
 	given   int64         // of a reservoir's write under way: what a landing has of it
+	again   bool          // its last attempt got no answer
 	ownAt   oracle.Moment // when this part counts there
 	shownAt oracle.Moment
 }
@@ -174,7 +176,7 @@ func (in *instance) send(v ratelimit.Op, c call, leaves int64, done func(*op, ra
 		}
 		o.cancel()
 		for _, p := range append(o.parts, o) {
-			p.ended, p.refused = true, err == nil && d.Reason == ratelimit.Limited
+			p.ended, p.endedAt, p.refused = true, s.now, err == nil && d.Reason == ratelimit.Limited
 		}
 		s.mix(int64(len(o.name)), d.Used, d.Granted, int64(d.Wait), d.ResetAt, int64(d.Requests), d.At)
 		s.line("%s: %s %s, granted %d, used %d of %d, wait %d, receipt %d, readyAt %d, %d requests, error %v",
@@ -183,6 +185,9 @@ func (in *instance) send(v ratelimit.Op, c call, leaves int64, done func(*op, ra
 			s.ledger.judgeAll(o, d, err)
 		} else {
 			s.ledger.judge(o, d, err)
+			if o.terms.Queues() && o.again {
+				in.aloneOf(o.owner()).kept++
+			}
 		}
 		if done != nil && s.now < o.leaves {
 			done(o, d, err)

@@ -160,8 +160,18 @@ func (l *ledger) judgeStatus(o *op, d ratelimit.Decision) {
 		return
 	}
 	switch {
+	case d.Reason == ratelimit.Duplicate:
+		if a.rec == nil || a.rec.place > o.now {
+			s.wrong("%s: a check would be a duplicate, and the store has %s", o.name, a.rec)
+		}
+		wait = [2]int64{}
+	case a.known && !o.terms.Prepaid():
+		if d.Reason != ratelimit.Delayed || d.ReadyAt != a.rec.place {
+			s.wrong("%s: %s until %d, and the store has %s", o.name, d.Reason, d.ReadyAt, a.rec)
+		}
+		wait = [2]int64{-1}
 	case d.Reason == ratelimit.Delayed:
-		if a.next != d.ReadyAt || a.next <= o.now {
+		if a.next != d.ReadyAt && (a.rec == nil || a.rec.place != d.ReadyAt) || d.ReadyAt <= o.now {
 			s.wrong("%s: a check would come at %d, want %d", o.name, d.ReadyAt, a.next)
 		}
 		wait = [2]int64{-1}

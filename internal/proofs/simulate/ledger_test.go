@@ -166,11 +166,24 @@ func (l *ledger) update(a *landing, w ratelimit.Write, before ratelimit.Item) {
 		if w.ID != (ratelimit.ID{}) && !w.Ahead {
 			u.wrote = max(u.wrote, w.Now)
 		}
+		l.lasts(u, a.op, w)
 		if !u.Same(a.item.State) {
 			l.sim.wrong("%s: the item holds %v, and the models hold %v", a.op.name, a.item.State, u)
 		}
 	}
 	l.expect(u, a, w.Key, w.Now)
+}
+
+// lasts requires that an item without a window is kept for as long as something counts in it. A
+// bucket with a max is the exception that ended describes.
+func (l *ledger) lasts(u *user, o *op, w ratelimit.Write) {
+	for _, t := range append(l.sim.itemOf(u.owner), o.terms) {
+		for m, r := range u.Own(t.numbers) {
+			if w.Key.Window == 0 && w.Expires != 0 && !oracle.Over(m, w.Expires*1000, r) && (r.Kind != "bucket" || r.Max == 0) {
+				l.sim.wrong("%s: the item can be deleted at %d, and then %s still counts: %v", o.name, w.Expires*1000, r, m)
+			}
+		}
+	}
 }
 
 // finds reports whether a repeat of r that reaches the store now must find r there. How long is

@@ -118,18 +118,18 @@ func (in *instance) Update(ctx context.Context, w ratelimit.Write) (ratelimit.It
 	if !probe {
 		o.given = cmp.Or(o.given, in.given(part)) // it is sent again as it was planned
 	}
-	given := o.given // a reset can clear the memory before it lands
+	given, again := o.given, o.again // a reset can clear the memory before it lands
 	a, err := in.attempt(w.Key, func(a *landing) {
 		if w.Key.UserID == spoiled && !probe {
 			in.sim.spoil(a, w)
 			return
 		}
 		before, _ := in.sim.store.Read(ctx, w.Key)
-		a.op, a.given, a.bare = part, given, w.ID == ratelimit.ID{}
+		a.op, a.given, a.again, a.bare = part, given, again, w.ID == ratelimit.ID{}
 		a.item, a.done, _ = in.sim.store.Update(ctx, w)
 		in.sim.ledger.update(a, w, before)
 	})
-	if err != nil {
+	if o.again = err != nil; err != nil {
 		o.failed(w.Key, back, err)
 		return ratelimit.Item{}, false, err
 	}
@@ -143,7 +143,7 @@ func (in *instance) Update(ctx context.Context, w ratelimit.Write) (ratelimit.It
 	default:
 		a.op.answered(a)
 		if a.took > 0 {
-			in.balanceOf(ownerOf(w.Key)).taken[a.op.terms] += a.took
+			in.balanceOf(ownerOf(w.Key)).takes(a.op, a.took)
 		}
 	}
 	return a.item, a.done, nil
@@ -164,7 +164,7 @@ func (in *instance) Read(ctx context.Context, k ratelimit.Key) (ratelimit.Item, 
 		a.item, _ = in.sim.store.Read(ctx, k)
 		in.sim.ledger.read(a, k)
 	})
-	if err != nil {
+	if o.again = err != nil; err != nil {
 		o.failed(k, back, err)
 		return ratelimit.Item{}, err
 	}

@@ -192,7 +192,11 @@ func (s *sim) operate() {
 		s.operateGroup(a, part, tier, choices[s.random.IntN(len(choices))], set)
 		return
 	default:
-		to := s.withoutMax(choices[s.random.IntN(len(choices))])
+		to := choices[s.random.IntN(len(choices))]
+		if s.chance(2) {
+			to = furthest(choices, to)
+		}
+		to = s.withoutMax(to)
 		if s.odd && s.chance(2) {
 			to = reversed(to)
 		}
@@ -230,6 +234,18 @@ func (s *sim) operate() {
 		}
 	}
 	s.settled(a.Name, set, "live "+what)
+}
+
+// furthest returns the one of choices whose reservoir gives places furthest ahead, or else p.
+func furthest(choices []policy.Policy, p policy.Policy) policy.Policy {
+	for _, q := range choices {
+		for i, r := range q.Rates() {
+			if r.Ahead > p.Rates()[i].Ahead {
+				p = q
+			}
+		}
+	}
+	return p
 }
 
 // grant grants the tier to somebody, until a time, or revokes it.

@@ -1,6 +1,8 @@
 package simulate_test
 
 import (
+	"slices"
+
 	"github.com/cric-talk/guards/internal/proofs/oracle"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
@@ -74,7 +76,7 @@ func (l *ledger) skips(u *user, a *landing, when oracle.Moment) {
 	if _, ok := o.queue(); !ok {
 		return
 	}
-	plain, counted := u.Clone(), u.Clone()
+	plain, counted, exact := u.Clone(), u.Clone(), u.Clone()
 	_ = plain.CountAt(o.terms.numbers, when, 1)
 	if plain.Same(after) {
 		return
@@ -85,6 +87,26 @@ func (l *ledger) skips(u *user, a *landing, when oracle.Moment) {
 			u.Account = counted
 		}
 	}
+	alone := o.in.aloneOf(u.owner)
+	unknown := alone.loose || a.again || o.in.others(o)
+	exact.Skip(o.terms.numbers, when.Came, alone.Ticket(o.terms.numbers))
+	for range alone.kept + 1 {
+		next := exact.Clone()
+		_ = next.CountAt(o.terms.numbers, when, 1)
+		if next.Same(after) || unknown || u.deleted > 0 {
+			return
+		}
+		exact.Skip(o.terms.numbers, when.Came, next.Ticket(o.terms.numbers))
+	}
+	l.sim.wrong("%s skips places up to %d, and its instance has given %v", o.name, a.given, alone.Account)
+}
+
+// others reports whether the instance has decided about the item of o while o was under way. What
+// they wrote has places of its own.
+func (in *instance) others(o *op) bool {
+	return slices.ContainsFunc(in.sim.begun, func(other *op) bool {
+		return other != o && other.in == in && other.owner() == o.owner() && (!other.ended || other.endedAt >= o.began)
+	})
 }
 
 func (o *op) queueName() string {

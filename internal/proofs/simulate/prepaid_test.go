@@ -17,9 +17,17 @@ const smallCrowd = 4
 // handed out once, or it is left, or it is lost for good.
 type balance struct {
 	taken, handed map[*terms]int64
-	lost          int64           // for good
-	judged        int64           // when lost was last looked at, by the clock of the instance
+	lost          int64   // for good
+	judged        int64   // when lost was last looked at, by the clock of the instance
+	ends          []int64 // of the leases that can have ended since lost was last known
+	leases        []lent
 	at            map[int64]int64 // when the last visit counts, by the window of its item
+}
+
+// A lent is until when an instance can hand out what it took for a limit.
+type lent struct {
+	policy policy.Policy
+	until  int64
 }
 
 func (in *instance) balanceOf(of owner) *balance {
@@ -29,6 +37,36 @@ func (in *instance) balanceOf(of owner) *balance {
 		in.balances[of] = b
 	}
 	return b
+}
+
+// takes notes that a visit of o took n actions, and that its instance has the answer now. "What is
+// left stays, until the earlier end of two leases" (docs/adr/0020-prepaid.md).
+func (b *balance) takes(o *op, n int64) {
+	ends, rest, lasting := o.terms.numbers.LeaseEnds(o.now), int64(0), 0
+	b.taken[o.terms] += n
+	b.ends = append(b.ends, max(o.in.millis(), ends))
+	for _, l := range b.leases {
+		if l.until > o.now {
+			lasting++
+		}
+	}
+	if o.whole == nil && lasting == 1 { // otherwise it is not known of which lease it is
+		rest, _ = o.in.limiter.Memory.Recall(o.item()).Held(o.now)
+	}
+	l := b.leaseOf(o)
+	if rest > o.holding && l.until > o.now {
+		ends = min(ends, l.until)
+	}
+	l.until = ends
+}
+
+// leaseOf returns the lease of o's limit.
+func (b *balance) leaseOf(o *op) *lent {
+	i := slices.IndexFunc(b.leases, func(l lent) bool { return l.policy.Same(o.request.Policy) })
+	if i < 0 {
+		i, b.leases = len(b.leases), append(b.leases, lent{policy: o.request.Policy})
+	}
+	return &b.leases[i]
 }
 
 // visited notes a write without an id, which can count more than its request asks for.
@@ -66,6 +104,9 @@ func (l *ledger) balanced(o *op, d ratelimit.Decision) {
 	}
 	if d.Leased {
 		s.stats["checks decided from a lease"]++
+		if until := b.leaseOf(o).until; o.now >= until {
+			s.fail("%s: instance %d hands out at %d, and its lease has ended at %d", o.name, o.in.number, o.now, until)
+		}
 	}
 	if b.handed[o.terms] > b.taken[o.terms] {
 		s.fail("%s: instance %d hands out %d of %d that it took for this limit", o.name, o.in.number, b.handed[o.terms], b.taken[o.terms])
@@ -81,15 +122,21 @@ func (l *ledger) balanced(o *op, d ratelimit.Decision) {
 		}
 		return
 	}
-	forGood := lost - o.lent()
+	lent := o.lent()
+	forGood, ended := lost-lent, func(end int64) bool { return end <= o.in.millis() }
+	lasts := func(end int64) bool { return end <= o.in.millis() || end > o.in.millis()+1000 } // one of a window can be forgotten before
 	s.stats["actions of leases that nobody got"] += int(max(0, forGood-b.lost))
 	switch {
 	case o.in.millis() < b.judged, l.user(o.owner()).void: // a lease that had ended lasts again, or a visit under way holds what a reset has cleared
 		b.lost = forGood
 	case lost < b.lost:
 		s.fail("%s: instance %d had lost %d actions of its leases, and now %d", o.name, o.in.number, b.lost, lost)
+	case forGood > b.lost && !slices.ContainsFunc(b.ends, lasts):
+		s.fail("%s: instance %d has lost %d actions of its leases, and none has ended: %v", o.name, o.in.number, forGood-b.lost, b.ends)
 	}
-	b.lost, b.judged = max(b.lost, forGood), o.in.millis()
+	if b.lost, b.judged = max(b.lost, forGood), o.in.millis(); lent == 0 {
+		b.ends = slices.DeleteFunc(b.ends, ended)
+	}
 }
 
 // lent returns the most that visits which are under way beside o can hold of leases. "A request

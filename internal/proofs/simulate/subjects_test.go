@@ -111,7 +111,7 @@ func variations(p policy.Policy) (list []policy.Policy) {
 		func(r *policy.Rate) { r.MaxLock *= 4 },
 		func(r *policy.Rate) { r.MaxLock = r.Lock },
 		func(r *policy.Rate) { r.Ahead /= 2 },
-		func(r *policy.Rate) { r.Ahead *= 4 },
+		func(r *policy.Rate) { r.Ahead *= 40 },
 		func(r *policy.Rate) { r.Prepaid = false },
 		func(r *policy.Rate) { r.Max *= 2 },
 		func(r *policy.Rate) { r.Max = min(r.Max, r.Limit) },
