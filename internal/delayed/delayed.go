@@ -111,7 +111,15 @@ func (w *Worker) work(ctx context.Context, messages []events.SQSMessage) []error
 // Only after pass does SQS delete the received message, so for a moment the job is there
 // twice. So a job may arrive twice, but is never lost.
 func (w *Worker) pass(ctx context.Context, job guard.Job) error {
-	a, err := w.Guard.Decide(ctx, guard.Request{UserID: job.UserID, Activity: job.Activity, ReadyAt: job.ReadyAt, RequestID: job.RequestID, Queued: true})
+	r := guard.Request{
+		UserID: job.UserID, Activity: job.Activity, ReadyAt: job.ReadyAt, RequestID: job.RequestID,
+		Tier: job.Tier, Limit: job.Limit, Queued: true,
+	}
+	a, err := w.Guard.Decide(ctx, r)
+	if e, ok := errors.AsType[*input.ValidationError](err); ok && e.Field == "limit" { // a deploy has taken its max away
+		r.Limit = nil
+		a, err = w.Guard.Decide(ctx, r)
+	}
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/cric-talk/guards"
 	. "github.com/cric-talk/guards/internal/delayed"
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/ratelimit"
@@ -154,6 +155,10 @@ func TestBody(t *testing.T) {
 		`"job":{"html":"<&>","n":1.50,"s":"é\u0000\uffff\ufffe\uffff"}}`
 	if got, err := Body(job); got != want || err != nil {
 		t.Errorf("Body = %s, %v, want %s", got, err, want)
+	}
+	job.Tier, job.Limit, job.Job = "pro", guards.Number(500), json.RawMessage(`1`)
+	if got, err := Body(job); !strings.HasSuffix(got, `"enqueued":1,"tier":"pro","limit":500,"job":1}`) || err != nil {
+		t.Errorf("Body = %s, %v, want it with the tier and the number", got, err)
 	}
 	job.Job = json.RawMessage(`{`)
 	if got, err := Body(job); err == nil {

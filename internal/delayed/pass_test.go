@@ -2,6 +2,7 @@ package delayed_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -10,8 +11,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/cric-talk/guards"
+	. "github.com/cric-talk/guards/internal/delayed"
 	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/metrics"
+	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/testkit"
 )
 
@@ -126,5 +131,40 @@ func TestOnePlaceForOneMessage(t *testing.T) {
 	}
 	if len(b.delayed.sent) != 3 || len(b.ready.sent) != 0 {
 		t.Errorf("%d delayed, %d ready, want 3 and none", len(b.delayed.sent), len(b.ready.sent))
+	}
+}
+
+// A late job is judged by its customer's number and tier, as its check was. After a deploy that
+// takes no number any more, it is judged by the text.
+func TestALateJobOfACustomer(t *testing.T) {
+	for name, tt := range map[string]struct {
+		asked guard.Request
+		then  string // the limit when the job comes
+		ready bool
+	}{
+		"a number":        {guard.Request{Limit: guards.Numbers{"day": 500}}, "places: reservoir 10/10s ahead 15m, day: 10/1d max 1000", true},
+		"a tier":          {guard.Request{Tier: "pro"}, "places: reservoir 10/10s ahead 15m, day: 10/1d max 1000", true},
+		"no max any more": {guard.Request{Limit: guards.Numbers{"day": 500}}, "places: reservoir 10/10s ahead 15m, day: 500/1d", true},
+		"a lower text":    {guard.Request{Limit: guards.Numbers{"day": 500}}, "places: reservoir 10/10s ahead 15m, day: 10/1d", false},
+	} {
+		b := newBench(t)
+		page := func(text string) {
+			b.Guard.Guard = limits.Guard{Name: "jobs-guard", Message: "Too many.", DelayedQueue: true, Activities: []limits.Activity{{
+				Name: "update_member_role", Limit: policy.Must(text), Tiers: limits.Tiers{"pro": policy.Must(strings.Replace(text, "10/1d", "500/1d", 1))},
+			}}}
+		}
+		page("places: reservoir 10/10s ahead 15m, day: 10/1d max 1000")
+		b.Guard.Delay = func(_ context.Context, job guard.Job) error { return b.delayed.Send(t.Context(), job, 0) }
+		for i := range 12 {
+			r := tt.asked
+			r.UserID, r.Activity, r.RequestID, r.Job = canary, "update_member_role", fmt.Sprint("job", i), json.RawMessage(`1`)
+			testkit.Must(b.Guard.Decide(t.Context(), r))(t)
+		}
+		late := testkit.Must(Body(b.delayed.sent[0].Job))(t)
+		page(tt.then)
+		b.now = start + 2*window + 500 // the delayed queue was late
+		if failed := b.work(t.Context(), late); failed != "" || len(b.ready.sent) == 1 != tt.ready {
+			t.Errorf("%s: %q failed, and %d jobs are ready, want it ready: %v", name, failed, len(b.ready.sent), tt.ready)
+		}
 	}
 }

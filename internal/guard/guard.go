@@ -40,6 +40,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
@@ -354,6 +355,8 @@ type Job struct {
 	RequestID string          `json:"requestId"` // lets the queue's consumer run each job once
 	ReadyAt   int64           `json:"readyAt"`   // when its place comes up, in Unix milliseconds
 	Enqueued  int64           `json:"enqueued"`  // places given in later windows, up to this one
+	Tier      string          `json:"tier,omitempty"`
+	Limit     guards.Numbers  `json:"limit,omitempty"`
 	Job       json.RawMessage `json:"job"`       // the caller's job, unchanged
 }
 
@@ -362,7 +365,7 @@ type Job struct {
 func (h *Handler) delay(ctx context.Context, a Answer) error {
 	err := h.Delay(ctx, Job{
 		UserID: a.UserID, Activity: a.Activity, RequestID: a.RequestID,
-		ReadyAt: a.Decision.ReadyAt, Enqueued: a.Decision.Waiting, Job: a.Job,
+		ReadyAt: a.Decision.ReadyAt, Enqueued: a.Decision.Waiting, Tier: a.Tier, Limit: a.Limit, Job: a.Job,
 	})
 	if err == nil {
 		return nil

@@ -68,8 +68,9 @@ func TestADelayedJobRunsAtItsPlace(t *testing.T) {
 			"readyAt": 1700000050000}`},
 		{10 * time.Second, member + `"readyAt": 1700000050000, "job": 1`, `{"allowed": true, "reason": "ok", "granted": 1}`},
 	})
-	queued := Job{canary, "update_member_role", "r1", 1_700_000_050_000, 1, []byte(`{"role":  "captain"}`)}
-	early := Job{canary, "update_member_role", "r1", 1_700_000_050_000, 0, []byte(`7`)}
+	queued := Job{UserID: canary, Activity: "update_member_role", RequestID: "r1", ReadyAt: 1_700_000_050_000, Enqueued: 1, Job: []byte(`{"role":  "captain"}`)}
+	early := queued
+	early.Enqueued, early.Job = 0, []byte(`7`)
 	if diff := cmp.Diff([]Job{queued, queued, early}, q.jobs); diff != "" {
 		t.Errorf("jobs on the queue (-want +got):\n%s", diff)
 	}
