@@ -44,7 +44,7 @@ func (x *explorer) failsAlone(e *ending) error {
 		}
 	}
 	for _, c := range e.ledger.entries {
-		again := slices.Contains(e.ledger.back, receipt{c.id, c.at, c.item}) // counted and given back in the same millisecond before
+		again := slices.Contains(e.ledger.back, receipt{c.id, c.at, c.item, false}) // counted and given back in the same millisecond before
 		if int(c.writer) == e.slot && !c.forgotten && !again && !x.gaveUp(e) {
 			return fmt.Errorf("its user counts it: %s", inWords(e.ledger.entries))
 		}

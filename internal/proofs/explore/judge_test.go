@@ -269,7 +269,7 @@ func (x *explorer) released(e *ending) error {
 		return nil // an earlier release has reached the slots alone, and their item forgets that after 20 s
 	}
 	counts := false
-	if slices.Contains(e.ledger.back, receipt{e.id, e.call.At, e.item}) {
+	if slices.Contains(e.ledger.back, receipt{e.id, e.call.At, e.item, false}) {
 		return nil // given back already; an attempt that arrived after that can count now
 	}
 	for _, c := range e.ledger.entries {

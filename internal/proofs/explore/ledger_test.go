@@ -81,9 +81,10 @@ func (e *entry) has(at int64) bool { return e.at == at || at != 0 && slices.Cont
 
 // A receipt is what a release shows, and the number of the item that it changes.
 type receipt struct {
-	id   uint8
-	at   int64
-	item int64
+	id    uint8
+	at    int64
+	item  int64
+	clear bool // it ends the series of each lockout, too
 }
 
 // maxLimits is the most limits of a policy that the explorer takes.

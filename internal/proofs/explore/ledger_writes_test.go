@@ -142,10 +142,10 @@ func (x *explorer) gaveBack(l *ledger, w *written) error {
 	i := slices.IndexFunc(l.entries, func(e entry) bool {
 		return e.id == id && e.item == item && (e.has(at) || x.renews(id) && at > e.at && !p.HasLog()) && !e.forgotten
 	})
-	if slices.Contains(l.back, receipt{id, at, item}) && (i < 0 || w.write.Now-at < remembered) {
+	if slices.Contains(l.back, receipt{id, at, item, false}) && (i < 0 || w.write.Now-at < remembered) {
 		return fmt.Errorf("%s gives back %s with the receipt %d again", name(w.slot), name(int(id)), at-edge)
 	}
-	l.back = append(l.back, receipt{id, at, item})
+	l.back = append(l.back, receipt{id, at, item, false})
 	if i < 0 && w.write.Drop.Set == "" && w.write.Now-at > 18_000 {
 		// A log's slots of one millisecond are alike once the ids are gone.
 		i = slices.IndexFunc(l.entries, func(e entry) bool { return e.item == item && e.at == at && e.left[0] >= n })

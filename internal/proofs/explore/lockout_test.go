@@ -141,18 +141,18 @@ func (x *explorer) cleared(l *ledger, w *written) error {
 	item, id := w.item, x.idOf(w.slot)
 	p := x.policyOf(int(item), x.version(w.slot), w.limit)
 	gives := w.write.Drop.Set != "" || slices.ContainsFunc(p.Rates(), func(r policy.Rate) bool { return r.Kind == "log" && changes(w, r.Name) })
-	one := receipt{id, w.call.At, item}
+	one := receipt{id, w.call.At, item, true}
 	switch {
+	case slices.Contains(l.back, one) && w.write.Now-w.call.At < remembered:
+		return fmt.Errorf("%s clears again what %s counts", name(w.slot), inWords(l.entries))
 	case gives:
 		if err := x.gaveBack(l, w); err != nil {
 			return err
 		}
-	case slices.Contains(l.back, one) && w.write.Now-w.call.At < remembered:
-		return fmt.Errorf("%s clears again what %s counts", name(w.slot), inWords(l.entries))
 	default:
-		l.back = append(l.back, one)
 		l.makeRoom(w.slot, w.by, w.ms, w.replied)
 	}
+	l.back = append(l.back, one)
 	for i := range l.entries {
 		e := &l.entries[i]
 		if e.item != item {
@@ -172,7 +172,7 @@ func (x *explorer) cleared(l *ledger, w *written) error {
 // deleted since.
 func (x *explorer) toldCleared(e *ending) error {
 	deleted := e.ledger.removed != [slots]uint8{}
-	if !e.call.Clear || deleted || slices.Contains(e.ledger.back, receipt{e.id, e.call.At, e.item}) {
+	if !e.call.Clear || deleted || slices.Contains(e.ledger.back, receipt{e.id, e.call.At, e.item, true}) {
 		return nil
 	}
 	return fmt.Errorf("nothing was cleared: %s", inWords(e.ledger.entries))

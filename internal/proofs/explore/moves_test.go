@@ -36,7 +36,7 @@ func (x *explorer) moves(moves []move, w *world) []move {
 		switch p := w.procs[s]; p.phase {
 		case idle:
 			for i := range 2 {
-				if x.enabled(w, s) && (x.shared || !w.busy(i)) {
+				if x.enabled(w, s) && (x.shared || !w.busy(i)) && (i == 0 || !x.mirrored(w)) {
 					moves = append(moves, move{starts, slot, uint8(i)})
 				}
 			}
@@ -109,6 +109,12 @@ func (x *explorer) enabled(w *world, s int) bool {
 	case reset, status:
 	}
 	return true
+}
+
+// mirrored reports whether the two instances are alike, so that it does not matter which one is
+// asked first.
+func (x *explorer) mirrored(w *world) bool {
+	return x.skew == 0 && w.limit[0] == w.limit[1] && w.slots(func(p proc) bool { return p.phase != idle }) == 0
 }
 
 // referred reports whether another request refers to slot s.

@@ -151,6 +151,7 @@ func plans(t *testing.T) []plan {
 			{name: "locks beside another limit", subjects: locks(several), scenarios: locking[3:5], instants: locked[1:3], skews: same, attempts: 1, faults: 1},
 			{name: "locks, at once on an instance", subjects: locks(single), scenarios: checks[:2], instants: locked[1:3], skews: same, attempts: 1, set: fine},
 			{name: "live lockouts", subjects: liveLocks(), scenarios: locking[:2], instants: locked[1:3], skews: apart, attempts: 1, faults: 1, live: true},
+			{name: "locks, released and cleared", subjects: locks(single), scenarios: bothWays, instants: locked[1:2], skews: same, attempts: 2, faults: 1},
 			{name: "locks in rooms", subjects: locksInRooms()[1:3], scenarios: locking[3:5], instants: locked[1:2], skews: same, attempts: 1, faults: 1},
 		}
 	}
@@ -242,6 +243,7 @@ func plans(t *testing.T) []plan {
 		plan{name: "locks, slow answers", subjects: locks(single), scenarios: locking, instants: locked, skews: apart, attempts: 2, faults: 1, set: slow},
 		plan{name: "locks, at once on an instance", subjects: locks(single), scenarios: slices.Concat(checks, locking), instants: locked, skews: apart, attempts: 1, set: shared},
 		plan{name: "live lockouts", subjects: liveLocks(), scenarios: locking, instants: locked, skews: apart, attempts: 2, faults: 1, live: true},
+		plan{name: "locks, released and cleared", subjects: slices.Concat(locks(single), locks(several)), scenarios: bothWays, instants: locked[:2], skews: apart, attempts: 2, faults: 1},
 		plan{name: "locks in rooms", subjects: locksInRooms(), scenarios: locking, instants: locked[1:], skews: apart, attempts: 2, faults: 1, set: crash},
 		plan{name: "three attempts", subjects: single, scenarios: core, places: places, instants: border, skews: skews, attempts: 3, faults: 3},
 	)

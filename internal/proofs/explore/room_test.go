@@ -114,7 +114,7 @@ func (x *explorer) refusedIn(e *ending) error {
 		for i, c := range e.ledger.entries {
 			switch {
 			case c.id != e.id || c.item != e.item || c.forgotten:
-			case x.itemOf(e.call, x.time(e.world.now, int(e.proc.by))) != e.item || slices.Contains(e.ledger.back, receipt{c.id, c.at, c.item}):
+			case x.itemOf(e.call, x.time(e.world.now, int(e.proc.by))) != e.item || slices.Contains(e.ledger.back, receipt{c.id, c.at, c.item, false}):
 			case int(c.writer) == e.slot && !c.late && x.answeredAll(e) && !x.gaveUp(e) && !x.hasTwin(e) && !x.over(e, i):
 				return fmt.Errorf("it is refused, and counted: %s", inWords(e.ledger.entries))
 			case c.known(x.instants[e.world.now]) && c.ms < x.instants[e.proc.began]:

@@ -115,6 +115,7 @@ var (
 		{[]request{one, undo, one}, 1},
 		{[]request{one, wash, again}, 1},
 	}
+	bothWays = []scenario{{[]request{one, undo, wash, again}, 0}} // the app releases it with clear and without
 )
 
 // mixed are scenarios of a group. Every other request is of the activity whose actions
