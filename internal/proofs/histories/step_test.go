@@ -14,6 +14,7 @@ type call struct {
 	at      int64 // release, renew: the receipt
 	clear   bool  // release: ends the series of each lockout, too
 	fewer   bool  // a partial grant may be smaller than what fits, because others gave back meanwhile
+	raced   bool  // another operation may have changed the item between the look and the write
 }
 
 // A part is what of an operation happens at one moment.
