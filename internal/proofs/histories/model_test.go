@@ -70,6 +70,13 @@ func (sys system) mixed() bool {
 	return !slices.EqualFunc(sys[0].Rates(), sys[last].Rates(), func(a, b policy.Rate) bool { return a.Cost == b.Cost })
 }
 
+// restarts reports whether the check other can begin a series of a lockout while the one before
+// still counts for the check c, and so make room for c. By docs/policies.md, a series "ends 15
+// minutes later, or with the lock". So it can end sooner for a tier with another limit.
+func (sys system) restarts(c, other *call) bool {
+	return sys[0].HasLockout() && c.tier != other.tier
+}
+
 // window returns the number of the window whose item counts at now; 0: one item
 // serves forever.
 func (t tier) window(now int64) int64 {

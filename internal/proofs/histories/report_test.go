@@ -44,8 +44,9 @@ func (h *history) operations() []porcupine.Operation {
 				continue
 			}
 			gives := other.call.op == ratelimit.Release || other.call.op == ratelimit.Reset
-			o.call.fewer = o.call.fewer || gives
-			o.call.raced = o.call.raced || other.begin != o.begin && (gives || other.call.op == ratelimit.Check)
+			checks := other.call.op == ratelimit.Check
+			o.call.fewer = o.call.fewer || gives || checks && h.system.restarts(o.call, other.call)
+			o.call.raced = o.call.raced || other.begin != o.begin && (gives || checks)
 		}
 		ops = append(ops, porcupine.Operation{ClientId: o.client, Input: o.call, Call: o.begin, Output: o.answer, Return: o.end})
 	}
