@@ -200,22 +200,26 @@ func (t tier) undone(s *state, c *call) []*state {
 // millisecond". The time of such an attempt does not tell its series, so the lockout may keep
 // it, while other limits give it back.
 //
-// With clear, the write ends any series. If nothing else is given back, the look decides
+// With clear, the write ends any series, even if nothing is given back. Then the look decides
 // whether the id is free. The contract does not say which: docs/events.md frees "the released
-// id", and a release that is too late "changes nothing".
+// id", and a release that is too late "changes nothing". After a reset, a late copy of a check
+// "takes effect as if new". If it arrives after the look, nothing of it is given back.
 func (t tier) overtaken(s *state, c *call, clears bool) (states []*state) {
 	kept, ok := s.ids[t.name(c)]
 	if !ok || s.released[t.receipt(c)] || !kept.has(c.at) && !s.reset && !s.moved {
 		return nil
 	}
 	others := t.giveBack(s, c, false)
-	switch {
-	case others != s:
+	if others != s {
 		states = append(states, others)
-	case clears:
+	}
+	if clears && (others == s || s.reset) {
+		states = append(states, s)
+	}
+	if clears && others == s {
 		free := s.copied()
 		delete(free.ids, t.name(c))
-		states = append(states, s, free.sealed())
+		states = append(states, free.sealed())
 	}
 	return states
 }
