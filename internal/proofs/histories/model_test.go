@@ -70,6 +70,13 @@ func (sys system) mixed() bool {
 	return !slices.EqualFunc(sys[0].Rates(), sys[last].Rates(), func(a, b policy.Rate) bool { return a.Cost == b.Cost })
 }
 
+// restarts reports whether the check other can begin a series of a lockout while the one before
+// still counts for the check c, and so make room for c. By docs/policies.md, a series "ends 15
+// minutes later, or with the lock". So it can end sooner for a tier with another limit.
+func (sys system) restarts(c, other *call) bool {
+	return sys[0].HasLockout() && c.tier != other.tier
+}
+
 // window returns the number of the window whose item counts at now; 0: one item
 // serves forever.
 func (t tier) window(now int64) int64 {
@@ -174,17 +181,43 @@ func (t tier) fits(s *state, c *call) int64 {
 // receipt of an id that was counted again can give back too. The contract does
 // not speak of such a release.
 func (t tier) undone(s *state, c *call) []*state {
+	clears := c.clear && !s.released[clearOf(t.receipt(c))]
 	states := t.givenBack(s, c)
-	if !c.clear || s.released[clearOf(t.receipt(c))] {
-		return states
+	if c.raced && t.HasLockout() {
+		states = append(states, t.overtaken(s, c, clears)...)
 	}
-	for i, after := range states {
-		states[i] = t.cleared(after, c)
+	if clears {
+		for i, after := range states {
+			states[i] = t.cleared(after, c)
+		}
 	}
-	if kept, ok := s.ids[t.name(c)]; ok && kept.has(c.at) && len(states[0].ids) == len(s.ids) {
-		// Another series has begun between the look and the write. So nothing is given back, and
-		// the contract does not say whether the id is free.
-		free := states[0].copied()
+	return states
+}
+
+// overtaken returns the further states that can follow a release if the series of a lockout
+// ends or begins between the release's look at the item and its write. docs/events.md says that
+// attempts under way "give nothing back in a series that begins later, except in its first
+// millisecond". The time of such an attempt does not tell its series, so the lockout may keep
+// it, while other limits give it back.
+//
+// With clear, the write ends any series, even if nothing is given back. Then the look decides
+// whether the id is free. The contract does not say which: docs/events.md frees "the released
+// id", and a release that is too late "changes nothing". After a reset, a late copy of a check
+// "takes effect as if new". If it arrives after the look, nothing of it is given back.
+func (t tier) overtaken(s *state, c *call, clears bool) (states []*state) {
+	kept, ok := s.ids[t.name(c)]
+	if !ok || s.released[t.receipt(c)] || !kept.has(c.at) && !s.reset && !s.moved {
+		return nil
+	}
+	others := t.giveBack(s, c, false)
+	if others != s {
+		states = append(states, others)
+	}
+	if clears && (others == s || s.reset) {
+		states = append(states, s)
+	}
+	if clears && others == s {
+		free := s.copied()
 		delete(free.ids, t.name(c))
 		states = append(states, free.sealed())
 	}
@@ -208,9 +241,9 @@ func (t tier) receipt(c *call) string { return fmt.Sprint(t.name(c), c.at) }
 func (t tier) givenBack(s *state, c *call) []*state {
 	switch kept, ok := s.ids[t.name(c)]; {
 	case ok && kept.has(c.at):
-		return []*state{t.giveBack(s, c)}
+		return []*state{t.giveBack(s, c, true)}
 	case ok && (s.reset || s.moved):
-		return []*state{s, t.giveBack(s, c)}
+		return []*state{s, t.giveBack(s, c, true)}
 	}
 	return []*state{s}
 }
@@ -218,9 +251,10 @@ func (t tier) givenBack(s *state, c *call) []*state {
 // promised is how long after a check, in milliseconds, a release gives back in each limit.
 const promised = 20_000
 
-// giveBack gives back the actions of c, whose id is in s. After a renewal, a release within
+// giveBack gives back the actions of c, whose id is in s, in lockouts only if locks is set.
+// It returns s itself if nothing is given back. After a renewal, a release within
 // 20 s after the check frees every limit, and a later one the slots of the log.
-func (t tier) giveBack(s *state, c *call) *state {
+func (t tier) giveBack(s *state, c *call, locks bool) *state {
 	receipt := t.receipt(c)
 	if s.released[receipt] {
 		return s
@@ -232,6 +266,9 @@ func (t tier) giveBack(s *state, c *call) *state {
 		at = kept.at
 	}
 	for m, r := range after.account.Own(t.numbers) {
+		if r.Kind == "lockout" && !locks {
+			continue
+		}
 		now, at, n := max(c.now, at), at, c.n*oracle.Cost(r)
 		if kept.renewed && r.Kind != "log" { // the other limits know the check by its own time
 			if at = kept.since; now-at > promised {

@@ -39,10 +39,15 @@ func (h *history) operations() []porcupine.Operation {
 		if o.again && !resets {
 			continue
 		}
-		o.call.fewer = slices.ContainsFunc(h.ops, func(other op) bool {
+		for _, other := range h.ops {
+			if other.begin >= o.end || o.begin >= other.end {
+				continue
+			}
 			gives := other.call.op == ratelimit.Release || other.call.op == ratelimit.Reset
-			return gives && other.begin < o.end && o.begin < other.end
-		})
+			checks := other.call.op == ratelimit.Check
+			o.call.fewer = o.call.fewer || gives || checks && h.system.restarts(o.call, other.call)
+			o.call.raced = o.call.raced || other.begin != o.begin && (gives || checks)
+		}
 		ops = append(ops, porcupine.Operation{ClientId: o.client, Input: o.call, Call: o.begin, Output: o.answer, Return: o.end})
 	}
 	return ops

@@ -13,7 +13,8 @@ type call struct {
 	now     int64 // by the clock of the instance
 	at      int64 // release, renew: the receipt
 	clear   bool  // release: ends the series of each lockout, too
-	fewer   bool  // a partial grant may be smaller than what fits, because others gave back meanwhile
+	fewer   bool  // a partial grant may be smaller than what fits, because others made room meanwhile
+	raced   bool  // another operation may have changed the item between the look and the write
 }
 
 // A part is what of an operation happens at one moment.
