@@ -19,9 +19,16 @@ type balance struct {
 	taken, handed map[*terms]int64
 	lost          int64   // for good
 	judged        int64   // when lost was last looked at, by the clock of the instance
-	ends          []int64 // of the leases that can have ended since lost was last known
+	ends          []leaseEnd // of the leases that can have ended since lost was last known
 	leases        []lent
 	at            map[int64]int64 // when the last visit counts, by the window of its item
+}
+
+// A leaseEnd is when a lease ends. One that lasts for longer than the second of a bucket's is
+// forgotten after 10 s without a visit.
+type leaseEnd struct {
+	at        int64
+	forgotten bool // it can be
 }
 
 // A lent is until when an instance can hand out what it took for a limit.
@@ -44,7 +51,7 @@ func (in *instance) balanceOf(of owner) *balance {
 func (b *balance) takes(o *op, n int64) {
 	ends, rest, lasting := o.terms.numbers.LeaseEnds(o.now), int64(0), 0
 	b.taken[o.terms] += n
-	b.ends = append(b.ends, max(o.in.millis(), ends))
+	b.ends = append(b.ends, leaseEnd{max(o.in.millis(), ends), ends > o.now+1000})
 	for _, l := range b.leases {
 		if l.until > o.now {
 			lasting++
@@ -123,16 +130,16 @@ func (l *ledger) balanced(o *op, d ratelimit.Decision) {
 		return
 	}
 	lent := o.lent()
-	forGood, ended := lost-lent, func(end int64) bool { return end <= o.in.millis() }
-	lasts := func(end int64) bool { return end <= o.in.millis() || end > o.in.millis()+1000 } // one of a window can be forgotten before
+	forGood, ended := lost-lent, func(end leaseEnd) bool { return end.at <= o.in.millis() }
+	gone := func(end leaseEnd) bool { return ended(end) || end.forgotten }
 	s.stats["actions of leases that nobody got"] += int(max(0, forGood-b.lost))
 	switch {
 	case o.in.millis() < b.judged, l.user(o.owner()).void: // a lease that had ended lasts again, or a visit under way holds what a reset has cleared
 		b.lost = forGood
 	case lost < b.lost:
 		s.fail("%s: instance %d had lost %d actions of its leases, and now %d", o.name, o.in.number, b.lost, lost)
-	case forGood > b.lost && !slices.ContainsFunc(b.ends, lasts):
-		s.fail("%s: instance %d has lost %d actions of its leases, and none has ended: %v", o.name, o.in.number, forGood-b.lost, b.ends)
+	case forGood > b.lost && !slices.ContainsFunc(b.ends, gone):
+		s.fail("%s: instance %d has lost %d actions of its leases, and none has ended: %+v", o.name, o.in.number, forGood-b.lost, b.ends)
 	}
 	if b.lost, b.judged = max(b.lost, forGood), o.in.millis(); lent == 0 {
 		b.ends = slices.DeleteFunc(b.ends, ended)
