@@ -17,8 +17,8 @@ const smallCrowd = 4
 // handed out once, or it is left, or it is lost for good.
 type balance struct {
 	taken, handed map[*terms]int64
-	lost          int64   // for good
-	judged        int64   // when lost was last looked at, by the clock of the instance
+	lost          int64      // for good
+	judged        int64      // when lost was last looked at, by the clock of the instance
 	ends          []leaseEnd // of the leases that can have ended since lost was last known
 	leases        []lent
 	at            map[int64]int64 // when the last visit counts, by the window of its item
