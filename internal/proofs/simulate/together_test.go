@@ -115,10 +115,10 @@ func (o *op) ends(next *op, admitted bool) {
 	}
 }
 
-// unmarked notes which parts of o, which was admitted, have found a count and could not mark
+// unmarked notes which of these parts, which were admitted, have found a count and could not mark
 // it. Those were decided from memory, too.
-func (o *op) unmarked() {
-	for _, p := range o.parts {
+func (o *op) unmarked(parts []*op) {
+	for _, p := range parts {
 		if a := p.last; o.kind == ratelimit.Check && a != nil && a.took == 0 && !a.done && a.rec != nil && p.marked == nil && !p.alone {
 			o.in.sim.ledger.admittedAlone(p, ratelimit.Decision{Granted: p.request.Count})
 		}
@@ -181,11 +181,14 @@ func (l *ledger) judgeAll(o *op, d ratelimit.Decision, err error) {
 	for _, p := range o.parts {
 		p.earlier = o.giving // it was refused, and has given back since
 	}
+	if o.kind == ratelimit.Check && refuser >= 0 && !o.shadow && o.turn != nil && slices.Index(o.parts, o.turn) > refuser {
+		o.unmarked(o.parts[refuser+1:]) // marks begin with the widest part, and a narrower one has refused from memory
+	}
 	o.ends(next, err == nil && (d.Allowed || len(o.share(d, o.parts[0]).Each) > 0))
 	if err != nil || !d.Allowed {
 		o.giveBackAlone(nil)
 	} else {
-		o.unmarked()
+		o.unmarked(o.parts)
 		o.relyAlone()
 	}
 	for i, p := range o.parts {
