@@ -63,6 +63,9 @@ test("an outage is reported at most once a second, and the report names nobody",
   clock.advance(1);
   await guards.check("create_post", args);
   assert.equal(warnings.length, 2);
+  clock.freeze(1000);
+  await guards.check("create_post", args);
+  assert.equal(warnings.length, 3);
 });
 
 test("a warning is logged by default, and a logger that fails changes nothing", async (t) => {

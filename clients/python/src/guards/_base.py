@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 import time
@@ -16,6 +17,7 @@ from guards._callbacks import is_async, not_async
 from guards._decision import Decision, anonymous
 from guards._errors import ConfigurationError, GuardsError, LimitedError, Lost, OutageError, ValidationError
 from guards._lambda import Lean
+from guards._moment import Moment
 from guards._options import Settings, addresses, agent_of, entries
 from guards._process import Own
 from guards._request import (
@@ -125,7 +127,7 @@ class Base(Generic[A]):
         )
         self._warn = warn or _log_warning
         self._observe = observe
-        self._warned = float("-inf")
+        self._warned = Moment(math.inf)
         self._warning = Own(threading.Lock)
         self._own_breaker = Own(Breaker)
         self._way, most = _way_of(self._settings, client, credentials)
@@ -230,11 +232,10 @@ class Base(Generic[A]):
 
     def _report_sometimes(self, error: GuardsError) -> None:
         """Call warn, at most once a second."""
-        now = time.monotonic()
         with self._warning.get():
-            is_due = now - self._warned >= 1
+            is_due = self._warned.age >= 1
             if is_due:
-                self._warned = now
+                self._warned = Moment()
         if is_due:
             self._report(error)
 
