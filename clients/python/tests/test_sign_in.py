@@ -386,10 +386,22 @@ def test_an_attempt_in_an_outage(server: Server, new: Callable[..., Client], for
     assert attempt(new(), lambda decision: decision.reason, form) == "unavailable"
     with pytest.raises(LimitedError):
         attempt(new(), lambda _: True, form, on_outage="deny")
-    server.does(answer(reason="unavailable"))
+    server.does(answer(reason="unavailable", at=None))
     with pytest.raises(LimitedError):
         attempt(new(), lambda _: True, form, on_outage="deny")
     assert "release" not in ops(server)
+
+
+# The table has counted the attempt for some of its subjects, and memory decided for the others.
+@FORMS
+def test_an_attempt_that_was_counted_in_part_is_given_back(server: Server, new: Callable[..., Client], form: str) -> None:
+    server.does(answer(reason="unavailable"))
+    attempt(new(), lambda _: False, form)
+    assert ops(server) == ["check"]
+    attempt(new(), lambda _: True, form)
+    with pytest.raises(LimitedError):
+        attempt(new(), lambda _: True, form, on_outage="deny")
+    assert ops(server) == ["check", *["check", "release"] * 2]
 
 
 @FORMS

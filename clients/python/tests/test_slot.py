@@ -283,6 +283,15 @@ def test_a_slot_without_a_receipt(server: Server, new: Callable[..., Client], re
     assert ops(server) == ["check"]
 
 
+def test_a_slot_that_was_counted_in_part_is_released(server: Server, new: Callable[..., Client]) -> None:
+    def step(handler: Handler) -> None:
+        answer(reason="unavailable", heldUntil=1_700_000_060_000)(handler)
+
+    server.does(step)
+    assert not hold(new(), lambda _: None).lost
+    assert ops(server) == ["check", "release"]
+
+
 def test_a_refused_slot(server: Server, new: Callable[..., Client]) -> None:
     server.does(refuse())
     slot = hold(new(), lambda _: None)

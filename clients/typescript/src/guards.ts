@@ -51,7 +51,10 @@ export class Guards<out A extends Activities = {}> {
     const began = performance.now();
     try {
       const decision = await this.#asker.ask(place, "check", { ...rest, requestId }, maxTries);
-      if (onOutage === "deny" && decision.allowed && decision.reason === "unavailable") throw this.#asker.fromMemory(place);
+      if (onOutage === "deny" && decision.allowed && decision.reason === "unavailable") {
+        await this.giveBack(decision);
+        throw this.#asker.fromMemory(place);
+      }
       return this.#asker.observe(decision, began);
     } catch (error) {
       if (!(error instanceof OutageError)) throw error;

@@ -171,6 +171,16 @@ test("with onOutage: deny, an attempt that one instance's memory allows is refus
   assert.deepEqual(ops(lambda), ["check", "check"]);
 });
 
+test("an attempt that was counted for some subjects, and decided from memory for others, is given back", async (t) => {
+  const lambda = await Lambda.start(t, { answer: { ...ok, reason: "unavailable" } });
+  const guards = lambda.guards();
+  assert.equal(await guards.attempt("create_post", user, () => false), false);
+  assert.deepEqual(ops(lambda), ["check"]);
+  assert.equal(await guards.attempt("create_post", user, () => "in"), "in");
+  await assert.rejects(guards.attempt("create_post", { ...user, onOutage: "deny" }, () => assert.fail("it ran")), LimitedError);
+  assert.deepEqual(ops(lambda), ["check", "check", "release", "check", "release"]);
+});
+
 const noReceipt: [name: string, reply: Reply][] = [
   ["duplicate", { answer: { ...ok, reason: "duplicate", at: undefined, requestId: undefined } }],
   ["bypassed", { answer: { allowed: true, reason: "bypassed", userId: "u1", activity: "create_post", op: "check", granted: 1 } }],

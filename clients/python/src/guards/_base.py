@@ -60,8 +60,9 @@ class Base(Generic[A]):
     decision_timeout: DECISION_TIMEOUT of the guards in seconds; 1 by default.
     warn: is called with the OutageError of a check that on_outage decided, and
         with the error of a renewal that failed, at most once a second; and with
-        the error of each release that guarded, attempt or slot could not make,
-        that an attempt succeeded too late, or that on_locked or count_if raised.
+        the error of each release that guarded, attempt, slot or a denied check
+        could not make, that an attempt succeeded too late, or that on_locked or
+        count_if raised.
         It must not be async. If it raises an error, that is logged. By default
         it logs a warning with the logger "guards".
     observe: is called with each decision, the seconds that it took, and its
@@ -169,12 +170,12 @@ class Base(Generic[A]):
                         raise self._way.failed(request, lost) from lost
                 call.sleep(pause)
 
-    def _checked(self, request: Request, decision: Decision, began: float) -> Decision:
-        """Return what a check returns, given the guard's answer."""
-        if request.on_outage == "deny" and decision.allowed and decision.reason == "unavailable":
-            message = f"{request.function} decided from its memory, because its table did not answer"
-            return self._without_guard(request, OutageError(message, request.function, answered=True), began)
-        return self._settleable(self._observed(request, decision, began))
+    def _denial(self, request: Request, decision: Decision) -> OutageError | None:
+        """Return why a check is refused that the guard has allowed; None: it is not."""
+        if request.on_outage != "deny" or not decision.allowed or decision.reason != "unavailable":
+            return None
+        message = f"{request.function} decided from its memory, because its table did not answer"
+        return OutageError(message, request.function, answered=True)
 
     def _observed(self, request: Request, decision: Decision, began: float) -> Decision:
         """Call observe, and return the decision."""

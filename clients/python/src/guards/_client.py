@@ -52,7 +52,11 @@ class Guards(Base[A]):
         request = new_request(self._settings, "check", activity, user_id=user_id, **options)
         began = time.monotonic()
         try:
-            return self._checked(request, self._ask(request), began)
+            decision = self._ask(request)
+            if denial := self._denial(request, decision):
+                self._after(decision, denial)
+                raise denial
+            return self._settleable(self._observed(request, decision, began))
         except OutageError as outage:
             return self._without_guard(request, outage, began)
 
