@@ -111,7 +111,7 @@ export class Slot {
     this.#tick();
   }
 
-  /** Does what is due now, and plans the next look: in a second, because a timer does not count a freeze. */
+  /** Does what is due now, and plans the next look: in at most a second, because a timer does not count a freeze. */
   #tick(): void {
     clearTimeout(this.#timer);
     if (this.lost) return;
