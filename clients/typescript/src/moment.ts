@@ -1,7 +1,7 @@
 /**
- * A Moment is one in the past, for times that go on between calls. The clock of performance.now can stand still while Lambda
- * freezes the process between invocations. The one of Date.now goes on, but it can be set back. So the clock by which more
- * time has passed counts. The time of one call is another matter: a freeze is no part of it.
+ * A Moment is a point in the past, for times that go on between calls. Lambda freezes a process between invocations.
+ * performance.now can stand still meanwhile. Date.now goes on, but somebody can set the clock back. So the age is by the clock
+ * that says more. It is not for the time of one call, which does not count a freeze.
  */
 export class Moment {
   readonly #running: number;

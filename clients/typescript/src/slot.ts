@@ -39,11 +39,11 @@ export class Slot {
   readonly #ended = new AbortController(); // ends a renewal
   #held: boolean; // whether there is something to release
   #receipt: Decision; // of the check or of the last renewal
-  #since: Moment; // when the receipt was asked for
+  #since: Moment; // when the receipt was asked for; #dueAfter and #lostAfter are milliseconds after it
   #sent: Moment | undefined; // when the first renewal with this receipt was sent
   #repeatAfter = 0;
-  #dueAfter = Infinity; // when the next renewal is sent, in milliseconds after #since
-  #lostAfter = Infinity; // as #dueAfter
+  #dueAfter = Infinity; // when the next renewal is sent
+  #lostAfter = Infinity;
   #timer: NodeJS.Timeout | undefined;
 
   /** @internal */

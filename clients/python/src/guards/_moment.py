@@ -1,4 +1,4 @@
-"""Times that go on between calls."""
+"""Times that are longer than a call."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import time
 
 
 class Moment:
-    """A moment in the past. Its age is in seconds.
+    """A moment in the past, for times that go on between calls.
 
-    The monotonic clock can stand still while Lambda freezes a process between
-    invocations. The wall clock goes on, but it can be set back. So the clock
-    by which more time has passed counts. The time of one call is another
-    matter: a freeze is no part of it.
+    Lambda freezes a process between invocations. The monotonic clock can stand
+    still meanwhile. The wall clock goes on, but somebody can set it back. So
+    the age is by the clock that says more. It is not for the time of one call,
+    which does not count a freeze.
     """
 
     def __init__(self, age: float = 0.0) -> None:
@@ -19,5 +19,5 @@ class Moment:
 
     @property
     def age(self) -> float:
-        """How long ago the moment was."""
+        """How long ago the moment was, in seconds."""
         return max(time.monotonic() - self._monotonic, time.time() - self._wall)

@@ -40,9 +40,9 @@ class Slot:
         self._receipt = decision  # of the check or of the last renewal
         self._held = decision.allowed and decision.has_receipt  # whether there is something to release
         self._is_lost = False
-        self._since = sent  # when the receipt was asked for
-        self._lost_after = math.inf  # seconds after that, as are those of _due_after
-        self._due_after = 0.0  # the next renewal is sent
+        self._since = sent  # when the receipt was asked for; the next two are seconds after it
+        self._lost_after = math.inf
+        self._due_after = 0.0  # when the next renewal is sent
         self._sent: Moment | None = None  # when the first renewal with this receipt was sent
         self._repeat_after = 0.0
         self._ended = threading.Event()
