@@ -351,6 +351,20 @@ func TestAnAttemptIsDeniedInAnOutage(t *testing.T) {
 	}
 }
 
+// The table has counted the attempt for some of its subjects, and memory decided for the others.
+func TestAnAttemptThatWasCountedInPartIsGivenBack(t *testing.T) {
+	for name, r := range map[string]client.Request{"a success": {UserID: "u1"}, "denied": {UserID: "u1", OnOutage: client.Deny}} {
+		g, f := with(t, client.Options{}, body(memoryBody))
+		ok, err := g.Attempt(t.Context(), "create_post", r, says(true, nil))
+		if ok != (r.OnOutage == "") || ok != (err == nil) {
+			t.Errorf("%s: %v, %v", name, ok, err)
+		}
+		if len(f.events) != 2 || f.events[1].Op != "release" || f.events[1].At != 1700000000000 {
+			t.Errorf("%s: %+v, want a check and its release", name, f.events)
+		}
+	}
+}
+
 // Of many calls, the first one decides, and only it has an effect.
 func TestAnAttemptEndsOnce(t *testing.T) {
 	eachWay(t, false, func(t *testing.T, d *door) {

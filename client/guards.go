@@ -94,6 +94,7 @@ func (g *Guards) Check(ctx context.Context, activity string, r Request) (Decisio
 	began := time.Now()
 	d, err := g.do(ctx, c)
 	if r.OnOutage == Deny && err == nil && d.Allowed && d.Reason == Unavailable {
+		g.giveBack(ctx, d)
 		err = c.fromMemory()
 	}
 	if outage, ok := errors.AsType[*Error](err); ok && isOutage(err) {
@@ -202,17 +203,24 @@ func (g *Guards) Guarded(ctx context.Context, activity string, r Request, save f
 	}
 	saved := false
 	defer func() {
-		if saved || !d.releasable() {
-			return
-		}
-		// The user's request may be over already. The release must still be sent.
-		if _, err := g.ReleaseDecision(context.WithoutCancel(ctx), d); err != nil {
-			g.options.Warn(err)
+		if !saved {
+			g.giveBack(ctx, d)
 		}
 	}()
 	err = save(d)
 	saved = err == nil
 	return err
+}
+
+// giveBack gives back what a check counted, if it counted something. A failure goes to
+// Options.Warn. The user's request may be over already, and the release is still sent.
+func (g *Guards) giveBack(ctx context.Context, d Decision) {
+	if !d.releasable() {
+		return
+	}
+	if _, err := g.ReleaseDecision(context.WithoutCancel(ctx), d); err != nil {
+		g.options.Warn(err)
+	}
 }
 
 // Ready asks for the status of a user named "ready", once for each guard that

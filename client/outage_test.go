@@ -133,6 +133,33 @@ func TestDenyOfOneCallRefusesTheMemory(t *testing.T) {
 	}
 }
 
+// The table has counted for some of the subjects, and memory decided for the others. The caller may
+// have gone meanwhile.
+func TestWhatWasCountedForACheckThatDenyRefusesIsGivenBackOnce(t *testing.T) {
+	for name, release := range map[string]reply{"given back": body(okBody), "not given back": functionError("Unavailable", "m")} {
+		t.Run(name, func(t *testing.T) {
+			var warned []error
+			ctx, cancel := context.WithCancel(t.Context())
+			counted := func(ctx context.Context) (*lambda.InvokeOutput, error) {
+				cancel()
+				return body(memoryBody)(ctx)
+			}
+			g, f := with(t, client.Options{Warn: func(err error) { warned = append(warned, err) }}, counted, release)
+			d, err := g.Check(ctx, "create_post", onOutage(client.Deny))
+			if err != nil || d.Allowed || d.At != 0 {
+				t.Errorf("%+v, %v", d, err)
+			}
+			want := event{UserID: "u1", Activity: "create_post", Op: "release", RequestID: "r1", Count: 2, At: 1700000000000}
+			if len(f.events) != 2 || f.events[1] != want {
+				t.Errorf("%+v, want a check and %+v", f.events, want)
+			}
+			if got, want := len(warned), map[string]int{"given back": 1, "not given back": 2}[name]; got != want {
+				t.Errorf("%d warnings, want %d: %v", got, want, warned)
+			}
+		})
+	}
+}
+
 // What the memory refuses is an ordinary refusal.
 func TestDenyLeavesARefusalOfTheMemory(t *testing.T) {
 	g, _ := with(t, client.Options{}, body(strings.Replace(limitedBody, `"limited"`, `"unavailable"`, 1)))

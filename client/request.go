@@ -29,7 +29,8 @@ type Request struct {
 	// OnOutage decides this check if the guard does not answer; if it is empty,
 	// Options.OnOutage does. Deny also refuses what a guard or an agent allows from one
 	// instance's memory, whose Reason is Unavailable, even in shadow mode. The decision is
-	// then as in an outage. Sign-in may deny where posts allow.
+	// then as in an outage, and what the check counted is given back. Sign-in may deny where
+	// posts allow.
 	OnOutage OnOutage
 
 	// Subjects holds the ids of the others in whose limits the action counts too, such

@@ -66,21 +66,24 @@ def tasks() -> int:
 
 
 class Clock:
-    """A clock for the rules about one second. It moves only if a test moves it, by fractions that binary floats have."""
+    """Both clocks, for the times between calls. They move only if a test moves them, by fractions that binary floats have."""
 
     def __init__(self) -> None:
         self.now = 1000.0
+        self.frozen = 0.0  # for how many seconds the monotonic clock stood still; less if the wall clock was set back
 
     def monotonic(self) -> float:
         return self.now
 
+    def time(self) -> float:
+        return 1e9 + self.now + self.frozen
+
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """The clock of the breaker and of warn. The time of calls stays the real one."""
+    """The clocks of what lasts longer than a call, such as the breaker's second. The time of calls stays the real one."""
     made = Clock()
-    monkeypatch.setattr("guards._breaker.time", made)
-    monkeypatch.setattr("guards._base.time", made)
+    monkeypatch.setattr("guards._moment.time", made)
     return made
 
 

@@ -32,7 +32,7 @@ from guards import (
 from guards._agent import answered
 from guards._call import Call, Plan
 from guards._request import new_request
-from tests.conftest import BRIEF, LISTED, PATIENT, SHORT, Client
+from tests.conftest import BRIEF, LISTED, PATIENT, SHORT, Client, Clock
 from tests.server import Handler, Server, Step, answer, close, hang, raw, reset
 from tests.test_addresses import Port, http_answer, says
 
@@ -336,12 +336,14 @@ def test_an_agent_that_was_never_there(new: Callable[..., Client]) -> None:
     assert client.warnings == []
 
 
-def test_after_a_second_the_agent_is_asked_again(new: Callable[..., Client]) -> None:
+@pytest.mark.parametrize("clocks", [(1, 0), (0, 1), (1, -3600)])
+def test_after_a_second_the_agent_is_asked_again(new: Callable[..., Client], clock: Clock, clocks: tuple[float, float]) -> None:
     port = free_port()
     client = new(agent=f"http://127.0.0.1:{port}", **SHORT)
     with pytest.raises(ConfigurationError):
         client.check("create_post", **USER)
-    time.sleep(1)
+    clock.now += clocks[0]
+    clock.frozen += clocks[1]
     began = time.monotonic()
     with pytest.raises(ConfigurationError):
         client.check("create_post", **USER)

@@ -85,7 +85,7 @@ def test_a_mistake_that_lambda_reports_to_a_probe_ends_the_outage(
     server.does(lambda_error(403, "AccessDeniedException"))
     with pytest.raises(ConfigurationError):
         client.check("create_post", user_id="u1")
-    assert client.guards._breaker._functions["posts-guard"].probe_at is None
+    assert client.guards._breaker._functions["posts-guard"].paused is None
 
 
 def test_a_probe_that_finds_an_outage_closes_the_guard_again(server: Server, new: Callable[..., Client], clock: Clock) -> None:
@@ -107,9 +107,10 @@ def test_warnings_come_at_most_once_a_second(server: Server, new: Callable[..., 
         client.check("create_post", user_id="u1")
         client.check("pin", user_id="u1")
     assert [str(w) for w in client.warnings] == ["posts-guard did not answer: ServiceException"]
-    clock.now += 1
-    client.check("create_post", user_id="u1")
-    assert len(client.warnings) == 2
+    for clock.now, clock.frozen in ((1001, 0), (1001, 1), (1002, -3600)):  # Lambda froze the process; the clock was set back
+        seen = len(client.warnings)
+        client.check("create_post", user_id="u1")
+        assert len(client.warnings) == seen + 1
 
 
 def test_only_one_call_probes(server: Server, clock: Clock) -> None:
@@ -231,6 +232,26 @@ def test_one_lost_call_is_no_outage_if_another_was_answered_since_it_began(calls
     calls.begin()(None)
     calls.begin()(LOST)  # the answer came before
     assert calls.fails_at_once()
+
+
+# Lambda freezes a process between invocations, and the monotonic clock can stand still meanwhile. The other one can be set.
+@pytest.mark.parametrize(("monotonic", "frozen"), [(0, 1), (0, 10), (1, 0), (1, -3600), (0.5, 0.5)])
+def test_a_pause_is_over_by_either_clock(calls: Calls, clock: Clock, monotonic: float, frozen: float) -> None:
+    calls.begin()(LOST)
+    clock.now += monotonic
+    clock.frozen += frozen
+    calls.breaker.look("posts-guard")
+    assert not calls.fails_at_once()
+
+
+def test_a_pause_lasts_until_one_of_the_clocks_says_otherwise(calls: Calls, clock: Clock) -> None:
+    calls.begin()(LOST)
+    clock.now += 0.96875
+    assert calls.fails_at_once()
+    for clock.frozen in (-3600, -0.96875):
+        assert calls.fails_at_once()
+        with pytest.raises(OutageError, match=MOMENT):
+            calls.breaker.look("posts-guard")
 
 
 def test_a_look_claims_no_probe(calls: Calls, clock: Clock) -> None:

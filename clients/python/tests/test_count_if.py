@@ -148,7 +148,7 @@ def test_the_action_is_given_back_before_the_response(server: Server, middleware
 @MIDDLEWARE
 def test_a_refused_request_is_not_asked_about(server: Server, middleware: Post) -> None:
     asked: list[Any] = []
-    for step, options, status in ((refuse(), {}, 429), (answer(reason="unavailable"), {"on_outage": "deny"}, 503)):
+    for step, options, status in ((refuse(), {}, 429), (answer(reason="unavailable", at=None), {"on_outage": "deny"}, 503)):
         server.does(step)
         sent = request(server, middleware, {"count_if": asked.append, **options}, lambda: 200)
         assert (sent.status, sent.ops, asked) == (status, ["check"], [])

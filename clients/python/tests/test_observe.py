@@ -71,7 +71,7 @@ def test_an_outage_is_observed_once(server: Server, new: Callable[..., Client], 
 
 def test_what_on_outage_of_a_call_made_of_an_answer_is_observed(server: Server, new: Callable[..., Client]) -> None:
     seen = Seen()
-    server.does(answer(reason="unavailable"))
+    server.does(answer(reason="unavailable", at=None))
     new(observe=seen).check("create_post", user_id="u1", on_outage="deny")
     assert [decision.allowed for decision, _, _ in seen.all] == [False]
 

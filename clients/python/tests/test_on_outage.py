@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from guards import AsyncGuards, ConfigurationError, Guards, LimitedError, ValidationError
+from guards import AsyncGuards, ConfigurationError, Guards, LimitedError, OutageError, ValidationError
 from guards.http import refusal
-from tests.conftest import PATIENT, Client
-from tests.server import Server, answer, function_error, lambda_error, refuse
+from tests.conftest import PATIENT, Client, until
+from tests.server import Server, after, answer, function_error, lambda_error, refuse
 from tests.test_mistakes import CREATED, MIDDLEWARE, Middleware, by_flask
 
 LATER = "Please try again later."
@@ -45,6 +45,38 @@ def test_deny_also_refuses_what_a_guard_decided_from_its_memory(
         assert refusal(decision).status == 503
         assert not decision.has_receipt
         assert client.check("create_post", user_id="u1").outage is None  # there is no pause
+
+
+# The table has counted for some of the subjects, and memory decided for the others.
+def test_what_was_counted_for_a_check_that_deny_refuses_is_given_back_once(server: Server, new: Callable[..., Client]) -> None:
+    lost = lambda_error(500, "ServiceException")
+    for step, failures in ((answer(), 0), (function_error("Unavailable", "m"), 1), (lost, 1)):
+        server.does(answer(reason="unavailable"), step)
+        del server.received[:]
+        client = new(max_tries=1)
+        decision = client.check("create_post", user_id="u1", count=3, tier="pro", on_outage="deny")
+        assert (decision.allowed, decision.message, decision.has_receipt) == (False, LATER, False)
+        check, release = (received.event for received in server.received)
+        assert release == {**check, "op": "release", "at": 1_700_000_000_000}
+        assert [type(warning) for warning in client.warnings] == [OutageError] * (failures + 1)
+        assert "from its memory" in str(client.warnings[-1])
+
+
+def test_what_was_counted_is_given_back_if_the_check_is_cancelled_meanwhile(server: Server) -> None:
+    server.does(answer(reason="unavailable"), after(0.3, answer()))
+
+    async def main() -> None:
+        client = AsyncGuards(**PATIENT, warn=lambda _: None)
+        check = asyncio.create_task(client.check("create_post", user_id="u1", on_outage="deny"))
+        await until(lambda: len(server.received) == 2)
+        check.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await check
+        await until(lambda: len(asyncio.all_tasks()) == 1)  # this one
+        client.close()
+
+    asyncio.run(main())
+    assert server.received[1].event["op"] == "release"
 
 
 def test_other_answers_stay_as_they_are(server: Server, new: Callable[..., Client]) -> None:

@@ -10,7 +10,7 @@ from botocore.config import Config
 from botocore.stub import Stubber
 
 from guards import ConfigurationError, Decision, GuardActivity, LimitState, ValidationError
-from tests.conftest import Client
+from tests.conftest import Client, Clock
 from tests.server import Server, answer, hang, lambda_error, raw, refuse
 
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
@@ -245,6 +245,27 @@ def test_a_connection_serves_many_calls(server: Server, new: Callable[..., Clien
     server.does(hang, step)  # a broken connection is not used again
     client.check("create_post", user_id="u1")
     assert len(ports) == 2
+
+
+# A NAT gateway forgets a connection while Lambda freezes the process, and the monotonic clock can stand still meanwhile.
+@pytest.mark.parametrize("clocks", [(301, 0), (0, 301), (301, -3600)])
+def test_an_old_connection_is_not_used(
+    server: Server, new: Callable[..., Client], clock: Clock, clocks: tuple[float, float]
+) -> None:
+    ports = []
+
+    def step(handler: Any) -> None:
+        ports.append(handler.client_address)
+        answer()(handler)
+
+    server.does(step)
+    client = new()
+    client.check("create_post", user_id="u1")
+    for moved in ((299, 0), clocks):
+        clock.now += moved[0]
+        clock.frozen += moved[1]
+        client.check("create_post", user_id="u1")
+    assert ports[0] == ports[1] != ports[2]
 
 
 def test_a_client_that_sends_nothing(new: Callable[..., Client]) -> None:

@@ -26,7 +26,7 @@ import httpx
 import pytest
 
 from guards import AsyncGuards, ConfigurationError, Decision, Guards, GuardsError, LimitedError, ValidationError
-from tests.conftest import PATIENT, Client
+from tests.conftest import PATIENT, Client, Clock
 from tests.server import Server, answer, function_error, lambda_error, refuse
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
@@ -386,10 +386,22 @@ def test_an_attempt_in_an_outage(server: Server, new: Callable[..., Client], for
     assert attempt(new(), lambda decision: decision.reason, form) == "unavailable"
     with pytest.raises(LimitedError):
         attempt(new(), lambda _: True, form, on_outage="deny")
-    server.does(answer(reason="unavailable"))
+    server.does(answer(reason="unavailable", at=None))
     with pytest.raises(LimitedError):
         attempt(new(), lambda _: True, form, on_outage="deny")
     assert "release" not in ops(server)
+
+
+# The table has counted the attempt for some of its subjects, and memory decided for the others.
+@FORMS
+def test_an_attempt_that_was_counted_in_part_is_given_back(server: Server, new: Callable[..., Client], form: str) -> None:
+    server.does(answer(reason="unavailable"))
+    attempt(new(), lambda _: False, form)
+    assert ops(server) == ["check"]
+    attempt(new(), lambda _: True, form)
+    with pytest.raises(LimitedError):
+        attempt(new(), lambda _: True, form, on_outage="deny")
+    assert ops(server) == ["check", *["check", "release"] * 2]
 
 
 @FORMS
@@ -540,14 +552,6 @@ def test_after_its_end_an_attempt_stays_counted(server: Server, new: Callable[..
     assert ops(server) == ["check"]
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-
 @pytest.mark.parametrize(
     ("activity", "passed", "warning"),
     [
@@ -559,11 +563,8 @@ class Clock:
     ],
 )
 def test_a_late_success_is_given_back_and_reported(
-    server: Server, new: Callable[..., Client], monkeypatch: pytest.MonkeyPatch, activity: str, passed: float, warning: str | None
+    server: Server, new: Callable[..., Client], clock: Clock, activity: str, passed: float, warning: str | None
 ) -> None:
-    clock = Clock()
-    for module in ("_attempt", "_client", "_async"):
-        monkeypatch.setattr(f"guards.{module}.time", clock)
     client = new()
 
     def verify(_: Decision) -> bool:

@@ -135,6 +135,60 @@ def test_a_slow_answer_makes_the_end_earlier(server: Server, new: Callable[..., 
     assert began[1] - began[0] < 1.8  # 3 s less 0.8 s less 1.5 s; 2.2 s from the answer on
 
 
+class Frozen:
+    """Clocks for a process that is frozen: the monotonic one stands still meanwhile, and the other one goes on."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    monotonic = staticmethod(time.monotonic)
+
+    def time(self) -> float:
+        return time.time() + self.seconds
+
+
+@pytest.fixture
+def frozen(monkeypatch: pytest.MonkeyPatch) -> Frozen:
+    made = Frozen()
+    monkeypatch.setattr("guards._moment.time", made)
+    return made
+
+
+def test_a_slot_that_is_over_after_a_freeze_is_lost_at_once(server: Server, new: Callable[..., Client], frozen: Frozen) -> None:
+    server.does(slots(600))
+
+    def freeze(slot: Slot) -> None:
+        assert not slot.lost
+        frozen.seconds = 600.0
+        assert slot.lost
+        frozen.seconds = 0.0
+
+    assert hold(new(), freeze).lost  # also if the clock was wrong and is set back
+    assert ops(server) == ["check", "release"]
+
+
+def test_a_slot_that_is_due_after_a_freeze_is_renewed_soon(server: Server, new: Callable[..., Client], frozen: Frozen) -> None:
+    server.does(slots(600))
+
+    def freeze(slot: Slot) -> None:
+        frozen.seconds = 250.0
+        works(2)(slot)
+
+    assert not hold(new(), freeze).lost
+    assert ops(server) == ["check", "renew", "release"]
+
+
+def test_a_clock_that_is_set_back_keeps_no_slot(server: Server, new: Callable[..., Client], frozen: Frozen) -> None:
+    server.does(slots(2), close)
+
+    def set_back(slot: Slot) -> None:
+        frozen.seconds = -3600.0
+        works(10)(slot)
+
+    assert hold(new(timeout=5.1, decision_timeout=0.1), set_back).lost
+    assert "renew" in ops(server)
+
+
 def test_an_expired_slot_is_lost_and_not_released(server: Server, new: Callable[..., Client]) -> None:
     server.does(slots(3), answer(allowed=False, reason="expired", granted=0))
     began = time.monotonic()
@@ -227,6 +281,15 @@ def test_a_slot_without_a_receipt(server: Server, new: Callable[..., Client], re
     assert slot.allowed
     assert not slot.lost
     assert ops(server) == ["check"]
+
+
+def test_a_slot_that_was_counted_in_part_is_released(server: Server, new: Callable[..., Client]) -> None:
+    def step(handler: Handler) -> None:
+        answer(reason="unavailable", heldUntil=1_700_000_060_000)(handler)
+
+    server.does(step)
+    assert not hold(new(), lambda _: None).lost
+    assert ops(server) == ["check", "release"]
 
 
 def test_a_refused_slot(server: Server, new: Callable[..., Client]) -> None:

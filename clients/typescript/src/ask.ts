@@ -8,6 +8,7 @@ import { Connections } from "./connections.js";
 import { answeredAt, type CheckArgs, type Decision, type LimitArgs, type UserArgs } from "./decision.js";
 import { Environment } from "./environment.js";
 import { GuardsError, OutageError, ValidationError } from "./errors.js";
+import { Moment } from "./moment.js";
 import type { Settings } from "./options.js";
 import { checkSignal, repeat } from "./repeat.js";
 import { Stopwatch } from "./stopwatch.js";
@@ -26,7 +27,7 @@ export class Asker {
   readonly #settings: Settings;
   readonly #way: Way;
   readonly #breaker = new Breaker();
-  #lastWarning = -Infinity; // on the clock of performance.now
+  #lastWarning = new Moment(Infinity);
 
   constructor(settings: Settings) {
     this.#settings = settings;
@@ -98,9 +99,8 @@ export class Asker {
   }
 
   warnSometimes(error: GuardsError): void {
-    const now = performance.now();
-    if (now - this.#lastWarning < warnEvery) return;
-    this.#lastWarning = now;
+    if (this.#lastWarning.age < warnEvery) return;
+    this.#lastWarning = new Moment();
     const never = !this.#breaker.reached && error instanceof OutageError && !error.answered;
     this.warn(never ? new OutageError(error.message + neverReached, { guard: error.guard, cause: error }) : error);
   }

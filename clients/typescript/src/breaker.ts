@@ -1,4 +1,5 @@
 import { ConfigurationError, type GuardsError, OutageError } from "./errors.js";
+import { Moment } from "./moment.js";
 
 /** How long a function is left alone after an outage, in milliseconds. */
 export const pause = 1000;
@@ -7,8 +8,8 @@ export const pause = 1000;
 class State {
   /** How many calls the function, or AWS for it, has answered. */
   answers = 0;
-  /** While calls fail at once: when the next one may probe, on the clock of performance.now. */
-  pausedUntil: number | undefined;
+  /** In an outage: since when calls fail at once. */
+  paused: Moment | undefined;
   /** Why calls fail, if it is a mistake. */
   mistake: ConfigurationError | undefined;
   /** The latest probe of this pause. */
@@ -36,9 +37,9 @@ export class Breaker {
   enter(name: string, key = name): Caller {
     let state = this.#states.get(key);
     if (!state) this.#states.set(key, (state = new State()));
-    if (state.pausedUntil === undefined) return new Caller(name, state, this);
-    if (performance.now() < state.pausedUntil) throw leftAlone(name, state);
-    state.pausedUntil = performance.now() + pause; // the others wait for the probe
+    if (!state.paused) return new Caller(name, state, this);
+    if (state.paused.age < pause) throw leftAlone(name, state);
+    state.paused = new Moment(); // the others wait for the probe
     return (state.probe = new Caller(name, state, this));
   }
 }
@@ -73,9 +74,9 @@ export class Caller {
 
   /** Notes that the call waits in this process. If the function must not be called now, the call is ended. */
   wait(end: (error: GuardsError) => void): () => void {
-    const { pausedUntil, probe, waiting } = this.#state;
+    const { paused, probe, waiting } = this.#state;
     const giveUp = () => end(leftAlone(this.#name, this.#state));
-    if (pausedUntil !== undefined && probe !== this) giveUp();
+    if (paused && probe !== this) giveUp();
     waiting.add(giveUp);
     return () => waiting.delete(giveUp);
   }
@@ -88,14 +89,14 @@ export class Caller {
   /** Notes that the function, or AWS for it, gave an answer of any kind. */
   answered(): void {
     this.#state.answers++;
-    this.#state.pausedUntil = undefined;
+    this.#state.paused = undefined;
   }
 
   /** Notes that the call ended as an outage, or as a mistake that is like one: nothing is there. */
   lost(error?: GuardsError): void {
     const state = this.#state;
-    if (!this.silent || (state.pausedUntil !== undefined && state.probe !== this)) return;
-    state.pausedUntil = performance.now() + pause;
+    if (!this.silent || (state.paused && state.probe !== this)) return;
+    state.paused = new Moment();
     state.mistake = error instanceof ConfigurationError ? error : undefined;
     state.probe = undefined;
     for (const giveUp of state.waiting) giveUp();
@@ -103,7 +104,7 @@ export class Caller {
 
   /** Notes that the app cancelled the call. If it was the probe, the next call probes. */
   cancelled(): void {
-    if (this.#state.probe === this && this.#state.pausedUntil !== undefined) this.#state.pausedUntil = 0;
+    if (this.#state.probe === this && this.#state.paused) this.#state.paused = new Moment(Infinity);
   }
 }
 

@@ -170,7 +170,7 @@ export interface CheckArgs extends StatusArgs {
   job?: unknown;
   /**
    * The decision of this check if the guard does not answer. "deny" also refuses what a guard allows from its memory (reason
-   * "unavailable"), even in shadow mode. Default: the client's option `onOutage`.
+   * "unavailable"), even in shadow mode, and gives back what the check counted. Default: the client's option `onOutage`.
    */
   onOutage?: "allow" | "deny" | undefined;
 }

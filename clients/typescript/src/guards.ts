@@ -6,6 +6,7 @@ import { type AttemptArgs, isSuccess, lateness, usedUp } from "./attempt.js";
 import type { Event, Way } from "./call.js";
 import type { CallOptions, CheckArgs, Decision, ReleaseArgs, ReleaseOptions, SlotArgs, StatusArgs, UserArgs } from "./decision.js";
 import { ConfigurationError, GuardsError, LimitedError, OutageError, ValidationError } from "./errors.js";
+import { Moment } from "./moment.js";
 import { type Options, type Settings, settings } from "./options.js";
 import { Slot } from "./slot.js";
 import { anySubjects } from "./subjects.js";
@@ -50,7 +51,10 @@ export class Guards<out A extends Activities = {}> {
     const began = performance.now();
     try {
       const decision = await this.#asker.ask(place, "check", { ...rest, requestId }, maxTries);
-      if (onOutage === "deny" && decision.allowed && decision.reason === "unavailable") throw this.#asker.fromMemory(place);
+      if (onOutage === "deny" && decision.allowed && decision.reason === "unavailable") {
+        await this.giveBack(decision);
+        throw this.#asker.fromMemory(place);
+      }
       return this.#asker.observe(decision, began);
     } catch (error) {
       if (!(error instanceof OutageError)) throw error;
@@ -126,7 +130,7 @@ export class Guards<out A extends Activities = {}> {
    */
   async slot(activity: Activity<A>, given: SlotArgs): Promise<Slot> {
     const { orThrow, ...args } = readArgs("slot", given) as SlotArgs;
-    const sent = performance.now();
+    const sent = new Moment();
     const decision = await this.check(activity, args);
     const guard = this.#asker.nameOf(decision.guard);
     if (!decision.allowed && orThrow) throw new LimitedError(decision, guard);
@@ -162,14 +166,14 @@ export class Guards<out A extends Activities = {}> {
 
   /**
    * Gives back what a check counted, if it counted something. It never throws: an error goes to `warn`. So does a release
-   * that may be too late, if it is known when the check was sent, on the clock of performance.now.
+   * that may be too late, if it is known when the check was sent.
    *
    * @internal
    */
-  async giveBack(decision: Decision, { clear = false, sent = Infinity } = {}): Promise<void> {
+  async giveBack(decision: Decision, { clear = false, sent }: { clear?: boolean; sent?: Moment } = {}): Promise<void> {
     if (!counted(decision)) return;
     const guard = this.#asker.nameOf(decision.guard);
-    const late = lateness(decision.activity, performance.now() - sent, this.placeOf(decision).hold);
+    const late = lateness(decision.activity, sent?.age ?? 0, this.placeOf(decision).hold);
     if (late !== undefined) this.#asker.warn(new GuardsError(late, { guard }));
     await this.release(decision, clear ? { clear } : {}).catch((error: unknown) => this.#asker.warn(own(error, `a release of ${guard} failed`, guard)));
   }
@@ -180,7 +184,7 @@ export class Guards<out A extends Activities = {}> {
    *
    * @internal
    */
-  async giveBackUnless(decision: Decision, sent: number, counts: () => Promise<boolean>): Promise<void> {
+  async giveBackUnless(decision: Decision, sent: Moment, counts: () => Promise<boolean>): Promise<void> {
     try {
       if (!(await counts())) await this.giveBack(decision, { sent });
     } catch (error) {
@@ -232,7 +236,7 @@ export class Guards<out A extends Activities = {}> {
     const guard = this.#asker.nameOf(this.placeOf(activity).guard);
     const { clear, succeeded, onLocked, ...args } = readAttempt(given, guard);
     if (typeof verify !== "function") throw new ValidationError("attempt wants a function, and calls it after the check");
-    const sent = performance.now();
+    const sent = new Moment();
     const decision = await this.check(activity, args);
     if (!decision.allowed) throw new LimitedError(decision, guard);
     let success = false; // after an error, too, the attempt stays counted

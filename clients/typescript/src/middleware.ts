@@ -4,6 +4,7 @@ import type { CheckArgs, Decision, GivenLimit } from "./decision.js";
 import { ConfigurationError } from "./errors.js";
 import type { Guards } from "./guards.js";
 import { rateLimitHeaders } from "./http.js";
+import { Moment } from "./moment.js";
 import { doYouMean } from "./nearest.js";
 import type { Subjects } from "./subjects.js";
 
@@ -111,7 +112,7 @@ export function checker<R>(guards: Checks, activity: Activity, options: LimitOpt
       requestId: (await options.requestId?.(request)) ?? undefined,
       ...(options.onOutage && { onOutage: options.onOutage }),
     };
-    const sent = performance.now();
+    const sent = new Moment();
     const decision = await guards.check(activity, args);
     const asked = options.countIf && decision.allowed;
     const responded = (status: number) =>

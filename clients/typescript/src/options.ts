@@ -59,8 +59,9 @@ export interface Options<A extends Activities = Activities> {
   decisionTimeout?: number | undefined;
   /**
    * Called with the outage of a check that `onOutage` decided and with the error of a renewal that failed, at most once
-   * a second. It is also called with the error of each release that `guarded`, `attempt`, `countIf`, a slot or a GuardsStore
-   * could not make, with each release of an attempt that may be too late, and with what `onLocked` and `countIf` throw.
+   * a second. It is also called with the error of each release that `guarded`, `attempt`, `countIf`, a slot, a denied
+   * check or a GuardsStore could not make, with each release of an attempt that may be too late, and with what `onLocked` and
+   * `countIf` throw.
    * What it throws is ignored, and so is a promise that it returns. Default: writes the message to the console as a
    * warning.
    */

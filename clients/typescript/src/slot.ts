@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { pause } from "./breaker.js";
 import type { Decision } from "./decision.js";
-import { maxTimer } from "./options.js";
+import { Moment } from "./moment.js";
 
 /**
  * How long before its end a slot is lost, in milliseconds. Until then another caller can't get it, even if the clocks of
@@ -39,17 +39,19 @@ export class Slot {
   readonly #ended = new AbortController(); // ends a renewal
   #held: boolean; // whether there is something to release
   #receipt: Decision; // of the check or of the last renewal
-  #sent: number | undefined; // when the first renewal with this receipt was sent
+  #since: Moment; // when the receipt was asked for; #dueAfter and #lostAfter are milliseconds after it
+  #sent: Moment | undefined; // when the first renewal with this receipt was sent
   #repeatAfter = 0;
-  #due = Infinity; // when the next renewal is sent. Times are on the clock of performance.now
-  #lostAt = Infinity;
+  #dueAfter = Infinity; // when the next renewal is sent
+  #lostAfter = Infinity;
   #timer: NodeJS.Timeout | undefined;
 
   /** @internal */
-  constructor(decision: Decision, held: boolean, sent: number, calls: Calls) {
+  constructor(decision: Decision, held: boolean, sent: Moment, calls: Calls) {
     this.decision = this.#receipt = decision;
     this.#held = held;
     this.#calls = calls;
+    this.#since = sent;
     if (held) this.#hold(sent, decision);
   }
 
@@ -63,7 +65,7 @@ export class Slot {
    * 2 s before its end.
    */
   get lost(): boolean {
-    if (performance.now() >= this.#lostAt) this.#lose();
+    if (this.#since.age >= this.#lostAfter) this.#lose();
     return this.#loss.signal.aborted;
   }
 
@@ -98,28 +100,29 @@ export class Slot {
    * Keeps the slot for as long as an answer says. The time counts from when the request was sent, because the answer may
    * have come late. The guard's clock need not agree with this machine's.
    */
-  #hold(sent: number, decision: Decision): void {
+  #hold(sent: Moment, decision: Decision): void {
     const lasts = (decision.heldUntil ?? 0) - (decision.at ?? 0);
     this.#receipt = decision;
+    this.#since = sent;
     this.#sent = undefined;
     this.#repeatAfter = 0;
-    this.#due = sent + lasts / 3;
-    this.#lostAt = sent + lasts - early;
+    this.#dueAfter = lasts / 3;
+    this.#lostAfter = lasts - early;
     this.#tick();
   }
 
-  /** Does what is due now, and plans the next look. */
+  /** Does what is due now, and plans the next look: in at most a second, because a timer does not count a freeze. */
   #tick(): void {
     clearTimeout(this.#timer);
     if (this.lost) return;
-    if (performance.now() >= this.#due) void this.#renew();
-    const next = Math.min(this.#due, this.#lostAt) - performance.now();
-    this.#timer = setTimeout(() => this.#tick(), Math.min(next, maxTimer)).unref();
+    if (this.#since.age >= this.#dueAfter) void this.#renew();
+    const next = Math.min(this.#dueAfter, this.#lostAfter) - this.#since.age;
+    this.#timer = setTimeout(() => this.#tick(), Math.min(next, pause)).unref();
   }
 
   async #renew(): Promise<void> {
-    this.#due = Infinity;
-    const sent = (this.#sent ??= performance.now()); // a repeat gets the answer to the first one
+    this.#dueAfter = Infinity;
+    const sent = (this.#sent ??= new Moment()); // a repeat gets the answer to the first one
     try {
       const decision = await this.#calls.renew(this.#receipt, this.#ended.signal);
       if (this.#ended.signal.aborted || this.lost) return;
@@ -129,13 +132,13 @@ export class Slot {
         return this.#lose();
       }
       // Nothing is limited now, for example because a live mode is off. That may end, and then the slot counts again.
-      const now = performance.now();
-      this.#due = now + Math.max(pause, (this.#lostAt - now) / 3);
+      const { age } = this.#since;
+      this.#dueAfter = age + Math.max(pause, (this.#lostAfter - age) / 3);
       this.#tick();
     } catch (error) {
       if (this.#ended.signal.aborted) return;
       this.#calls.failed(error);
-      this.#due = performance.now() + this.#repeatAfter + Math.random() * 100; // at once, and then once a second
+      this.#dueAfter = this.#since.age + this.#repeatAfter + Math.random() * 100; // at once, and then once a second
       this.#repeatAfter = pause;
       this.#tick();
     }
@@ -148,7 +151,7 @@ export class Slot {
 
   #stop(): void {
     clearTimeout(this.#timer);
-    this.#lostAt = Infinity;
+    this.#lostAfter = Infinity;
     this.#ended.abort();
   }
 }

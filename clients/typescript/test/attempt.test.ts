@@ -171,6 +171,16 @@ test("with onOutage: deny, an attempt that one instance's memory allows is refus
   assert.deepEqual(ops(lambda), ["check", "check"]);
 });
 
+test("an attempt that was counted for some subjects, and decided from memory for others, is given back", async (t) => {
+  const lambda = await Lambda.start(t, { answer: { ...ok, reason: "unavailable" } });
+  const guards = lambda.guards();
+  assert.equal(await guards.attempt("create_post", user, () => false), false);
+  assert.deepEqual(ops(lambda), ["check"]);
+  assert.equal(await guards.attempt("create_post", user, () => "in"), "in");
+  await assert.rejects(guards.attempt("create_post", { ...user, onOutage: "deny" }, () => assert.fail("it ran")), LimitedError);
+  assert.deepEqual(ops(lambda), ["check", "check", "release", "check", "release"]);
+});
+
 const noReceipt: [name: string, reply: Reply][] = [
   ["duplicate", { answer: { ...ok, reason: "duplicate", at: undefined, requestId: undefined } }],
   ["bypassed", { answer: { allowed: true, reason: "bypassed", userId: "u1", activity: "create_post", op: "check", granted: 1 } }],
@@ -211,12 +221,12 @@ test("a release is sent however late, and a late one is also a warning that name
     ["held", 18_001, undefined],
     ["held", 840_000, undefined],
     ["held", 840_001, /^the release of held is sent 840 s after its check, .* Hold/],
-  ] as const) {
+  ] as const) for (const pass of [clock.advance, clock.freeze]) {
     const warnings: GuardsError[] = [];
     lambda.requests.length = 0;
     lambda.replies = [{ answer: { ...ok, activity } }];
     const guards = lambda.guards({ warnings, activities: list } as never);
-    await guards.attempt(activity as never, user, () => (clock.advance(ms), true));
+    await guards.attempt(activity as never, user, () => (pass(ms), true));
     assert.deepEqual(ops(lambda), ["check", "release"]);
     assert.equal(warnings.length, message ? 1 : 0, `${activity} after ${ms} ms`);
     if (message) assert.match(warnings[0]!.message, message);

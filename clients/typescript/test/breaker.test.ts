@@ -141,6 +141,25 @@ test("the latest probe begins the pause again, and an answer of any probe ends i
   breaker.enter("f");
 });
 
+// Lambda freezes a process between invocations, and performance.now can stand still meanwhile. Date.now can be set back.
+for (const [advanced, frozen] of [[0, 1000], [0, 10_000], [1000, -1000], [1000, -3_600_000], [500, 500]] as const) {
+  test(`a pause is over by either clock: ${advanced} ms, and ${frozen} ms of a freeze`, (t) => {
+    const clock = stopClock(t);
+    const breaker = new Breaker();
+    outage(breaker);
+    clock.advance(advanced);
+    clock.freeze(frozen);
+    breaker.enter("f");
+    clock.advance(999);
+    clock.freeze(-3_600_000);
+    assert.throws(() => breaker.enter("f"), paused);
+    clock.freeze(3_600_000);
+    assert.throws(() => breaker.enter("f"), paused);
+    clock.freeze(1);
+    breaker.enter("f");
+  });
+}
+
 test("calls that wait are ended when the pause begins, but the latest probe is not", (t) => {
   const clock = stopClock(t);
   const breaker = new Breaker();

@@ -174,16 +174,20 @@ export function timeoutOf(error: Error | undefined): number {
   return Number(/^posts-guard did not answer: timeout after (\d+) ms$/.exec(error?.message ?? "")?.[1]);
 }
 
-/** A clock that only the test moves. Timers still follow the machine's clock, but no call takes time. */
+/** Clocks that only the test moves. Timers still follow the machine's clock, but no call takes time. */
 export interface Clock {
   advance: (ms: number) => void;
+  /** Moves only the clock of Date.now, as if Lambda froze the process; with a negative number, somebody sets it back. */
+  freeze: (ms: number) => void;
 }
 
-/** Stops the clock of performance.now until the test ends, so that no pause of the machine counts. */
+/** Stops the clocks of performance.now and Date.now until the test ends, so that no pause of the machine counts. */
 export function stopClock(t: TestContext): Clock {
   let now = Math.ceil(performance.now()); // sums of whole numbers are exact
+  let ahead = Date.now() - now;
   t.mock.method(performance, "now", () => now);
-  return { advance: (ms) => void (now += ms) };
+  t.mock.method(Date, "now", () => now + ahead);
+  return { advance: (ms) => void (now += ms), freeze: (ms) => void (ahead += ms) };
 }
 
 /** Replaces the sleeps of node:timers/promises until the test ends. Returns their milliseconds, rounded. */

@@ -63,6 +63,9 @@ test("an outage is reported at most once a second, and the report names nobody",
   clock.advance(1);
   await guards.check("create_post", args);
   assert.equal(warnings.length, 2);
+  clock.freeze(1000);
+  await guards.check("create_post", args);
+  assert.equal(warnings.length, 3);
 });
 
 test("a warning is logged by default, and a logger that fails changes nothing", async (t) => {
@@ -214,6 +217,20 @@ test("onOutage: deny of a call refuses what a guard allowed from its memory; the
   lambda.replies = [{ answer: { ...ok, allowed: false, reason: "unavailable", granted: 0, message: "no" } }];
   assert.equal((await guards.check("create_post", { ...args, onOutage: "deny" })).message, "no");
 });
+
+// The table has counted for some of the subjects, and memory decided for the others.
+for (const [reply, failures] of [[{ answer: ok }, 0], [{ functionError: { errorType: "Unavailable" } }, 1], [{ status: 500 }, 1]] as const) {
+  test(`what was counted for a check that deny refuses is given back once: ${JSON.stringify(reply).slice(0, 20)}`, async (t) => {
+    const warnings: GuardsError[] = [];
+    const lambda = await Lambda.start(t, { answer: { ...ok, reason: "unavailable", granted: 3 } }, reply);
+    const { outage, ...decision } = await lambda.guards({ warnings, maxTries: 1 }).check("create_post", { userId: "u1", count: 3, tier: "pro", onOutage: "deny" });
+    assert.deepEqual([decision.allowed, decision.granted, decision.at], [false, 0, undefined]);
+    const event = { userId: "u1", activity: "create_post", tier: "pro", count: 3 };
+    assert.deepEqual(lambda.requests.slice(1).map((request) => request.event), [{ ...event, op: "release", at: ok.at, requestId: "r1" }]);
+    assert.equal(warnings.length, failures + 1);
+    assert.equal(warnings.at(-1), outage);
+  });
+}
 
 test("onOutage of a call is allow or deny, and only of a check", async (t) => {
   const lambda = await Lambda.start(t, { answer: ok });

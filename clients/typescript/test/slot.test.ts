@@ -74,6 +74,55 @@ test("a renewal that fails is no storm", async (t) => {
   between(ops(lambda).filter((op) => op === "renew").length, 2, 4); // from 2 s to 4 s
 });
 
+/** Returns a function that sets for how long the process was frozen: Date.now went on, and performance.now stood still. */
+function freezer(t: TestContext): (ms: number) => void {
+  const now = Date.now;
+  let frozen = 0;
+  t.mock.method(Date, "now", () => now() + frozen);
+  return (ms) => void (frozen = ms);
+}
+
+test("a slot that is over after a freeze is lost at once, and its signal aborts soon", async (t) => {
+  const freeze = freezer(t);
+  const lambda = await Lambda.start(t, held(600_000));
+  const guards = lambda.guards();
+  const [looked, waited] = [await guards.slot("create_post", user), await guards.slot("create_post", user)];
+  assert.equal(looked.lost, false);
+  freeze(600_000);
+  assert.equal(looked.lost, true);
+  await once(waited.signal, "abort", { signal: AbortSignal.timeout(forever) });
+  freeze(0);
+  assert.ok(looked.lost && waited.lost, "also if the clock was wrong and is set back");
+  await looked.release();
+  assert.deepEqual(ops(lambda), ["check", "check", "release"]);
+});
+
+test("a slot that is due after a freeze is renewed soon", async (t) => {
+  const freeze = freezer(t);
+  const lambda = await Lambda.start(t, held(600_000));
+  const slot = await lambda.guards().slot("create_post", user);
+  freeze(250_000);
+  await until(() => lambda.requests.length > 1);
+  await sleep(1200);
+  assert.equal(slot.lost, false);
+  await slot.release();
+  assert.deepEqual(ops(lambda), ["check", "renew", "release"]);
+});
+
+test("a clock that is set back keeps no slot", async (t) => {
+  const freeze = freezer(t);
+  const lambda = await Lambda.start(t, held(4000), "reset");
+  const slot = await lambda.guards().slot("create_post", user);
+  freeze(-3_600_000);
+  between(await lose(slot), 1000, 3500);
+});
+
+test("a slot that was counted for some subjects, and decided from memory for others, is released", async (t) => {
+  const lambda = await Lambda.start(t, { answer: { ...ok, reason: "unavailable", heldUntil: ok.at + 60_000 } });
+  await lambda.guards().withSlot("create_post", user, () => {});
+  assert.deepEqual(ops(lambda), ["check", "release"]);
+});
+
 test("a slow answer makes the end earlier", async (t) => {
   const lambda = await Lambda.start(t, held(4000), "reset");
   lambda.delay = 1000;

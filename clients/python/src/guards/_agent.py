@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import time
 from urllib.parse import quote
 
 from guards._answer import json_of, read_url
@@ -12,6 +11,7 @@ from guards._call import Call, Time
 from guards._connection import Connections, NoHostError
 from guards._decision import Decision
 from guards._errors import ConfigurationError, GuardsError, Lost, NoThread, ValidationError
+from guards._moment import Moment
 from guards._options import Agent
 from guards._process import Own
 from guards._request import Request
@@ -33,7 +33,7 @@ class ByAgent(Way):
     def __init__(self, agent: Agent, connections: int) -> None:
         super().__init__()
         self._agent = agent
-        self._absent: tuple[str, float] | None = None  # the message, and until when it holds
+        self._absent: tuple[str, Moment] | None = None  # the message, and since when it holds
         self._addresses: dict[str, Address] = {}
         bundle = os.environ.get("AWS_CA_BUNDLE") or os.environ.get("REQUESTS_CA_BUNDLE") or None
         trust = Trust(lambda: bundle)
@@ -45,7 +45,7 @@ class ByAgent(Way):
 
     def look(self, request: Request) -> None:
         """Raise the error of a call that had no answer a moment ago."""
-        if self._absent is not None and time.monotonic() < self._absent[1]:
+        if self._absent is not None and self._absent[1].age < _ABSENT_FOR:
             raise ConfigurationError(self._absent[0], request.function)
 
     def sign(self, request: Request, call: Call) -> Signed:  # noqa: ARG002
@@ -73,7 +73,7 @@ class ByAgent(Way):
         if last.answered or isinstance(last, NoThread) or self._agent.name in answered:
             return super().failed(request, last)
         message = f"No agent answers at {self._agent.name}: {last}. Start it, or correct this address."
-        self._absent = (message, time.monotonic() + _ABSENT_FOR)
+        self._absent = (message, Moment())
         return ConfigurationError(message, request.function)
 
     def meaning(self, error: Exception, request: Request, address: Address, time_left: Time) -> Exception:

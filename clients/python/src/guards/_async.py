@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from guards._arguments import must_be
 from guards._attempt import AsyncAttempt, check_arguments, decided, judge
 from guards._base import Base
+from guards._breaker import PAUSE
 from guards._call import Call
 from guards._callbacks import result_of
 from guards._context import AsyncContext
 from guards._decision import Decision, time_to_wait
 from guards._errors import GuardsError, NoThread, OutageError
+from guards._moment import Moment
 from guards._places import Workers
 from guards._request import (
     A,
@@ -54,7 +56,11 @@ class AsyncGuards(Base[A]):
         request = new_request(self._settings, "check", activity, user_id=user_id, **options)
         began = time.monotonic()
         try:
-            return self._checked(request, await self._ask(request), began)
+            decision = await self._ask(request)
+            if denial := self._denial(request, decision):
+                await self._after(decision, denial)
+                raise denial
+            return self._settleable(self._observed(request, decision, began))
         except OutageError as outage:
             return self._without_guard(request, outage, began)
 
@@ -202,7 +208,7 @@ class AsyncGuards(Base[A]):
 
     async def _counted(self, activity: A | GuardActivity, user_id: str, options: Any, *, clear: bool = False) -> AsyncAttempt:
         """Return an attempt that was checked. It can be refused."""
-        began = time.monotonic()
+        began = Moment()
         decision = await self.check(activity, user_id=user_id, **options)
         return AsyncAttempt(self, activity, decision, began, clear=clear)
 
@@ -217,7 +223,7 @@ class AsyncGuards(Base[A]):
         return AsyncContext(lambda: self._open(activity, user_id, or_raise, options), lambda slot, _: self._free(slot))
 
     async def _open(self, activity: A | GuardActivity, user_id: str, or_raise: bool, options: CheckOptions) -> Slot:
-        sent = time.monotonic()
+        sent = Moment()
         decision = await self.check(activity, user_id=user_id, **options)
         if or_raise:
             self._admit(decision)
@@ -238,8 +244,10 @@ class AsyncGuards(Base[A]):
 
     async def _keep(self, slot: Slot) -> None:
         """Renew a slot until it is released or lost."""
-        while (pause := slot._pause()) is not None:
-            await asyncio.sleep(pause)
+        while (left := slot._left()) is not None:
+            await asyncio.sleep(min(left, PAUSE))
+            if left > PAUSE:
+                continue
             try:
                 slot._renewed(await self._decide(slot._renewal()))
             except GuardsError as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import time
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from numbers import Number
@@ -14,6 +13,7 @@ from guards._arguments import described, must_be
 from guards._callbacks import is_async, not_async, result_of, returned, true_or_false
 from guards._decision import Decision
 from guards._errors import GuardsError, ValidationError
+from guards._moment import Moment
 from guards._request import AnyActivity, AttemptOptions, CheckOptions, Request, holds, with_receipt
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class _Attempt:
     """The decision of the check. Its field remaining says how many attempts are left."""
 
     def __init__(
-        self, guards: Base[Any], activity: AnyActivity, decision: Decision, began: float, *, clear: bool = False
+        self, guards: Base[Any], activity: AnyActivity, decision: Decision, began: Moment, *, clear: bool = False
     ) -> None:
         self.decision = decision
         self._client = guards
@@ -59,7 +59,7 @@ class _Attempt:
         self._has_succeeded = True
         if not self.decision.has_receipt:
             return None
-        passed = time.monotonic() - self._began
+        passed = self._began.age
         if passed > (LATE_WITH_HOLD if self._hold else LATE):
             lasts = "a guard knows a check for 15 minutes with Hold"
             advice = lasts if self._hold else f"{lasts}, which the list of activities must have, too"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 import time
@@ -16,6 +17,7 @@ from guards._callbacks import is_async, not_async
 from guards._decision import Decision, anonymous
 from guards._errors import ConfigurationError, GuardsError, LimitedError, Lost, OutageError, ValidationError
 from guards._lambda import Lean
+from guards._moment import Moment
 from guards._options import Settings, addresses, agent_of, entries
 from guards._process import Own
 from guards._request import (
@@ -58,8 +60,9 @@ class Base(Generic[A]):
     decision_timeout: DECISION_TIMEOUT of the guards in seconds; 1 by default.
     warn: is called with the OutageError of a check that on_outage decided, and
         with the error of a renewal that failed, at most once a second; and with
-        the error of each release that guarded, attempt or slot could not make,
-        that an attempt succeeded too late, or that on_locked or count_if raised.
+        the error of each release that guarded, attempt, slot or a denied check
+        could not make, that an attempt succeeded too late, or that on_locked or
+        count_if raised.
         It must not be async. If it raises an error, that is logged. By default
         it logs a warning with the logger "guards".
     observe: is called with each decision, the seconds that it took, and its
@@ -125,7 +128,7 @@ class Base(Generic[A]):
         )
         self._warn = warn or _log_warning
         self._observe = observe
-        self._warned = float("-inf")
+        self._warned = Moment(math.inf)
         self._warning = Own(threading.Lock)
         self._own_breaker = Own(Breaker)
         self._way, most = _way_of(self._settings, client, credentials)
@@ -167,12 +170,12 @@ class Base(Generic[A]):
                         raise self._way.failed(request, lost) from lost
                 call.sleep(pause)
 
-    def _checked(self, request: Request, decision: Decision, began: float) -> Decision:
-        """Return what a check returns, given the guard's answer."""
-        if request.on_outage == "deny" and decision.allowed and decision.reason == "unavailable":
-            message = f"{request.function} decided from its memory, because its table did not answer"
-            return self._without_guard(request, OutageError(message, request.function, answered=True), began)
-        return self._settleable(self._observed(request, decision, began))
+    def _denial(self, request: Request, decision: Decision) -> OutageError | None:
+        """Return why a check is refused that the guard has allowed; None: it is not."""
+        if request.on_outage != "deny" or not decision.allowed or decision.reason != "unavailable":
+            return None
+        message = f"{request.function} decided from its memory, because its table did not answer"
+        return OutageError(message, request.function, answered=True)
 
     def _observed(self, request: Request, decision: Decision, began: float) -> Decision:
         """Call observe, and return the decision."""
@@ -230,11 +233,10 @@ class Base(Generic[A]):
 
     def _report_sometimes(self, error: GuardsError) -> None:
         """Call warn, at most once a second."""
-        now = time.monotonic()
         with self._warning.get():
-            is_due = now - self._warned >= 1
+            is_due = self._warned.age >= 1
             if is_due:
-                self._warned = now
+                self._warned = Moment()
         if is_due:
             self._report(error)
 

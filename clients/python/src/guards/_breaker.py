@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import threading
-import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from guards._errors import OutageError
+from guards._moment import Moment
 
 # How long a function is not asked after an outage, in seconds.
 PAUSE = 1.0
@@ -27,7 +28,7 @@ class Finding:
 class _Function:
     def __init__(self) -> None:
         self.answers = 0
-        self.probe_at: float | None = None  # when the next call may ask; None: there is no outage
+        self.paused: Moment | None = None  # since when calls fail at once; None: there is no outage
         self.probe: Finding | None = None  # that asks at the moment; None once it is too old to tell anything
 
 
@@ -67,18 +68,17 @@ class Breaker:
         """Raise an OutageError if a call would fail at once. A call that has to wait for a connection begins after that."""
         with self._lock:
             state = self._functions.get(function)
-            if state is not None and state.probe_at is not None and time.monotonic() < state.probe_at:
+            if state is not None and state.paused is not None and state.paused.age < PAUSE:
                 raise _a_moment_ago(function)
 
     def _enter(self, function: str) -> Finding:
-        now = time.monotonic()
         with self._lock:
             state = self._functions[function]
             call = Finding(function, state.answers)
-            if state.probe_at is not None:
-                if now < state.probe_at:
+            if state.paused is not None:
+                if state.paused.age < PAUSE:
                     raise _a_moment_ago(function)
-                state.probe, state.probe_at = call, now + PAUSE
+                state.probe, state.paused = call, Moment()
                 call.is_probe = True
             return call
 
@@ -87,20 +87,20 @@ class Breaker:
             state = self._functions[call.function]
             if state.answers != call.answers or (call.is_probe and state.probe is not call):
                 return
-            state.probe, state.probe_at = None, time.monotonic() + PAUSE
+            state.probe, state.paused = None, Moment()
 
     def undo(self, call: Finding) -> None:
         """Let the next call probe, if this one is the latest probe. Nobody waits for its end."""
         with self._lock:
             state = self._functions[call.function]
             if state.probe is call:
-                state.probe, state.probe_at = None, time.monotonic()
+                state.probe, state.paused = None, Moment(math.inf)
 
     def _answered(self, call: Finding) -> None:
         with self._lock:
             state = self._functions[call.function]
             state.answers += 1
-            state.probe = state.probe_at = None
+            state.probe = state.paused = None
 
 
 def _a_moment_ago(function: str) -> OutageError:

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from guards._arguments import must_be
 from guards._attempt import Attempt, check_arguments, decided, judge
 from guards._base import Base
+from guards._breaker import PAUSE
 from guards._callbacks import is_async, must_not_be_async, not_async
 from guards._context import Context
 from guards._decision import Decision, time_to_wait
 from guards._errors import GuardsError, OutageError
+from guards._moment import Moment
 from guards._places import Places
 from guards._request import (
     A,
@@ -50,7 +52,11 @@ class Guards(Base[A]):
         request = new_request(self._settings, "check", activity, user_id=user_id, **options)
         began = time.monotonic()
         try:
-            return self._checked(request, self._ask(request), began)
+            decision = self._ask(request)
+            if denial := self._denial(request, decision):
+                self._after(decision, denial)
+                raise denial
+            return self._settleable(self._observed(request, decision, began))
         except OutageError as outage:
             return self._without_guard(request, outage, began)
 
@@ -236,7 +242,7 @@ class Guards(Base[A]):
 
     def _counted(self, activity: A | GuardActivity, user_id: str, options: Any, *, clear: bool = False) -> Attempt:
         """Return an attempt that was checked. It can be refused."""
-        began = time.monotonic()
+        began = Moment()
         decision = self.check(activity, user_id=user_id, **options)
         return Attempt(self, activity, decision, began, clear=clear)
 
@@ -258,7 +264,7 @@ class Guards(Base[A]):
         return Context(lambda: self._open(activity, user_id, or_raise, options), lambda slot, _: self._free(slot))
 
     def _open(self, activity: A | GuardActivity, user_id: str, or_raise: bool, options: CheckOptions) -> Slot:
-        sent = time.monotonic()
+        sent = Moment()
         decision = self.check(activity, user_id=user_id, **options)
         if or_raise:
             self._admit(decision)
@@ -274,8 +280,9 @@ class Guards(Base[A]):
 
     def _keep(self, slot: Slot) -> None:
         """Renew a slot until it is released or lost."""
-        while (pause := slot._pause()) is not None and not slot._ended.wait(pause):
-            self._renew(slot)
+        while (left := slot._left()) is not None and not slot._ended.wait(min(left, PAUSE)):
+            if left <= PAUSE:
+                self._renew(slot)
 
     def _renew(self, slot: Slot) -> None:
         try:

@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from guards._call import SHORTEST, TICK, Call, LateError, Task, Time
+from guards._moment import Moment
 from guards._response import LONGEST_BODY, Reader, Response
 from guards._sigv4 import Address
 from guards._trust import Trust
@@ -50,7 +51,7 @@ class Connection:
     def __init__(self, sock: socket.socket) -> None:
         self.sock: Any = sock
         self.raw = sock  # whose end ends the connection
-        self.used_at = 0.0
+        self.used = Moment()
 
     def secure(self, trust: Trust, host: str, call: Call, time_left: Time, context: Any = None) -> None:
         """Use TLS from now on."""
@@ -70,7 +71,7 @@ class Connection:
 
     def is_alive(self) -> bool:
         """Report whether nothing has happened on the connection since it was used."""
-        if time.monotonic() - self.used_at > LONGEST_IDLE:
+        if self.used.age > LONGEST_IDLE:
             return False
         return not _is_ready(self.raw, 0, write=False)
 
@@ -115,7 +116,7 @@ class Connections:
             if response is None or not response.is_complete or len(idle) >= self._most:
                 connection.close()
             else:
-                connection.used_at = time.monotonic()
+                connection.used = Moment()
                 idle.append(connection)
         spoke_http.add(address.origin)
         return response

@@ -103,7 +103,7 @@ class CheckOptions(StatusOptions, total=False):
     """What to put on the delayed queue: any JSON of at most 32 KiB."""
     on_outage: Literal["allow", "deny"] | None
     """What an outage does to this check, instead of the client's option. With "deny", an answer that the guard gave from
-    its memory is refused, too."""
+    its memory is refused, too, and what the check counted is given back."""
 
 
 # Go escapes these characters in JSON, too.

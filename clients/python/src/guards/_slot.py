@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import random
 import threading
-import time
 from typing import TYPE_CHECKING
 
 from guards._breaker import PAUSE
 from guards._decision import Decision
 from guards._errors import ValidationError
+from guards._moment import Moment
 from guards._options import Settings
 from guards._request import Request, with_receipt
 
@@ -34,15 +34,16 @@ class Slot:
     decision: Decision
     """The decision of the check."""
 
-    def __init__(self, decision: Decision, sent: float, settings: Settings) -> None:
+    def __init__(self, decision: Decision, sent: Moment, settings: Settings) -> None:
         self.decision = decision
         self._settings = settings
         self._receipt = decision  # of the check or of the last renewal
         self._held = decision.allowed and decision.has_receipt  # whether there is something to release
         self._is_lost = False
-        self._lost_at = math.inf
-        self._sent: float | None = None  # when the first renewal with this receipt was sent
-        self._due = 0.0  # when the next renewal is sent
+        self._since = sent  # when the receipt was asked for; the next two are seconds after it
+        self._lost_after = math.inf
+        self._due_after = 0.0  # when the next renewal is sent
+        self._sent: Moment | None = None  # when the first renewal with this receipt was sent
         self._repeat_after = 0.0
         self._ended = threading.Event()
         self._renewals: asyncio.Task[None] | None = None  # with asyncio
@@ -61,33 +62,33 @@ class Slot:
 
         It has expired, or no renewal got through until 2 s before its end.
         """
-        if time.monotonic() >= self._lost_at:
+        if self._since.age >= self._lost_after:
             self._is_lost = True
         return self._is_lost
 
-    def _hold(self, sent: float, decision: Decision) -> None:
+    def _hold(self, sent: Moment, decision: Decision) -> None:
         """Keep the slot for as long as an answer says.
 
         The time counts from when the request was sent, because the answer may
         have come late. The guard's clock need not agree with this machine's.
         """
         lasts = ((decision.held_until or 0) - (decision.at or 0)) / 1000
-        self._receipt = decision
-        self._lost_at, self._due = sent + lasts - EARLY, sent + lasts / 3
+        self._receipt, self._since = decision, sent
+        self._lost_after, self._due_after = lasts - EARLY, lasts / 3
         self._sent, self._repeat_after = None, 0.0
 
-    def _pause(self) -> float | None:
-        """Return the seconds until the next renewal; None: there is none."""
-        return None if not self._held or self.lost else max(0.0, self._due - time.monotonic())
+    def _left(self) -> float | None:
+        """Return the seconds until the next renewal; None: there is none. Look each second, because a freeze uses them up."""
+        return None if not self._held or self.lost else max(0.0, self._due_after - self._since.age)
 
     def _renewal(self) -> Request:
         if self._sent is None:
-            self._sent = time.monotonic()  # a repeat gets the answer to the first one
+            self._sent = Moment()  # a repeat gets the answer to the first one
         return with_receipt(self._settings, "renew", self._receipt)
 
     def _repeat(self) -> None:
         """Plan to repeat a renewal that failed: at once, and then once a second."""
-        self._due, self._repeat_after = time.monotonic() + self._repeat_after + random.random() / 10, PAUSE
+        self._due_after, self._repeat_after = self._since.age + self._repeat_after + random.random() / 10, PAUSE
 
     def _renewed(self, decision: Decision) -> None:
         if self.lost:
@@ -98,15 +99,15 @@ class Slot:
             if self._held and self._sent is not None:
                 self._hold(self._sent, decision)
         else:  # nothing is limited now, for example because a live mode is off; that can end, and then the slot counts again
-            now = time.monotonic()
-            self._due, self._sent, self._repeat_after = now + max(PAUSE, (self._lost_at - now) / 3), None, 0.0
+            age = self._since.age
+            self._due_after, self._sent, self._repeat_after = age + max(PAUSE, (self._lost_after - age) / 3), None, 0.0
 
     def _release(self) -> Request | None:
         """End the holding, and return the request that frees the slot; None: there is nothing to free."""
         self._ended.set()
         held, self._held = self._held, False
         if not self.lost:
-            self._lost_at = math.inf
+            self._lost_after = math.inf
         return with_receipt(self._settings, "release", self._receipt) if held else None
 
     def _must_be_of_a_log(self) -> None:
