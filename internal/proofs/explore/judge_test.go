@@ -217,10 +217,28 @@ func (x *explorer) toldLimited(e *ending) error {
 	if e.call.Partial {
 		n = 1
 	}
-	if _, ok := e.call.Policy.Take(e.now, n, 0, x.items.at(x.item(e.world.store, int(e.item))).State); ok {
+	if _, ok := e.call.Policy.Take(e.now, n, 0, x.items.at(x.item(e.world.store, int(e.item))).State); ok && !x.begun(e) {
 		return fmt.Errorf("from memory, but the table has room")
 	}
 	return nil
+}
+
+// begun reports whether a clock ahead has begun the next window of a limit beside others. Then
+// actions of a clock behind count there, too, and can have room. By its own clock, an instance still
+// refuses by the window before, which is not over.
+func (x *explorer) begun(e *ending) bool {
+	for _, r := range e.call.Policy.Rates() {
+		if r.Kind != "fixed" || r.Name == "" || r.Unit != "" {
+			continue
+		}
+		window := r.Window.Milliseconds()
+		for _, c := range e.ledger.entries {
+			if c.item == e.item && max(c.at, c.counted)/window > e.now/window {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // roomSince reports whether another instance made room up to a second ago, so that this one can
