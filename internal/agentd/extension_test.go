@@ -198,7 +198,7 @@ func TestUnderTheRuntimeEmulator(t *testing.T) {
 	testkit.OK(t, os.WriteFile(filepath.Join(opt, "extensions", "guards-agent"), program, 0o755))
 	app := lambdatest.Build(t, "./internal/agentd/testdata/app")
 	for setting, want := range map[string][]string{
-		"GUARDS_METRICS=activity": {`"allowed":true,"reason":"ok"`, `"allowed":false,"reason":"limited"`},
+		"GUARDS_METRICS=activity": {`"allowed":true`, `"allowed":false,"reason":"limited"`}, // on a slow machine, a second attempt finds the first one
 		"GUARDS_MODE=of":          {`GUARDS_MODE is`, `GUARDS_MODE is`}, // the function lives
 	} {
 		address, agent := testkit.FreeAddress(t), testkit.FreeAddress(t)
