@@ -199,7 +199,7 @@ func TestUnderTheRuntimeEmulator(t *testing.T) {
 	app := lambdatest.Build(t, "./internal/agentd/testdata/app")
 	for setting, want := range map[string][]string{
 		"GUARDS_METRICS=activity": {`"allowed":true`, `"allowed":false,"reason":"limited"`}, // on a slow machine, a second attempt finds the first one
-		"GUARDS_MODE=of":          {`GUARDS_MODE is`, `GUARDS_MODE is`}, // the function lives
+		"GUARDS_MODE=of":          {`GUARDS_MODE is`, `GUARDS_MODE is`},                     // the function lives
 	} {
 		address, agent := testkit.FreeAddress(t), testkit.FreeAddress(t)
 		var log testkit.Stream
