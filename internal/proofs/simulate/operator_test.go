@@ -360,9 +360,7 @@ func (in *instance) terms(c call) (live.Terms, []inForce) {
 	if in.limiter.CircuitOpen() && !t.Exempt() {
 		return t, now
 	}
-	for _, d := range []*documents{in.follow, in.blocks} {
-		d.read, d.failed = false, false
-	}
+	in.follow.read, in.follow.failed, in.blocks.read, in.blocks.failed = false, false, false, false
 	in.follower.Refresh(context.Background(), 0)()
 	for _, d := range []*documents{in.follow, in.blocks} {
 		if d.read && !d.failed {
