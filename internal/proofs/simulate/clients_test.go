@@ -66,12 +66,8 @@ func (s *sim) anyRate() policy.Rate {
 // disturb changes something that is not a request.
 func (s *sim) disturb() {
 	in := s.any()
-	switch s.random.IntN(10) {
+	switch s.random.IntN(11) {
 	case 0, 1:
-		if s.chance(4) {
-			s.block()
-			return
-		}
 		s.operate()
 		if s.odd {
 			s.tryMisfits()
@@ -90,6 +86,8 @@ func (s *sim) disturb() {
 		s.slowDown()
 	case 8:
 		s.breakKey()
+	case 9:
+		s.block()
 	default:
 		s.had("", "outage")
 		until := s.now + s.upTo(40_000)
