@@ -246,7 +246,7 @@ class AsyncGuards(Base[A]):
         """Renew a slot until it is released or lost."""
         while (left := slot._left()) is not None:
             await asyncio.sleep(min(left, PAUSE))
-            if left > PAUSE:
+            if left > PAUSE or slot.lost:
                 continue
             try:
                 slot._renewed(await self._decide(slot._renewal()))

@@ -281,7 +281,7 @@ class Guards(Base[A]):
     def _keep(self, slot: Slot) -> None:
         """Renew a slot until it is released or lost."""
         while (left := slot._left()) is not None and not slot._ended.wait(min(left, PAUSE)):
-            if left <= PAUSE:
+            if left <= PAUSE and not slot.lost:
                 self._renew(slot)
 
     def _renew(self, slot: Slot) -> None:
