@@ -357,7 +357,7 @@ type Job struct {
 	Enqueued  int64           `json:"enqueued"`  // places given in later windows, up to this one
 	Tier      string          `json:"tier,omitempty"`
 	Limit     guards.Numbers  `json:"limit,omitempty"`
-	Job       json.RawMessage `json:"job"`       // the caller's job, unchanged
+	Job       json.RawMessage `json:"job"` // the caller's job, unchanged
 }
 
 // delay puts the job of a delayed check on the queue. If that fails, the caller

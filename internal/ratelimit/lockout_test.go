@@ -52,20 +52,20 @@ func TestASuccessIsGivenBackOnce(t *testing.T) {
 // the later of the two arrives. It gives back nothing more.
 func TestOneOfTwoReleasesGivesBack(t *testing.T) {
 	p := policy.Must("m: 10/10m, try: lockout 5/10m for 5m")
-	for _, clear := range []bool{false, true} {
+	for _, clears := range []bool{false, true} {
 		onEachStore(t, func(t *testing.T, store Store) {
 			l := &Limiter{Store: store, Now: newClock().now}
 			mustCheck(t, l, request(p, "other", 1))
 			r := request(p, "r", 1)
 			first, second := r, r
 			first.At = mustCheck(t, l, r).At
-			second.At, first.Clear, second.Clear = first.At, clear, !clear
+			second.At, first.Clear, second.Clear = first.At, clears, !clears
 			late := &Limiter{Now: l.Now, Store: beforeEach(store, once(anyWrite, func() {
 				mustDo(t, l, Release, second)
 				mustCheck(t, l, r)
 			}))}
 			if d := mustDo(t, late, Release, first); d.Each[0].Used != 2 {
-				t.Errorf("with clear last: %v: %d actions count, want 2", clear, d.Each[0].Used)
+				t.Errorf("with clear last: %v: %d actions count, want 2", clears, d.Each[0].Used)
 			}
 		})
 	}
