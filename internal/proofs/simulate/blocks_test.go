@@ -14,43 +14,24 @@ import (
 	"github.com/cric-talk/guards/internal/liveedit"
 )
 
-// A blockList is the document of who is blocked, in force from a time on.
-type blockList struct {
-	live.Stored
-	since int64
-	until map[string]int64 // when each block ends, by the key of whom it blocks, a space, and the activity, if it is of one
-}
-
-// blocksAt returns the blocks in force at a time.
-func (t *settings) blocksAt(at int64) blockList {
-	i := len(t.blocked) - 1
-	for i > 0 && t.blocked[i].since > at {
-		i--
-	}
-	return t.blocked[i]
-}
-
 // Blocks implements [live.Source].
 func (t *settings) Blocks(context.Context, bool) (live.Stored, error) {
-	return t.blocksAt(t.sim.now).Stored, nil
+	return t.blocked.inForce(t.sim.now).Stored, nil
 }
 
 // ChangeBlocks implements [liveedit.Table].
 func (t *settings) ChangeBlocks(_ context.Context, before int64, after live.Stored, _ liveedit.Change) error {
-	if before != t.blocksAt(t.sim.now).Version {
-		return liveedit.ErrConflict
-	}
-	t.blocked = append(t.blocked, blockList{since: t.sim.now, Stored: after})
-	return nil
+	return t.blocked.change(t.sim.now, before, after)
 }
 
-// block blocks somebody until a time, or lifts blocks.
+// block blocks somebody until a time, or lifts blocks. The name of a block is the key of the user
+// or subject, a space, and the activity; without an activity, it is of all.
 func (s *sim) block() {
-	until := maps.Clone(s.settings.blocksAt(s.now).until)
+	until := maps.Clone(s.settings.blocked.inForce(s.now).set)
 	if until == nil {
-		until = map[string]int64{}
+		until = map[string]string{}
 	}
-	maps.DeleteFunc(until, func(_ string, end int64) bool { return end <= s.now }) // which an edit drops
+	maps.DeleteFunc(until, func(_, end string) bool { return millis(end) <= s.now }) // which an edit drops
 	who, activity := s.userOrSubject(), ""
 	if s.chance(2) {
 		activity = s.anActivity().Name
@@ -58,7 +39,7 @@ func (s *sim) block() {
 	var err error
 	change := liveedit.Change{At: time.UnixMilli(s.now)}
 	if s.chance(3) {
-		mine := func(key string, _ int64) bool {
+		mine := func(key, _ string) bool {
 			return key == who+" "+activity || activity == "" && strings.HasPrefix(key, who+" ")
 		}
 		had := len(until)
@@ -72,14 +53,14 @@ func (s *sim) block() {
 		}
 	} else {
 		end := s.now + 1 + s.upTo(120_000)
-		until[who+" "+activity] = end
+		until[who+" "+activity] = strconv.FormatInt(end, 10)
 		err = liveedit.Block(context.Background(), &s.settings, change, live.Block{UserID: who, Activity: activity, Until: time.UnixMilli(end), Reason: "r"})
 	}
 	if err != nil {
 		s.fail("the blocks can't be changed: %v", err)
 		return
 	}
-	s.settings.blocked[len(s.settings.blocked)-1].until = until
+	s.settings.blocked[len(s.settings.blocked)-1].set = until
 	s.stats["changes of the blocks"]++
 	s.line("an operator changes the blocks to %v", until)
 }
@@ -104,11 +85,11 @@ func (in *instance) Blocks(_ context.Context, consistent bool) (live.Stored, err
 	if !consistent && random.IntN(5) == 0 {
 		at -= random.Int64N(1001)
 	}
-	return s.settings.blocksAt(at).Stored, nil
+	return s.settings.blocked.inForce(at).Stored, nil
 }
 
-// end returns when the last block ends that keeps the caller from the activity; 0: none does.
-func (b blockList) end(c call, a limits.Activity, at int64) (last int64) {
+// blockEnd returns when the last block ends that keeps the caller from the activity; 0: none does.
+func (d settled) blockEnd(c call, a limits.Activity, at int64) (last int64) {
 	keys := []string{c.UserID}
 	for _, sub := range a.Subjects {
 		if id, ok := c.subjects[sub.Name]; ok {
@@ -117,7 +98,7 @@ func (b blockList) end(c call, a limits.Activity, at int64) (last int64) {
 	}
 	for _, key := range keys {
 		for _, of := range []string{"", a.Name} {
-			if end := b.until[key+" "+of]; end > at {
+			if end := millis(d.set[key+" "+of]); end > at {
 				last = max(last, end)
 			}
 		}
@@ -132,9 +113,8 @@ func (in *instance) judgeBlock(c call, got live.Block) {
 	if !got.Until.IsZero() {
 		end = got.Until.UnixMilli()
 	}
-	for i, b := range s.settings.blocked {
-		ended := i+1 < len(s.settings.blocked) && s.settings.blocked[i+1].since <= in.blocks.since
-		if b.since <= in.blocks.until && !ended && b.end(c, s.named(c.Activity), in.millis()) == end {
+	for v := range s.settings.blocked.between(in.blocks) {
+		if v.blockEnd(c, s.named(c.Activity), in.millis()) == end {
 			return
 		}
 	}

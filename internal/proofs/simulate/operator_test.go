@@ -52,15 +52,8 @@ type settings struct {
 	liveedit.Table
 
 	sim      *sim
-	versions []settled
-	blocked  []blockList
-}
-
-// A settled document is in force from a time on.
-type settled struct {
-	live.Stored
-	since int64
-	set   map[string]string // the live limits and modes, by their names
+	versions history // of the live limits
+	blocked  history // of the blocks
 }
 
 // of names a live limit of an activity, of its subject or of a group. Max callers have no
@@ -111,7 +104,7 @@ type inForce struct {
 // inForce returns what this document and the code give a user or a subject with this id. A
 // grant is of a tier that the activity has, and ends by itself.
 func (d settled) inForce(code limits.Activity, subject, id, tier string, at int64) inForce {
-	until, _ := strconv.ParseInt(d.set[grantTo(id)], 10, 64)
+	until := millis(d.set[grantTo(id)])
 	_, inCode := code.Part(subject).Tiers[premium]
 	_, inSet := d.set[of(code.Name, subject, premium)]
 	granted := at < until && (inCode || inSet)
@@ -129,33 +122,19 @@ func ofGroup(a limits.Activity, subject, limit string) string {
 	return a.Group + "." + limit
 }
 
-// inForce returns the document in force at a time.
-func (t *settings) inForce(at int64) settled {
-	for i := len(t.versions) - 1; i > 0; i-- {
-		if t.versions[i].since <= at {
-			return t.versions[i]
-		}
-	}
-	return t.versions[0]
-}
-
 // Settings implements [live.Source].
 func (t *settings) Settings(context.Context, bool) (live.Stored, error) {
-	return t.inForce(t.sim.now).Stored, nil
+	return t.versions.inForce(t.sim.now).Stored, nil
 }
 
 // ChangeSettings implements [liveedit.Table].
 func (t *settings) ChangeSettings(_ context.Context, before int64, after live.Stored, _ liveedit.Change) error {
-	if before != t.inForce(t.sim.now).Version {
-		return liveedit.ErrConflict
-	}
-	t.versions = append(t.versions, settled{since: t.sim.now, Stored: after})
-	return nil
+	return t.versions.change(t.sim.now, before, after)
 }
 
 // operate changes a live limit or a mode, undoes a change, or deletes the document.
 func (s *sim) operate() {
-	set := maps.Clone(s.settings.inForce(s.now).set)
+	set := maps.Clone(s.settings.versions.inForce(s.now).set)
 	if set == nil {
 		set = map[string]string{}
 	}
@@ -319,14 +298,6 @@ func (s *sim) settled(activity string, set map[string]string, what string) {
 	s.had(activity, what)
 }
 
-// documents are what an instance has to follow: one of those that were in force
-// shortly before its last good look.
-type documents struct {
-	since, until int64
-	read, failed bool  // the look at hand
-	clock        int64 // when it last looked, by its own clock
-}
-
 // Settings implements [live.Source] for one instance. Reads fail, and a read that is
 // not consistent may return what was in force up to a second ago.
 func (in *instance) Settings(_ context.Context, consistent bool) (live.Stored, error) {
@@ -340,7 +311,7 @@ func (in *instance) Settings(_ context.Context, consistent bool) (live.Stored, e
 	if !consistent && s.chance(5) {
 		at = max(at-s.upTo(1000), s.deployed) // code that is deployed finds its own document
 	}
-	d := s.settings.inForce(at)
+	d := s.settings.versions.inForce(at)
 	s.line("instance %d reads version %d of the live limits (consistent: %v)", in.number, d.Version, consistent)
 	return d.Stored, nil
 }
@@ -377,10 +348,9 @@ func (in *instance) terms(c call) (live.Terms, []inForce) {
 // mayFollow reports whether a document with these terms was in force when the instance
 // looked. It returns what that document and the code give the user and each subject.
 func (in *instance) mayFollow(c call, t live.Terms) (now []inForce, follows bool) {
-	code, versions := in.sim.named(c.Activity), in.sim.settings.versions
-	for i, v := range versions {
-		ended := i+1 < len(versions) && versions[i+1].since <= in.follow.since
-		same := v.since <= in.follow.until && !ended && t.Mode == v.set[mode(code.Name)]
+	code := in.sim.named(c.Activity)
+	for v := range in.sim.settings.versions.between(in.follow) {
+		same := t.Mode == v.set[mode(code.Name)]
 		now = now[:0]
 		for part := range t.Parts {
 			mine := v.inForce(code, part.Name, cmp.Or(part.UserID, c.UserID), c.tier, in.millis())

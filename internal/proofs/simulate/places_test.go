@@ -88,12 +88,14 @@ func (l *ledger) skips(u *user, a *landing, when oracle.Moment) {
 		}
 	}
 	alone := o.in.aloneOf(u.owner)
-	unknown := alone.loose || a.again || o.in.others(o)
+	if alone.loose || a.again || u.deleted > 0 || o.in.others(o) { // what it has given is not known
+		return
+	}
 	exact.Skip(o.terms.numbers, when.Came, alone.Ticket(o.terms.numbers))
 	for range alone.kept + 1 {
 		next := exact.Clone()
 		_ = next.CountAt(o.terms.numbers, when, 1)
-		if next.Same(after) || unknown || u.deleted > 0 {
+		if next.Same(after) {
 			return
 		}
 		exact.Skip(o.terms.numbers, when.Came, next.Ticket(o.terms.numbers))

@@ -77,7 +77,7 @@ func newSim(subject subject, seed uint64, verbose bool) *sim {
 	}
 	s.activities = s.code(subject)
 	s.ledger = ledger{sim: s, users: map[owner]*user{}}
-	s.settings = settings{sim: s, versions: make([]settled, 1), blocked: make([]blockList, 1)}
+	s.settings = settings{sim: s, versions: make(history, 1), blocked: make(history, 1)}
 	n := 3 + s.random.IntN(6)*s.random.IntN(10)
 	if subject.draw != nil {
 		s.now, n = s.beginning(), 4
