@@ -177,8 +177,8 @@ func (l *Limiter) Window(activity string) time.Duration {
 // decided: with OnOutage deny, and for a release, a renewal and a reset.
 //
 // If ctx has ended already, the error is that of ctx. A decision that has begun goes on if ctx is
-// canceled, for example because the user has left: it is no outage, and what it has counted it
-// must be able to give back. The deadline of ctx bounds its time.
+// canceled, for example because the user has left. That is no outage, and the decision must be
+// able to give back what it has counted. The deadline of ctx bounds its time.
 func (l *Limiter) Decide(ctx context.Context, r guards.Request) (guards.Decision, error) {
 	if err := ctx.Err(); err != nil {
 		return guards.Decision{}, err

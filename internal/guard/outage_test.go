@@ -225,7 +225,7 @@ type twoTries struct{ n int }
 func (b *twoTries) Next(context.Context, bool) bool { b.n++; return b.n <= 2 }
 
 // The item of an address is throttled. Somebody behind it signs in again and again, with the right
-// password. The answers have a receipt of what the table has counted, so nobody is locked out.
+// password. The answers have a receipt of what the table has counted, so the account stays unlocked.
 func TestAReceiptBesideASubjectInAnOutage(t *testing.T) {
 	for _, deny := range []bool{false, true} {
 		b := newBench(t).guarding(signIn)

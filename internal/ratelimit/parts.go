@@ -274,8 +274,8 @@ func (a *action) slots() (with, without []int) {
 
 // release gives back a check in each part. It begins with slots, because their items know
 // when a check came that was renewed. The other parts know the check by that time. If one of
-// these fails, the rest is given back nevertheless: one busy address must not lock
-// the accounts of all behind it.
+// these fails, the others are still given back: one busy address must not lock the accounts of
+// all behind it.
 func (a *action) release(ctx context.Context) (failed error) {
 	with, without := a.slots()
 	from := origin{}

@@ -71,7 +71,7 @@ func (sys system) mixed() bool {
 }
 
 // restarts reports whether the check other can begin a series of a lockout while the one before
-// still counts for the check c, and so make room for c. By docs/policies.md, a series "ends 15
+// still counts for the check c. Then c finds room. By docs/policies.md, a series "ends 15
 // minutes later, or with the lock". So it can end sooner for a tier with another limit.
 func (sys system) restarts(c, other *call) bool {
 	return sys[0].HasLockout() && c.tier != other.tier
@@ -194,16 +194,16 @@ func (t tier) undone(s *state, c *call) []*state {
 	return states
 }
 
-// overtaken returns the further states that can follow a release if the series of a lockout
-// ends or begins between the release's look at the item and its write. docs/events.md says that
-// attempts under way "give nothing back in a series that begins later, except in its first
-// millisecond". The time of such an attempt does not tell its series, so the lockout may keep
-// it, while other limits give it back.
+// overtaken returns more states that can follow a release. They are for a series of a lockout that
+// ends or begins between the release's look at the item and its write. By docs/events.md, attempts
+// under way "give nothing back in a series that begins later, except in its first millisecond".
+// The time of such an attempt does not tell its series. So the lockout may keep it, while other
+// limits give it back.
 //
-// With clear, the write ends any series, even if nothing is given back. Then the look decides
-// whether the id is free. The contract does not say which: docs/events.md frees "the released
-// id", and a release that is too late "changes nothing". After a reset, a late copy of a check
-// "takes effect as if new". If it arrives after the look, nothing of it is given back.
+// With clear, the write ends any series, even if nothing is given back. Whether the id is free then
+// depends on the look. The contract leaves that open: docs/events.md frees "the released id", and a
+// release that is too late "changes nothing". After a reset, a late copy of a check "takes effect
+// as if new". If it arrives after the look, nothing of it is given back.
 func (t tier) overtaken(s *state, c *call, clears bool) (states []*state) {
 	kept, ok := s.ids[t.name(c)]
 	if !ok || s.released[t.receipt(c)] || !kept.has(c.at) && !s.reset && !s.moved {
