@@ -91,6 +91,9 @@ func ofContent(t *testing.T) *rig {
 		guards.Guard{Name: "posts-guard", Message: "m", Activities: []guards.Activity{{Name: "create_post", Limit: "posts: 10/1m, writes: 40/1h cost 2", Group: "content"}}},
 		guards.Guard{Name: "comments-guard", Message: "m", Activities: []guards.Activity{{Name: "add_comment", Limit: "writes: 40/1h", Group: "content"}}},
 		guards.Guard{Name: "exports-guard", Message: "m", Activities: []guards.Activity{{Name: "export", Limit: "log 3/10m", Hold: true}}},
+		guards.Guard{Name: "films-guard", Message: "m", Activities: []guards.Activity{
+			{Name: "render", Limit: "films: log 3/10m", Hold: true, Group: "films"}, {Name: "preview", Limit: "films: log 3/10m", Hold: true, Group: "films"},
+		}},
 	)
 }
 
@@ -157,6 +160,17 @@ func TestSlotsOnThePage(t *testing.T) {
 	}
 	if got := slots(); strings.Contains(got, "Held") || !strings.Contains(got, "hidden") {
 		t.Errorf("an expired slot: %q", got)
+	}
+}
+
+// A reset of one activity of a group frees the slots of the others.
+func TestAResetFreesTheSlotsOfItsGroup(t *testing.T) {
+	r := ofContent(t)
+	r.app("films-guard", `{"userId": "u1", "activity": "render"}`)
+	testkit.Contains(t, "the page", r.get("/"), "Held until")
+	r.app("films-guard", `{"userId": "u1", "activity": "preview", "op": "reset"}`)
+	if strings.Contains(r.get("/"), "Held until") {
+		t.Error("after a reset of the group, the page shows a slot that is free")
 	}
 }
 
