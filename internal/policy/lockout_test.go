@@ -154,14 +154,3 @@ func TestAnItemLastsUntilItsLocksAreForgotten(t *testing.T) {
 		}
 	}
 }
-
-// The attempt that reaches 80 % of a lockout's limit crosses nothing.
-func TestALockoutCrossesOnlyItsLimit(t *testing.T) {
-	p, s := Must("lockout 5/10m for 1m"), State(nil)
-	for i, want := range []int64{0, 0, 0, 0, 100} {
-		s = take(t, p, start, 1, s)
-		if r := p.Cross(start, 1, s, p.Read(start, 0, s)); r.Crossed != want {
-			t.Errorf("attempt %d crosses %d, want %d", i+1, r.Crossed, want)
-		}
-	}
-}
