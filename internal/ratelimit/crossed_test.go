@@ -18,20 +18,12 @@ import (
 // shares returns the shares that d crossed, by the name of the limit; "" is the only one.
 func shares(d Decision) map[string]int64 {
 	all := map[string]int64{}
-	for _, l := range eachOf(d) {
+	for _, l := range d.Limits() {
 		if l.Crossed != 0 {
 			all[l.Name] = l.Crossed
 		}
 	}
 	return all
-}
-
-// eachOf returns the figures of each limit, even if there is only one.
-func eachOf(d Decision) []policy.Reading {
-	if len(d.Each) == 0 {
-		return []policy.Reading{d.Reading}
-	}
-	return d.Each
 }
 
 // crossings are how many checks said that they crossed a share of a limit.

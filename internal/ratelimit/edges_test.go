@@ -69,33 +69,6 @@ func TestARefusedRequestOpensNoCircuit(t *testing.T) {
 	}
 }
 
-// A check is counted in a window of up to 100, and the limit is raised. The
-// release counts until the window ends.
-func TestAReleaseAfterTheLimitWasRaised(t *testing.T) {
-	timeline(t, "100/12h", []moment{
-		{id: "r1", want: "ok 1/100"},
-		{at: 30 * time.Second, by: "cold", ask: Release, id: "r1", limit: "200/12h", want: "ok 0/200"},
-	})
-}
-
-// A max above 100 is added to a limit of up to 100. The ids of before are known for the whole
-// window, and those from then on for 20 s. A max that is taken away changes it back.
-func TestIdsAfterAMaxWasAdded(t *testing.T) {
-	const long, short = "10/12h", "10/12h max 200"
-	timeline(t, long, []moment{
-		{id: "r1", want: "ok 1/10"},
-		{at: time.Minute, by: "cold", id: "r1", limit: short, want: "duplicate 1/10"},
-		{at: time.Minute, by: "cold", id: "r2", want: "ok 2/10"},
-		{at: 80 * time.Second, by: "cold", id: "r2", want: "duplicate 2/10"},
-		{at: 2 * time.Minute, by: "cold", id: "r2", want: "ok 3/10"},
-		{at: 10 * time.Minute, by: "cold", ask: Release, id: "r1", want: "ok 2/10"},
-		{at: 10 * time.Minute, by: "cold", ask: Release, id: "r2", want: "ok 2/10"},
-		{at: 11 * time.Minute, by: "cold", id: "r3", want: "ok 3/10"},
-		{at: 12 * time.Minute, by: "cold", id: "r3", limit: long, want: "ok 4/10"},
-		{at: time.Hour, by: "cold", id: "r3", want: "duplicate 4/10"},
-	})
-}
-
 // zones are 50 time zones of every kind. They have summer time or not, lie in both
 // hemispheres, and differ by hours, half hours and quarter hours. Some changed their
 // rules.

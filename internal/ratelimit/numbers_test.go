@@ -2,6 +2,7 @@ package ratelimit_test
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"sync"
@@ -116,46 +117,31 @@ func (r numberRace) run(t *testing.T, store Store, callers int, number func(i in
 	return admitted
 }
 
-// 500 callers with the same number act at once. Exactly the number is admitted.
-func TestRacersWithOneNumber(t *testing.T) {
-	const number = 60
+// Callers with one number, or with two, act at once. Together they get the larger number, and
+// nobody with the smaller one gets more than that: in the order of what was counted, they are
+// the first.
+func TestRacersWithNumbers(t *testing.T) {
+	const large = 60
 	for _, r := range races() {
-		t.Run(r.name, func(t *testing.T) {
-			onEachStore(t, func(t *testing.T, store Store) {
-				var units int64
-				for _, a := range r.run(t, store, max(100, repeats(500)), func(int) int64 { return number }) {
-					units += a.units
-				}
-				if units != number {
-					t.Errorf("%d admitted, want %d", units, number)
-				}
-			})
-		})
-	}
-}
-
-// Callers with two numbers act at once. Together they get the larger number, and nobody with the
-// smaller one gets more than that: in the order of what was counted, they are the first.
-func TestRacersWithTwoNumbers(t *testing.T) {
-	const small, large = 30, 60
-	for _, r := range races() {
-		t.Run(r.name, func(t *testing.T) {
-			onEachStore(t, func(t *testing.T, store Store) {
-				var units int64
-				for _, a := range r.run(t, store, max(200, repeats(500)), func(i int) int64 { return []int64{small, large}[i%2] }) {
-					units += a.units
-					if a.Limit != a.number/a.units || a.Used > a.Limit {
-						t.Errorf("with the number %d, a caller is told %d of %d", a.number, a.Used, a.Limit)
+		for _, small := range []int64{30, large} {
+			t.Run(fmt.Sprintf("%s, %d and %d", r.name, small, large), func(t *testing.T) {
+				onEachStore(t, func(t *testing.T, store Store) {
+					var units int64
+					for _, a := range r.run(t, store, max(200, repeats(500)), func(i int) int64 { return []int64{small, large}[i%2] }) {
+						units += a.units
+						if a.Limit != a.number/a.units || a.Used > a.Limit {
+							t.Errorf("with the number %d, a caller is told %d of %d", a.number, a.Used, a.Limit)
+						}
+						if used := a.Used * a.units; used != units && used != units+a.units-1 {
+							t.Errorf("a caller is told that %d are used, want %d", used, units)
+						}
 					}
-					if used := a.Used * a.units; used != units && used != units+a.units-1 {
-						t.Errorf("a caller is told that %d are used, want %d", used, units)
+					if units != large {
+						t.Errorf("%d admitted, want %d", units, large)
 					}
-				}
-				if units != large {
-					t.Errorf("%d admitted, want %d", units, large)
-				}
+				})
 			})
-		})
+		}
 	}
 }
 

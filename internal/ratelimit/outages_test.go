@@ -66,40 +66,6 @@ func TestAnOutageAfterALostPartialGrant(t *testing.T) {
 	})
 }
 
-// In an outage an instance goes on from what it last saw counted.
-func TestAnOutageGoesOnFromTheLastStateSeen(t *testing.T) {
-	l, store, c := onClock(pass)
-	var r ids
-	seen := r.next(1)
-	for i, step := range []struct {
-		fault
-		Request
-		allowed bool
-		used    int64
-	}{
-		{pass, seen, true, 1},
-		{deny, r.next(1), true, 2},
-		{deny, seen, true, 2},       // a repeat is counted once, here too
-		{deny, r.next(2), false, 2}, // the same policy
-		{pass, r.next(1), true, 2},  // the table never saw the action that was admitted alone
-		{deny, r.next(1), true, 3},  // this instance did: one action alone, and two in the table
-		{deny, r.next(1), false, 3},
-	} {
-		c.at(time.Duration(6*i) * time.Second) // the circuit breaker probes each time
-		store.set(step.fault)
-		d := mustCheck(t, l, step.Request)
-		if d.Allowed != step.allowed || d.Used != step.used {
-			t.Fatalf("request %s: %+v, want allowed %v, %d used", step.ID, d, step.allowed, step.used)
-		}
-		if alone := d.Outage != nil; (d.Reason == Unavailable) != alone {
-			t.Fatalf("request %s: %+v, want unavailable if the table is away", step.ID, d)
-		}
-	}
-	if d, err := l.Decide(t.Context(), Status, r.next(1)); err != nil || d.Reason != Unavailable || d.Allowed || d.Used != 3 {
-		t.Errorf("Status = %+v, %v, want it from memory", d, err)
-	}
-}
-
 // An attempt of unknown outcome that did count is not counted twice.
 func TestAnOutageAfterALostAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -222,26 +188,6 @@ func TestAnAnswerCountsEvenIfTheDecisionFails(t *testing.T) {
 				t.Errorf("%s: one more: %s, want it refused", name, inWords(d))
 			}
 		})
-	}
-}
-
-// A hot key refuses for up to a second what it saw no room for, even if actions come back
-// meanwhile. Then the limit that refuses has that wait, too, and not only the answer.
-func TestAHotKeyTellsItsWaitByTheLimit(t *testing.T) {
-	l, c := instance(new(memstore.Store))
-	p := policy.Must("a: bucket 200/10s prepaid, b: 9000/1d prepaid")
-	refused := 0
-	for id := range 2000 {
-		c.add(time.Millisecond)
-		if d := mustCheck(t, l, call(p, id)); !d.Allowed {
-			refused++
-			if d.Wait <= 0 || d.Each[0].Wait != d.Wait {
-				t.Fatalf("request %d: %+v, want the wait of the answer beside the limit %s", id, d, d.LimitedBy)
-			}
-		}
-	}
-	if refused == 0 {
-		t.Error("nothing was refused")
 	}
 }
 
