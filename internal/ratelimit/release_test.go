@@ -110,37 +110,41 @@ func used(t *testing.T, l *Limiter, r Request) int64 {
 	return most
 }
 
-// The same request is released and then counted again. The first receipt gives
-// back nothing more, and the second one gives back its own action.
+// The same request is released and then counted again. The first receipt gives back nothing
+// more for 20 s, and the second one gives back its own action.
 func TestAReleaseThatIsDoneGivesBackNothing(t *testing.T) {
 	onEachReleasable(t, func(t *testing.T, store Store, r Request) {
 		c := newClock()
 		l := &Limiter{Store: store, Timeout: 5 * time.Second, Now: c.now}
-		release := func(at int64, want int64) {
+		check := func(at time.Duration) int64 {
 			t.Helper()
-			again := r
-			again.At = at
+			c.at(at)
+			d := mustCheck(t, l, r)
+			if d.At == 0 {
+				t.Fatalf("at %v: %s, want a released id counted again", at, inWords(d))
+			}
+			return d.At
+		}
+		release := func(at time.Duration, receipt int64, gives bool) {
+			t.Helper()
+			c.at(at)
+			again, was, before := r, stateOf(t, store, r), used(t, l, r)
+			again.At = receipt
 			mustDo(t, l, Release, again)
-			if got := used(t, l, r); got != want {
-				t.Fatalf("%v after the start: %d used, want %d", c.now().Sub(start), got, want)
+			if gave := stateOf(t, store, r) != was; gave != gives || gives && used(t, l, r) != before-1 {
+				t.Fatalf("at %v: a release changes the item: %v, and of %d %d are used, want it: %v", at, gave, before, used(t, l, r), gives)
 			}
 		}
-		c.at(time.Second)
-		first := mustCheck(t, l, r).At
-		c.at(2 * time.Second)
-		release(first, 0)
-		release(first, 0)
-		c.at(3 * time.Second)
-		second := mustCheck(t, l, r).At
-		if second == 0 {
-			t.Fatal("the released id is not counted again")
-		}
-		c.at(3500 * time.Millisecond)
-		release(first, 1)
-		c.at(4 * time.Second)
-		release(second, 0)
-		release(second, 0)
-		release(first, 0)
+		first := check(time.Second)
+		release(2*time.Second, first, true)
+		release(2*time.Second, first, false)
+		second := check(3 * time.Second)
+		release(3500*time.Millisecond, first, false)
+		release(4*time.Second, second, true)
+		release(4*time.Second, second, false)
+		release(4*time.Second, first, false)
+		check(5 * time.Second)
+		release(22*time.Second, first, false)
 	})
 }
 
@@ -180,28 +184,6 @@ func TestALateReleaseGivesBackNothing(t *testing.T) {
 		}
 		if _, err := plain.Decide(t.Context(), Release, again); err != nil || used(t, plain, r) != 0 {
 			t.Errorf("the second receipt: %v, %d used, want 0", err, used(t, plain, r))
-		}
-	})
-}
-
-// The same request is released and counted again. A copy of its first release,
-// 20 s after it, changes nothing.
-func TestAReleaseIsRememberedFor20Seconds(t *testing.T) {
-	onEachReleasable(t, func(t *testing.T, store Store, r Request) {
-		c := newClock()
-		l := &Limiter{Store: store, Timeout: 5 * time.Second, Now: c.now}
-		c.at(time.Second)
-		first := r
-		first.At = mustCheck(t, l, r).At
-		for _, copied := range []time.Duration{2 * time.Second, 22 * time.Second} {
-			was := stateOf(t, store, r)
-			c.at(copied)
-			mustDo(t, l, Release, first)
-			if gave, want := stateOf(t, store, r) != was, copied == 2*time.Second; gave != want {
-				t.Errorf("at %v the release changes the item: %v, want %v", copied, gave, want)
-			}
-			c.at(3 * time.Second)
-			mustCheck(t, l, r)
 		}
 	})
 }
