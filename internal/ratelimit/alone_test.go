@@ -331,6 +331,11 @@ func TestOutageTimelines(t *testing.T) {
 			{at: 36 * sec, id: "e", want: "unavailable 3/3, wait 24s"},
 			{at: 36 * sec, ask: Status, id: "e", want: "unavailable 3/3, wait 24s"},
 		}},
+		{"a lost answer that was counted is not counted twice", "3/1m", []moment{
+			{table: lose, id: "a", want: "unavailable 1/3"},
+			{at: 6 * sec, table: pass, id: "b", want: "ok 2/3"}, // the one that reached the table and this
+			{at: 6 * sec, table: deny, id: "c", want: "unavailable 3/3"},
+		}},
 		// None can be given back, so right and wrong attempts count alike.
 		{"a lock that is known holds to its end, and then the limit is allowed again", "lockout 3/10m for 5m", []moment{
 			{id: "a", times: 2, want: "ok 2/3"},

@@ -57,6 +57,10 @@ func deny(context.Context, func() error) error {
 	return &StoreError{Failure: Misconfigured, What: "denied", Err: errors.New("no")}
 }
 
+func reject(context.Context, func() error) error {
+	return &StoreError{Failure: Invalid, What: "rejected", Err: errors.New("too large")}
+}
+
 // held carries the request out and returns its answer d later.
 func held(d time.Duration) fault {
 	return func(_ context.Context, perform func() error) error {

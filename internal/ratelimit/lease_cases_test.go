@@ -81,8 +81,8 @@ func TestAPrepaidKeyBeginsAsAnother(t *testing.T) {
 
 // A reset forgets what this instance holds of a lease.
 func TestAResetForgetsALease(t *testing.T) {
-	p, c := leased("2000/1m"), newClock()
-	l := &Limiter{Store: new(memstore.Store), Now: c.now, Memory: NewMemory(mib)}
+	p := leased("2000/1m")
+	l, c := instance(new(memstore.Store))
 	heat(t, l, c, p, 0, 500)
 	mustDo(t, l, Reset, call(p, 0))
 	if d := heat(t, l, c, p, 1000, 1)[0]; d.Requests != 1 || d.Used != 1 {

@@ -155,33 +155,18 @@ func TestRequestsOfALockout(t *testing.T) {
 // release changes nothing even then.
 func TestACopyOfAClearAfterTheRoomHasForgotten(t *testing.T) {
 	l, c := instance(new(memstore.Store))
-	user := request(policy.Must("lockout 3/10m for 5m"), "a", 1)
-	room := user
-	room.UserID, room.For, room.Policy = " room r", "u", policy.Must("log 9/20s")
-	parts := func(at int64, clears bool) []Part {
-		mine, its := user, room
-		mine.At, its.At, mine.Clear = at, at, clears
-		return []Part{{Request: mine}, {Request: its, Subject: "room"}}
-	}
-	do := func(op Op, at int64, clears bool) Decision {
-		t.Helper()
-		d, err := l.DecideAll(t.Context(), op, parts(at, clears), false)
-		if err != nil || !d.Allowed {
-			t.Fatalf("%s: %+v, %v", op, d, err)
-		}
-		return d
-	}
-	first := do(Check, 0, false)
+	say := func(id string) []Part { return message("u", "r", id, "lockout 3/10m for 5m", "log 9/20s") }
+	parts := say("a")
+	first := mustDoAll(t, l, Check, parts, 0, "a check")
 	c.at(3 * sec)
-	renewed := do(Renew, first.At, false).At
+	renewed := mustDoAll(t, l, Renew, parts, first.At, "a renewal").At
+	parts[0].Clear = true
 	c.at(34 * sec)
-	do(Release, renewed, true)
-	other := user
-	other.ID = "wrong"
-	mustCheck(t, l, other)
+	mustDoAll(t, l, Release, parts, renewed, "a release")
+	mustCheck(t, l, say("wrong")[0].Request)
 	c.at(36 * sec)
-	do(Release, renewed, true)
-	if n := used(t, l, user); n != 1 {
+	mustDoAll(t, l, Release, parts, renewed, "a copy of the release")
+	if n := used(t, l, parts[0].Request); n != 1 {
 		t.Errorf("%d attempts count after a copy, want the one that came after the first release", n)
 	}
 }

@@ -11,9 +11,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/policy"
 	. "github.com/cric-talk/guards/internal/ratelimit"
-	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
-	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
 
 // numbered returns the limits of text with n as the caller's number for each limit with a max.
@@ -262,58 +260,6 @@ func TestNumbersOnTwoInstances(t *testing.T) {
 				}
 				if r.Used != step.used && d.Requests > 0 || r.Limit != min(90, step.number) {
 					t.Errorf("%s: step %d: %d used of %d, want %d of %d", text, i, r.Used, r.Limit, step.used, min(90, step.number))
-				}
-			}
-		})
-	}
-}
-
-// A decision with a number sends the same requests, takes the same units and leaves the same
-// item as one whose text has this number.
-func TestADecisionWithANumberCostsTheSame(t *testing.T) {
-	for _, texts := range [][2]string{
-		{"20/1h max 90", "60/1h"},
-		{"20/1h max 900", "60/1h max 900"},
-		{"log 20/1h max 90", "log 60/1h"},
-		{"sliding 20/1h max 90", "sliding 60/1h"},
-		{"bucket 20/1h burst 10 max 90", "bucket 60/1h burst 30"},
-		{"bucket 20/1h max 90 cost 2", "bucket 60/1h cost 2"},
-		{"20/day max 90", "60/day"},
-		{"a: 20/1h max 90, b: log 20/1h max 90", "a: 60/1h, b: log 60/1h"},
-	} {
-		t.Run(texts[0], func(t *testing.T) {
-			type cost struct {
-				reason        Reason
-				requests      int
-				written, read float64
-				item          string
-			}
-			var costs [2][]cost
-			for i, p := range []policy.Policy{numbered(texts[0], 60), policy.Must(texts[1])} {
-				proxy := dynamotest.NewProxy(t)
-				store := dynamostore.New(dynamotest.Config(proxy.URL()), dynamotest.Table(t))
-				c := newClock()
-				warm := &Limiter{Store: store, Timeout: time.Minute, Memory: NewMemory(mib), Now: c.now}
-				cold := &Limiter{Store: store, Timeout: time.Minute, Now: c.now}
-				for n := range 45 {
-					c.add(1100 * time.Millisecond)
-					l, r, op := warm, request(p, strconv.Itoa(n), 2), Check
-					switch {
-					case n%7 == 3:
-						l = cold
-					case n%11 == 5:
-						r.ID = strconv.Itoa(n - 1) // a repeat
-					case n%13 == 6:
-						op = Status
-					}
-					written, read := proxy.WriteUnits(), proxy.ReadUnits()
-					d := mustDo(t, l, op, r)
-					costs[i] = append(costs[i], cost{d.Reason, d.Requests, proxy.WriteUnits() - written, proxy.ReadUnits() - read, stateOf(t, store, r)})
-				}
-			}
-			for n, got := range costs[0] {
-				if want := costs[1][n]; got != want {
-					t.Fatalf("decision %d with a number: %+v, and without: %+v", n, got, want)
 				}
 			}
 		})

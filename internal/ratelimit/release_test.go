@@ -3,6 +3,7 @@ package ratelimit_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -13,29 +14,6 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 	"github.com/cric-talk/guards/internal/testkit"
 )
-
-// An instance that has not seen the item gives back too. The item then has no
-// trace of the request.
-func TestAColdInstanceReleases(t *testing.T) {
-	onEachSubject(t, func(t *testing.T, s subject) {
-		p := s.policy()
-		if p.Queues() {
-			t.Skip("a place in a queue is never given back")
-		}
-		store, c := new(memstore.Store), newClock()
-		cold := func() *Limiter { return &Limiter{Store: store, Now: c.now} }
-		r := request(p, "a", 1)
-		r.At = mustCheck(t, cold(), r).At
-		for range 2 {
-			if d, err := cold().Decide(t.Context(), Release, r); err != nil || d.Used != 0 {
-				t.Errorf("%d used after a release, %v", d.Used, err)
-			}
-		}
-		if d := mustCheck(t, cold(), r); d.Reason != OK || d.Used != 1 {
-			t.Errorf("the released id is %s with %d used, want it new", d.Reason, d.Used)
-		}
-	})
-}
 
 // After 7 s, one limit can give back nothing, because its bucket is full
 // again. The other limit still gets its action back.
@@ -85,12 +63,19 @@ var releasable = []string{
 	"minute: 10/1m, day: 200/1d", "pace: bucket 1/5s, day: 200/1d", "burst: log 5/1m, hour: sliding 50/1h",
 }
 
-// onEachReleasable runs a test for each of them on each store, as a user of its
+// onEachReleasable runs a test for each of them and each subject on each store, as a user of its
 // own.
 func onEachReleasable(t *testing.T, test func(t *testing.T, store Store, r Request)) {
 	t.Helper()
 	onEachStore(t, func(t *testing.T, store Store) {
-		for _, text := range releasable {
+		all := slices.Clone(releasable)
+		for _, s := range subjects() {
+			if !s.policy().Queues() { // a place in a queue is never given back
+				all = append(all, s.text)
+			}
+		}
+		slices.Sort(all)
+		for _, text := range slices.Compact(all) {
 			r := request(policy.Must(text), "r1", 1)
 			r.UserID, r.Fallback = text, false
 			t.Run(text, func(t *testing.T) { test(t, store, r) })

@@ -3,7 +3,6 @@ package ratelimit_test
 import (
 	"context"
 	"errors"
-	"strconv"
 	"testing"
 	"time"
 
@@ -17,33 +16,6 @@ func askColdly(t *testing.T, c *clock, text string) func(s Store, id string) Dec
 		t.Helper()
 		return mustCheck(t, &Limiter{Store: s, Timeout: 5 * time.Second, Now: c.now}, request(policy.Must(text), id, 1))
 	}
-}
-
-// A place whose answer was lost is found again, however many requests came
-// meanwhile.
-func TestALostPlaceIsFound(t *testing.T) {
-	onEachStore(t, func(t *testing.T, store Store) {
-		c := newClock()
-		ask := askColdly(t, c, "reservoir 2/10s ahead 1m")
-		for i := range 3 {
-			ask(store, strconv.Itoa(i))
-		}
-		others := func(_ context.Context, perform func() error) error {
-			_ = perform()
-			for _, id := range []string{"x", "y", "z"} {
-				ask(store, id)
-			}
-			return errors.New("connection reset")
-		}
-		// The first attempt is planned for an empty item and refused. The second is lost.
-		d := ask(&faulty{Store: store, faults: []fault{pass, others, pass}}, "lost")
-		if d.Reason != Delayed || d.ReadyAt != start.UnixMilli()+10_000 || d.Waiting != 2 {
-			t.Errorf("the lost place: %s, want the last one of the next window", inWords(d))
-		}
-		if last := ask(store, "last"); last.Waiting != 6 {
-			t.Errorf("%d places are given, want 6: one for each request", last.Waiting)
-		}
-	})
 }
 
 // A window of the reservoir ends between the lost answer and the retry. The
