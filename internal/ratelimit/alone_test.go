@@ -181,17 +181,11 @@ func newJobs(t testing.TB, text string) *jobs {
 	return &jobs{t: t, clock: newClock(), policy: policy.Must(text), places: map[int64]int{}}
 }
 
-// limiter returns a limiter with the clock of j on a store with these faults.
-func (j *jobs) limiter(faults ...fault) (*Limiter, *faulty) {
-	l, store := newFaulty(faults...)
-	l.Now = j.clock.now
-	return l, store
-}
-
 // outage gives n places from memory. Then the table is back, and is probed.
 func (j *jobs) outage(n int) (*Limiter, *faulty) {
 	j.t.Helper()
-	l, store := j.limiter(deny)
+	l, store := newFaulty(deny)
+	l.Now = j.clock.now
 	j.ask(l, n)
 	store.set(pass)
 	j.clock.at(6 * time.Second) // the circuit's next probe

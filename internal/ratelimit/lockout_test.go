@@ -24,8 +24,6 @@ func TestAClearOfNobodyExpires(t *testing.T) {
 	}
 }
 
-const sec = time.Second
-
 // A check is released with clear and without it at once, and the same check is counted again before
 // the later of the two arrives. It gives back nothing more.
 func TestOneOfTwoReleasesGivesBack(t *testing.T) {

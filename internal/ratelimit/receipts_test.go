@@ -178,20 +178,20 @@ func TestARenewalLooksAtThePresent(t *testing.T) {
 func TestAReceiptOfAnotherTime(t *testing.T) {
 	for _, text := range []string{"1000/1d", "bucket 1000/1d", "sliding 1000/1d", "a: 90/1h, b: 900/1d", "log 90/1h"} {
 		timeline(t, text, []moment{
-			{at: time.Second, by: "cold", id: "r", want: "ok 1/" + limitOf(text)},
-			{at: 2 * time.Second, by: "cold", ask: Release, id: "r", want: "ok 0/" + limitOf(text)},
-			{at: 25 * time.Second, by: "cold", id: "r", want: "ok 1/" + limitOf(text)},
-			{at: 31 * time.Second, by: "cold", ask: Release, id: "r", receipt: time.Second, want: "ok 1/" + limitOf(text)}, // a late copy
-			{at: 31 * time.Second, by: "cold", ask: Release, id: "r", receipt: 25 * time.Second, want: "ok 0/" + limitOf(text)},
+			{at: sec, by: "cold", id: "r", want: "ok 1/" + limitOf(text)},
+			{at: 2 * sec, by: "cold", ask: Release, id: "r", want: "ok 0/" + limitOf(text)},
+			{at: 25 * sec, by: "cold", id: "r", want: "ok 1/" + limitOf(text)},
+			{at: 31 * sec, by: "cold", ask: Release, id: "r", receipt: sec, want: "ok 1/" + limitOf(text)}, // a late copy
+			{at: 31 * sec, by: "cold", ask: Release, id: "r", receipt: 25 * sec, want: "ok 0/" + limitOf(text)},
 		})
 		if text == "log 90/1h" {
 			continue
 		}
 		timeline(t, text, []moment{
-			{at: time.Second, by: "cold", id: "r", hold: true, want: "ok 1/" + limitOf(text)},
-			{at: 2 * time.Second, by: "cold", ask: Release, id: "r", hold: true, want: "ok 0/" + limitOf(text)},
+			{at: sec, by: "cold", id: "r", hold: true, want: "ok 1/" + limitOf(text)},
+			{at: 2 * sec, by: "cold", ask: Release, id: "r", hold: true, want: "ok 0/" + limitOf(text)},
 			{at: 6 * time.Minute, by: "cold", id: "r", hold: true, want: "ok 1/" + limitOf(text)},
-			{at: 7 * time.Minute, by: "cold", ask: Release, id: "r", hold: true, receipt: time.Second, want: "ok 1/" + limitOf(text)},
+			{at: 7 * time.Minute, by: "cold", ask: Release, id: "r", hold: true, receipt: sec, want: "ok 1/" + limitOf(text)},
 		})
 	}
 }
@@ -241,7 +241,7 @@ func TestTheReceiptsOfARenewedCheck(t *testing.T) {
 		timeline(t, "log 9/10m", []moment{
 			{at: checked, by: "cold", id: "r", want: "ok 1/9"},
 			{at: renewed, by: "cold", ask: Renew, id: "r", want: "ok 1/9"},
-			{at: 5 * time.Second, by: "cold", ask: Release, id: "r", receipt: receipt, want: want},
+			{at: 5 * sec, by: "cold", ask: Release, id: "r", receipt: receipt, want: want},
 		})
 	}
 }

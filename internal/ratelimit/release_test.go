@@ -21,8 +21,8 @@ func TestSeveralLimitsReleaseWhatStillCounts(t *testing.T) {
 	for _, text := range []string{"pace: bucket 1/5s, day: 200/1d", "day: 200/1d, pace: bucket 1/5s"} {
 		timeline(t, text, []moment{
 			{id: "a", want: "ok 1/1"},
-			{at: 7 * time.Second, ask: Release, id: "a", want: "ok 0/1", used: []int64{0, 0}},
-			{at: 7 * time.Second, ask: Release, id: "a", want: "ok 0/1", used: []int64{0, 0}},
+			{at: 7 * sec, ask: Release, id: "a", want: "ok 0/1", used: []int64{0, 0}},
+			{at: 7 * sec, ask: Release, id: "a", want: "ok 0/1", used: []int64{0, 0}},
 		})
 	}
 }
@@ -237,29 +237,29 @@ func TestReleaseTimelines(t *testing.T) {
 			{at: 0, ask: Release, id: "a", count: 2, want: "ok 1/3"},                                    // a clock behind; the new action, and one more
 			{at: 0, ask: Release, id: "a", count: 2, want: "ok 1/3"},
 			{at: time.Minute, ask: Release, id: "c", want: "ok 0/3"}, // too late: the window has passed
-			{at: 59 * time.Second, ask: Status, id: "s", want: "ok 1/3"},
-			{at: 59 * time.Second, ask: Release, id: "c", want: "ok 0/3"},
+			{at: 59 * sec, ask: Status, id: "s", want: "ok 1/3"},
+			{at: 59 * sec, ask: Release, id: "c", want: "ok 0/3"},
 		}},
 		// A receipt may come from an instance whose clock is a little ahead, and no more.
 		{"a receipt from a clock ahead", "3/1m", []moment{
-			{at: 61 * time.Second, id: "a", count: 2, want: "ok 2/3"},
-			{at: 59 * time.Second, ask: Release, id: "a", count: 2, receipt: time.UnixMilli(policy.Latest).Sub(start), want: "ok 0/3"}, // of this window
-			{at: 61 * time.Second, ask: Status, id: "s", want: "ok 2/3"},
-			{at: 59 * time.Second, ask: Release, id: "a", count: 2, want: "ok 0/3"},
-			{at: 61 * time.Second, ask: Status, id: "s", want: "ok 0/3"},
+			{at: 61 * sec, id: "a", count: 2, want: "ok 2/3"},
+			{at: 59 * sec, ask: Release, id: "a", count: 2, receipt: time.UnixMilli(policy.Latest).Sub(start), want: "ok 0/3"}, // of this window
+			{at: 61 * sec, ask: Status, id: "s", want: "ok 2/3"},
+			{at: 59 * sec, ask: Release, id: "a", count: 2, want: "ok 0/3"},
+			{at: 61 * sec, ask: Status, id: "s", want: "ok 0/3"},
 		}},
 		// A receipt of the next window gives back nothing in this one, however far ahead it is.
 		{"a receipt of a later window", "9/1m", []moment{
-			{at: 15 * time.Second, id: "r", want: "ok 1/9"},
-			{at: 20 * time.Second, ask: Release, id: "r", receipt: 65 * time.Second, want: "ok 0/9"},  // the figures belong to that window
-			{at: 20 * time.Second, ask: Release, id: "r", receipt: 195 * time.Second, want: "ok 1/9"}, // no clock is that far ahead
-			{at: 20 * time.Second, ask: Status, id: "s", want: "ok 1/9"},
+			{at: 15 * sec, id: "r", want: "ok 1/9"},
+			{at: 20 * sec, ask: Release, id: "r", receipt: 65 * sec, want: "ok 0/9"},  // the figures belong to that window
+			{at: 20 * sec, ask: Release, id: "r", receipt: 195 * sec, want: "ok 1/9"}, // no clock is that far ahead
+			{at: 20 * sec, ask: Status, id: "s", want: "ok 1/9"},
 		}},
 		// A check is counted in a window of up to 100, and the limit is raised. The
 		// release counts until the window ends.
 		{"a release after the limit was raised", "100/12h", []moment{
 			{id: "r1", want: "ok 1/100"},
-			{at: 30 * time.Second, by: "cold", ask: Release, id: "r1", limit: "200/12h", want: "ok 0/200"},
+			{at: 30 * sec, by: "cold", ask: Release, id: "r1", limit: "200/12h", want: "ok 0/200"},
 		}},
 		// A bucket that is not full for longer than a window gives a receipt that is
 		// ahead of the clock. It never gives back actions of another window.
@@ -273,39 +273,39 @@ func TestReleaseTimelines(t *testing.T) {
 		// there. The instance that is behind has just seen an item without room for it.
 		// It does not refuse a repeat of the request from memory.
 		{"a repeat of what a clock ahead counted is a duplicate", "sliding 2/10s", []moment{
-			{at: 9 * time.Second, id: "first", want: "ok 1/2"},
-			{at: 9 * time.Second, by: "ahead", id: "r", count: 2, want: "ok 2/2"},
-			{at: 9 * time.Second, id: "r", count: 2, want: "duplicate 3/2", granted: 2},
+			{at: 9 * sec, id: "first", want: "ok 1/2"},
+			{at: 9 * sec, by: "ahead", id: "r", count: 2, want: "ok 2/2"},
+			{at: 9 * sec, id: "r", count: 2, want: "duplicate 3/2", granted: 2},
 		}},
 		// A log gives back a part of a check once. A repeat after 20 to 60 s can give back
 		// another action of the same millisecond.
 		{"a log gives back a part once", "log 5/12h", []moment{
 			{at: 0, id: "a", count: 3, want: "ok 3/5"},
-			{at: time.Second, ask: Release, id: "a", want: "ok 2/5"},
-			{at: 2 * time.Second, ask: Release, id: "a", want: "ok 2/5"},
-			{at: 19 * time.Second, ask: Release, id: "a", want: "ok 2/5"},
-			{at: 61 * time.Second, ask: Release, id: "a", want: "ok 1/5"},
-			{at: 62 * time.Second, ask: Release, id: "a", want: "ok 1/5"},
+			{at: sec, ask: Release, id: "a", want: "ok 2/5"},
+			{at: 2 * sec, ask: Release, id: "a", want: "ok 2/5"},
+			{at: 19 * sec, ask: Release, id: "a", want: "ok 2/5"},
+			{at: 61 * sec, ask: Release, id: "a", want: "ok 1/5"},
+			{at: 62 * sec, ask: Release, id: "a", want: "ok 1/5"},
 		}},
 		// A log gives nothing back for an id that it should still remember and does not.
 		{"a log gives nothing back for an unknown ID", "log 5/12h", []moment{
-			{at: time.Second, id: "a", count: 2, want: "ok 2/5"},
-			{at: 18 * time.Second, by: "cold", ask: Release, id: "unknown", receipt: time.Second, want: "ok 2/5"},
+			{at: sec, id: "a", count: 2, want: "ok 2/5"},
+			{at: 18 * sec, by: "cold", ask: Release, id: "unknown", receipt: sec, want: "ok 2/5"},
 		}},
 		// Another instance gives back a check and counts it again, in the next window of one of
 		// its limits and in one generation of ids. An instance that has seen only the first count
 		// gives back the second one in each limit.
 		{"a release of what was counted again elsewhere", "a: 5/10s, b: sliding 9/20s", []moment{
-			{at: 9 * time.Second, id: "r1", count: 2, want: "ok 2/5"},
-			{at: 9 * time.Second, by: "cold", ask: Release, id: "r1", count: 2, want: "ok 0/5"},
-			{at: 11 * time.Second, by: "cold", id: "r1", count: 2, want: "ok 2/5"},
-			{at: 11 * time.Second, ask: Release, id: "r1", count: 2, want: "ok 0/5", used: []int64{0, 0}},
+			{at: 9 * sec, id: "r1", count: 2, want: "ok 2/5"},
+			{at: 9 * sec, by: "cold", ask: Release, id: "r1", count: 2, want: "ok 0/5"},
+			{at: 11 * sec, by: "cold", id: "r1", count: 2, want: "ok 2/5"},
+			{at: 11 * sec, ask: Release, id: "r1", count: 2, want: "ok 0/5", used: []int64{0, 0}},
 		}},
 		// The note beside the id is a place and not the time of a renewal. A release gives back what
 		// counts beside the queue, and the place is lost.
 		{"a release beside a reservoir", "jobs: reservoir 2/10s ahead 1m, day: 90/1d", []moment{
-			{at: time.Second, by: "cold", id: "a", want: "ok 1/2", used: []int64{1, 1}},
-			{at: 2 * time.Second, by: "cold", ask: Release, id: "a", want: "ok 1/2", used: []int64{1, 0}},
+			{at: sec, by: "cold", id: "a", want: "ok 1/2", used: []int64{1, 1}},
+			{at: 2 * sec, by: "cold", ask: Release, id: "a", want: "ok 1/2", used: []int64{1, 0}},
 		}},
 	})
 }

@@ -49,8 +49,8 @@ func TestALostRenewalCostsNothing(t *testing.T) {
 	for op, want := range map[Op]string{Renew: "ok 1/2", Release: "ok 0/2"} {
 		timeline(t, "log 2/10s", []moment{ // the answer to the renewal was lost
 			{by: "ahead", id: "r", want: "ok 1/2"},
-			{at: 3 * time.Second, by: "ahead", ask: Renew, id: "r", want: "ok 1/2"},
-			{at: 3 * time.Second, by: "cold", ask: op, id: "r", receipt: 2 * time.Second, want: want},
+			{at: 3 * sec, by: "ahead", ask: Renew, id: "r", want: "ok 1/2"},
+			{at: 3 * sec, by: "cold", ask: op, id: "r", receipt: 2 * sec, want: want},
 		})
 		// The second renewal in one generation puts the id into the next one. It is two
 		// generations ahead of the clock behind.
@@ -66,8 +66,8 @@ func TestALostRenewalCostsNothing(t *testing.T) {
 			timeline(t, "log 2/10s", []moment{
 				{at: -2400 * time.Millisecond, by: "ahead", id: "r", want: "ok 1/2"},
 				{at: -2300 * time.Millisecond, by: "ahead", ask: Renew, id: "r", want: "ok 1/2"},
-				{at: -time.Second, by: "ahead", ask: Renew, id: "r", want: "ok 1/2"},
-				{at: -time.Second, by: "cold", ask: op, id: "r", receipt: receipt, want: want},
+				{at: -sec, by: "ahead", ask: Renew, id: "r", want: "ok 1/2"},
+				{at: -sec, by: "cold", ask: op, id: "r", receipt: receipt, want: want},
 			})
 		}
 	}
@@ -144,11 +144,11 @@ func TestARenewalLeavesASlotOfTheSameMillisecond(t *testing.T) {
 		timeline(t, "log 5/10s", []moment{
 			{at: checked, id: mine, want: "ok 1/5"},
 			{at: checked, by: "cold", id: "theirs", want: "ok 2/5"},
-			{at: 2 * time.Second, by: "cold", ask: Renew, id: mine, want: "ok 2/5"},
-			{at: 3 * time.Second, by: "cold", ask: Renew, id: mine, want: "ok 2/5"},
-			{at: 3 * time.Second, ask: Renew, id: mine, receipt: checked, want: "ok 2/5"}, // again
-			{at: 3 * time.Second, ask: Renew, id: "theirs", want: "ok 2/5"},
-			{at: 12 * time.Second, ask: Status, id: "s", want: "ok 2/5"}, // both were renewed at 3 s
+			{at: 2 * sec, by: "cold", ask: Renew, id: mine, want: "ok 2/5"},
+			{at: 3 * sec, by: "cold", ask: Renew, id: mine, want: "ok 2/5"},
+			{at: 3 * sec, ask: Renew, id: mine, receipt: checked, want: "ok 2/5"}, // again
+			{at: 3 * sec, ask: Renew, id: "theirs", want: "ok 2/5"},
+			{at: 12 * sec, ask: Status, id: "s", want: "ok 2/5"}, // both were renewed at 3 s
 		})
 	}
 }
@@ -228,8 +228,8 @@ func TestACopyOfAHeldRelease(t *testing.T) {
 		timeline(t, text, []moment{
 			{at: checked, by: "cold", id: "r1", count: 10, hold: true, want: "ok 10/1000"},
 			{at: time.Minute, by: "cold", ask: Release, id: "r1", count: 10, hold: true, want: "ok 0/1000"},
-			{at: 70 * time.Second, by: "cold", id: "r1", count: 10, hold: true, want: "ok 10/1000"},
-			{at: 130 * time.Second, by: "cold", ask: Release, id: "r1", count: 10, hold: true, receipt: checked, want: "ok 10/1000"},
+			{at: 70 * sec, by: "cold", id: "r1", count: 10, hold: true, want: "ok 10/1000"},
+			{at: 130 * sec, by: "cold", ask: Release, id: "r1", count: 10, hold: true, receipt: checked, want: "ok 10/1000"},
 		})
 	}
 }
@@ -248,24 +248,24 @@ func TestRenewalTimelines(t *testing.T) {
 		{"a renewal after a release leaves the neighbour alone", "log 2/10m", []moment{
 			{id: "mine", want: "ok 1/2"},
 			{id: "theirs", want: "ok 2/2"},
-			{at: time.Second, by: "cold", ask: Release, id: "mine", want: "ok 1/2"},
-			{at: 2 * time.Second, by: "cold", ask: Renew, id: "mine", want: "expired 1/2"},
-			{at: 3 * time.Second, by: "cold", ask: Renew, id: "theirs", want: "ok 1/2"},
+			{at: sec, by: "cold", ask: Release, id: "mine", want: "ok 1/2"},
+			{at: 2 * sec, by: "cold", ask: Renew, id: "mine", want: "expired 1/2"},
+			{at: 3 * sec, by: "cold", ask: Renew, id: "theirs", want: "ok 1/2"},
 		}},
 		// Another instance renews a slot twice in one generation of ids, which leaves the id in
 		// its first set. An instance that has seen only the check still frees the slot, and the
 		// action in the other limit, which it knows by the time of the check.
 		{"a release after two renewals elsewhere", "now: log 6/10s, all: sliding 10/20s", []moment{
 			{id: "r1", want: "ok 1/6"},
-			{at: time.Second, by: "cold", ask: Renew, id: "r1", want: "ok 1/6"},
-			{at: 2 * time.Second, by: "cold", ask: Renew, id: "r1", want: "ok 1/6"},
-			{at: 2 * time.Second, ask: Release, id: "r1", want: "ok 0/6", used: []int64{0, 0}},
+			{at: sec, by: "cold", ask: Renew, id: "r1", want: "ok 1/6"},
+			{at: 2 * sec, by: "cold", ask: Renew, id: "r1", want: "ok 1/6"},
+			{at: 2 * sec, ask: Release, id: "r1", want: "ok 0/6", used: []int64{0, 0}},
 		}},
 		// A renewal leaves its id in the next generation, and a release on a clock ahead drops
 		// it there and keeps its own in the one after that. A copy of the release on a clock
 		// behind finds it, even if the same check was counted again.
 		{"a copy of a release after a renewal on a clock ahead", "a: sliding 9/20s, b: log 9/20s", []moment{
-			{at: 5 * time.Second, by: "cold", id: "r1", want: "ok 1/9"},
+			{at: 5 * sec, by: "cold", id: "r1", want: "ok 1/9"},
 			{at: 6 * sec, by: "cold", ask: Renew, id: "r1", want: "ok 1/9"},
 			{at: 6 * sec, by: "ahead", ask: Release, id: "r1", want: "ok 0/9"},
 			{at: 6 * sec, by: "cold", id: "r1", want: "ok 1/9"},
@@ -283,17 +283,17 @@ func TestRenewalTimelines(t *testing.T) {
 		// keeps its own in the set that a later check uses. A generation lasts from second 7 to 14.
 		{"a late copy of a release after a renewal in the same set", "now: log 9/10m, day: 90/1d", []moment{
 			{at: 8 * sec, by: "cold", id: "r1", want: "ok 1/9"},
-			{at: 9 * time.Second, by: "cold", ask: Renew, id: "r1", want: "ok 1/9"},
-			{at: 10 * time.Second, by: "cold", ask: Release, id: "r1", receipt: 8 * sec, want: "ok 0/9"},
-			{at: 11 * time.Second, by: "cold", id: "r1", want: "ok 1/9"},
-			{at: 12 * time.Second, by: "cold", ask: Release, id: "r1", receipt: 8 * sec, want: "ok 1/9", used: []int64{1, 1}},
+			{at: 9 * sec, by: "cold", ask: Renew, id: "r1", want: "ok 1/9"},
+			{at: 10 * sec, by: "cold", ask: Release, id: "r1", receipt: 8 * sec, want: "ok 0/9"},
+			{at: 11 * sec, by: "cold", id: "r1", want: "ok 1/9"},
+			{at: 12 * sec, by: "cold", ask: Release, id: "r1", receipt: 8 * sec, want: "ok 1/9", used: []int64{1, 1}},
 		}},
 		// A write removes no set of ids that can still be looked for: of a check at the end of a
 		// generation, a repeat comes in the third one after it.
 		{"others write before a late repeat", "1000/1m", []moment{
 			{at: 6900 * time.Millisecond, by: "cold", id: "r1", want: "ok 1/1000"},
-			{at: 22 * time.Second, by: "cold", id: "r2", want: "ok 2/1000"},
-			{at: 24 * time.Second, by: "cold", id: "r1", want: "duplicate 2/1000", granted: 1},
+			{at: 22 * sec, by: "cold", id: "r2", want: "ok 2/1000"},
+			{at: 24 * sec, by: "cold", id: "r1", want: "duplicate 2/1000", granted: 1},
 		}},
 	})
 }

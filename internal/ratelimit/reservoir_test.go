@@ -189,37 +189,37 @@ func TestReservoirTimelines(t *testing.T) {
 			{at: 0, id: "a", want: "ok 1/2"},
 			{at: 0, ask: Status, id: "b", want: "ok 1/2"},
 			{at: 0, id: "b", want: "ok 2/2"},
-			{at: time.Second, ask: Status, id: "c", want: "delayed 2/2, wait 9s, place at 10s after 0"},
-			{at: time.Second, id: "c", want: "delayed 2/2, wait 9s, place at 10s after 0"},
-			{at: time.Second, id: "d", want: "delayed 2/2, wait 9s, place at 10s after 1"},
-			{at: time.Second, id: "e", want: "delayed 2/2, wait 19s, place at 20s after 2"},
-			{at: 2 * time.Second, id: "c", want: "delayed 2/2, wait 8s, place at 10s after 1"}, // the same place, whose window is full by now
-			{at: 2 * time.Second, id: "a", want: "duplicate 2/2"},
-			{at: 9999 * time.Millisecond, id: "c2", readyAt: 10 * time.Second, want: "delayed, wait 1ms, place at 10s"}, // early
-			{at: 9999 * time.Millisecond, ask: Status, id: "c2", readyAt: 10 * time.Second, want: "delayed, wait 1ms, place at 10s"},
-			{at: 10 * time.Second, id: "c2", readyAt: 10 * time.Second, want: "ok"}, // on time
-			{at: 10 * time.Second, ask: Status, id: "c2", readyAt: 10 * time.Second, want: "ok"},
-			{at: 19999 * time.Millisecond, id: "d2", readyAt: 10 * time.Second, want: "ok"},
-			{at: 20 * time.Second, id: "d2", readyAt: 10 * time.Second, want: "ok 2/2"}, // late: a new place
-			{at: 20 * time.Second, id: "f", want: "delayed 2/2, wait 10s, place at 30s after 0"},
+			{at: sec, ask: Status, id: "c", want: "delayed 2/2, wait 9s, place at 10s after 0"},
+			{at: sec, id: "c", want: "delayed 2/2, wait 9s, place at 10s after 0"},
+			{at: sec, id: "d", want: "delayed 2/2, wait 9s, place at 10s after 1"},
+			{at: sec, id: "e", want: "delayed 2/2, wait 19s, place at 20s after 2"},
+			{at: 2 * sec, id: "c", want: "delayed 2/2, wait 8s, place at 10s after 1"}, // the same place, whose window is full by now
+			{at: 2 * sec, id: "a", want: "duplicate 2/2"},
+			{at: 9999 * time.Millisecond, id: "c2", readyAt: 10 * sec, want: "delayed, wait 1ms, place at 10s"}, // early
+			{at: 9999 * time.Millisecond, ask: Status, id: "c2", readyAt: 10 * sec, want: "delayed, wait 1ms, place at 10s"},
+			{at: 10 * sec, id: "c2", readyAt: 10 * sec, want: "ok"}, // on time
+			{at: 10 * sec, ask: Status, id: "c2", readyAt: 10 * sec, want: "ok"},
+			{at: 19999 * time.Millisecond, id: "d2", readyAt: 10 * sec, want: "ok"},
+			{at: 20 * sec, id: "d2", readyAt: 10 * sec, want: "ok 2/2"}, // late: a new place
+			{at: 20 * sec, id: "f", want: "delayed 2/2, wait 10s, place at 30s after 0"},
 			{at: 0, id: "g", want: "delayed 2/2, wait 30s, place at 30s after 5"}, // the clock stepped back
 			{at: 0, id: "h", want: "limited 2/2, wait 10s"},                       // more than 30 s ahead
-			{at: 10 * time.Second, id: "h", want: "delayed 2/2, wait 30s, place at 40s after 4"},
-			{at: 50 * time.Second, id: "i2", readyAt: 100 * time.Second, want: "delayed, wait 50s, place at 1m40s"}, // ahead may have been longer
-			{at: 50 * time.Second, id: "i2", readyAt: 400 * 24 * time.Hour, want: "ok 1/2"},                         // never given: a new place
-			{at: 60 * time.Second, ask: Status, id: "i", want: "ok 0/2"},                                            // unused places have passed
+			{at: 10 * sec, id: "h", want: "delayed 2/2, wait 30s, place at 40s after 4"},
+			{at: 50 * sec, id: "i2", readyAt: 100 * sec, want: "delayed, wait 50s, place at 1m40s"}, // ahead may have been longer
+			{at: 50 * sec, id: "i2", readyAt: 400 * 24 * time.Hour, want: "ok 1/2"},                 // never given: a new place
+			{at: 60 * sec, ask: Status, id: "i", want: "ok 0/2"},                                    // unused places have passed
 		}},
 		// A request that repeats its id within 20 s keeps the place that it was given,
 		// even if it came too late for an earlier one. After that, it takes another.
-		{"a place is kept for20 seconds", "reservoir 1/10s ahead 1m", []moment{
+		{"a place is kept for 20 s", "reservoir 1/10s ahead 1m", []moment{
 			{at: 6999 * time.Millisecond, id: "a", want: "ok 1/1"},
 			{at: 6999 * time.Millisecond, id: "b", want: "delayed 1/1, wait 3.001s, place at 10s after 0"},
 			{at: 6999 * time.Millisecond, id: "c", want: "delayed 1/1, wait 13.001s, place at 20s after 1"},
 			{at: 6999 * time.Millisecond, id: "d", want: "delayed 1/1, wait 23.001s, place at 30s after 2"},
-			{at: 6999 * time.Millisecond, id: "e", readyAt: -10 * time.Second, want: "delayed 1/1, wait 33.001s, place at 40s after 3"}, // late
+			{at: 6999 * time.Millisecond, id: "e", readyAt: -10 * sec, want: "delayed 1/1, wait 33.001s, place at 40s after 3"}, // late
 			{at: 26999 * time.Millisecond, id: "d", want: "delayed 1/1, wait 3.001s, place at 30s after 0"},
-			{at: 26999 * time.Millisecond, id: "e", readyAt: -10 * time.Second, want: "delayed 1/1, wait 13.001s, place at 40s after 1"},
-			{at: 29 * time.Second, id: "d", want: "delayed 1/1, wait 21s, place at 50s after 2"},
+			{at: 26999 * time.Millisecond, id: "e", readyAt: -10 * sec, want: "delayed 1/1, wait 13.001s, place at 40s after 1"},
+			{at: 29 * sec, id: "d", want: "delayed 1/1, wait 21s, place at 50s after 2"},
 		}},
 		// A repeat gets the place of its id until the window of that place is over. Then it is a
 		// late job: its id gets a new place, and later repeats get this one.
@@ -228,25 +228,25 @@ func TestReservoirTimelines(t *testing.T) {
 			{at: 0, id: "b", want: "ok 2/2"},
 			{at: 0, id: "c", want: "delayed 2/2, wait 10s, place at 10s after 0"},
 			{at: 9999 * time.Millisecond, id: "a", want: "duplicate 2/2"},
-			{at: 10 * time.Second, ask: Status, id: "a", want: "ok 1/2"}, // as a check now
-			{at: 10 * time.Second, id: "a", want: "ok 2/2"},              // in the current window, beside c
-			{at: 10 * time.Second, id: "c", want: "duplicate 2/2"},       // its window is the current one
-			{at: 10 * time.Second, id: "a", want: "duplicate 2/2"},       // its new place is, too
-			{at: 10 * time.Second, ask: Status, id: "b", want: "delayed 2/2, wait 10s, place at 20s after 0"},
-			{at: 10 * time.Second, id: "b", want: "delayed 2/2, wait 10s, place at 20s after 0"},
-			{at: 19 * time.Second, id: "b", want: "delayed 2/2, wait 1s, place at 20s after 0"},
-			{at: 19 * time.Second, ask: Status, id: "b", want: "delayed 2/2, wait 1s, place at 20s after 0"},
-			{at: 20 * time.Second, id: "b", want: "duplicate 1/2"},
-			{at: 20 * time.Second, id: "d", want: "ok 2/2"},
-			{at: 20 * time.Second, id: "c", want: "delayed 2/2, wait 10s, place at 30s after 0"},
-			{at: 29 * time.Second, by: "ahead", id: "c", want: "duplicate 1/2"}, // its clock shows 31 s
-			{at: 29 * time.Second, id: "c", want: "delayed 2/2, wait 1s, place at 30s after 0"},
-			{at: 29 * time.Second, by: "ahead", id: "d", want: "ok 2/2"},
-			{at: 29 * time.Second, id: "d", want: "delayed 2/2, wait 1s, place at 30s after 1"}, // where the clock ahead put it
+			{at: 10 * sec, ask: Status, id: "a", want: "ok 1/2"}, // as a check now
+			{at: 10 * sec, id: "a", want: "ok 2/2"},              // in the current window, beside c
+			{at: 10 * sec, id: "c", want: "duplicate 2/2"},       // its window is the current one
+			{at: 10 * sec, id: "a", want: "duplicate 2/2"},       // its new place is, too
+			{at: 10 * sec, ask: Status, id: "b", want: "delayed 2/2, wait 10s, place at 20s after 0"},
+			{at: 10 * sec, id: "b", want: "delayed 2/2, wait 10s, place at 20s after 0"},
+			{at: 19 * sec, id: "b", want: "delayed 2/2, wait 1s, place at 20s after 0"},
+			{at: 19 * sec, ask: Status, id: "b", want: "delayed 2/2, wait 1s, place at 20s after 0"},
+			{at: 20 * sec, id: "b", want: "duplicate 1/2"},
+			{at: 20 * sec, id: "d", want: "ok 2/2"},
+			{at: 20 * sec, id: "c", want: "delayed 2/2, wait 10s, place at 30s after 0"},
+			{at: 29 * sec, by: "ahead", id: "c", want: "duplicate 1/2"}, // its clock shows 31 s
+			{at: 29 * sec, id: "c", want: "delayed 2/2, wait 1s, place at 30s after 0"},
+			{at: 29 * sec, by: "ahead", id: "d", want: "ok 2/2"},
+			{at: 29 * sec, id: "d", want: "delayed 2/2, wait 1s, place at 30s after 1"}, // where the clock ahead put it
 		}},
 		// A clock that is ahead can move an id to the generation after the next one of another
 		// clock, which finds it there.
-		{"a moved ID is found two generations ahead", "reservoir 2/1s ahead 10s", []moment{
+		{"a moved id is found two generations ahead", "reservoir 2/1s ahead 10s", []moment{
 			{at: 5500 * time.Millisecond, by: "ahead", id: "a", want: "ok 1/2"}, // at 7.5 s, in the second generation
 			{at: 6500 * time.Millisecond, by: "ahead", id: "a", want: "ok 1/2"}, // moves it to the third one
 			{at: 6600 * time.Millisecond, by: "cold", id: "a", want: "delayed 2/2, wait 1.4s, place at 8s after 2"},
@@ -254,30 +254,30 @@ func TestReservoirTimelines(t *testing.T) {
 		// Without a free place, a late repeat is refused and can come again.
 		{"a late repeat without a place is refused", "reservoir 1/10s", []moment{
 			{at: 0, id: "a", want: "ok 1/1"},
-			{at: 10 * time.Second, id: "b", want: "ok 1/1"},
-			{at: 11 * time.Second, ask: Status, id: "a", want: "limited 1/1, wait 9s"},
-			{at: 11 * time.Second, id: "a", want: "limited 1/1, wait 9s"},
-			{at: 20 * time.Second, id: "a", want: "ok 1/1"},
+			{at: 10 * sec, id: "b", want: "ok 1/1"},
+			{at: 11 * sec, ask: Status, id: "a", want: "limited 1/1, wait 9s"},
+			{at: 11 * sec, id: "a", want: "limited 1/1, wait 9s"},
+			{at: 20 * sec, id: "a", want: "ok 1/1"},
 		}},
 		// A late repeat counts in every limit of its policy, as each late job does.
 		{"a late repeat counts in each limit", "jobs: reservoir 1/10s, all: 3/1h", []moment{
 			{at: 0, id: "a", want: "ok 1/1", used: []int64{1, 1}},
-			{at: 10 * time.Second, id: "a", want: "ok 1/1", used: []int64{1, 2}},
-			{at: 11 * time.Second, id: "a", want: "duplicate 1/1", used: []int64{1, 2}},
-			{at: 20 * time.Second, id: "a", want: "ok 3/3", used: []int64{1, 3}},
-			{at: 30 * time.Second, id: "a", want: "limited 3/3, wait 45m30s for the all", used: []int64{0, 3}},
+			{at: 10 * sec, id: "a", want: "ok 1/1", used: []int64{1, 2}},
+			{at: 11 * sec, id: "a", want: "duplicate 1/1", used: []int64{1, 2}},
+			{at: 20 * sec, id: "a", want: "ok 3/3", used: []int64{1, 3}},
+			{at: 30 * sec, id: "a", want: "limited 3/3, wait 45m30s for the all", used: []int64{0, 3}},
 		}},
 		// A check that presents the place that it was given is another request than the one without, and
 		// its repeats are late, too.
 		{"a late job that is late again", "reservoir 1/10s ahead 10s", []moment{
 			{at: 0, id: "a", want: "ok 1/1"},
 			{at: 0, id: "b", want: "delayed 1/1, wait 10s, place at 10s after 0"},
-			{at: 20 * time.Second, id: "b", readyAt: 10 * time.Second, want: "ok 1/1"}, // late: counted again
-			{at: 21 * time.Second, id: "b", readyAt: 10 * time.Second, want: "duplicate 1/1"},
-			{at: 21 * time.Second, id: "c", want: "delayed 1/1, wait 9s, place at 30s after 0"},
-			{at: 30 * time.Second, id: "b", readyAt: 10 * time.Second, want: "delayed 1/1, wait 10s, place at 40s after 0"},
-			{at: 40 * time.Second, id: "b", readyAt: 10 * time.Second, want: "duplicate 1/1"},
-			{at: 41 * time.Second, id: "b", readyAt: 40 * time.Second, want: "ok"},
+			{at: 20 * sec, id: "b", readyAt: 10 * sec, want: "ok 1/1"}, // late: counted again
+			{at: 21 * sec, id: "b", readyAt: 10 * sec, want: "duplicate 1/1"},
+			{at: 21 * sec, id: "c", want: "delayed 1/1, wait 9s, place at 30s after 0"},
+			{at: 30 * sec, id: "b", readyAt: 10 * sec, want: "delayed 1/1, wait 10s, place at 40s after 0"},
+			{at: 40 * sec, id: "b", readyAt: 10 * sec, want: "duplicate 1/1"},
+			{at: 41 * sec, id: "b", readyAt: 40 * sec, want: "ok"},
 		}},
 	})
 }

@@ -115,8 +115,8 @@ func TestABucketDrainsAtTheNewPace(t *testing.T) {
 	for _, between := range []time.Duration{0, time.Second} {
 		timeline(t, "bucket 1/12h", []moment{
 			{id: "a", want: "ok 1/1"},
-			{at: between, id: "b", limit: "bucket 1/5s", want: "limited 1/1, wait " + (5*time.Second - between).String()},
-			{at: 5 * time.Second, id: "c", want: "ok 1/1"},
+			{at: between, id: "b", limit: "bucket 1/5s", want: "limited 1/1, wait " + (5*sec - between).String()},
+			{at: 5 * sec, id: "c", want: "ok 1/1"},
 		})
 	}
 	timeline(t, "bucket 1/12h", []moment{

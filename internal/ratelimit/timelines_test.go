@@ -14,6 +14,9 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 )
 
+// sec keeps the rows of timelines short.
+const sec = time.Second
+
 // A moment is one row of a timeline.
 type moment struct {
 	at      time.Duration // after start
@@ -227,22 +230,22 @@ func TestTimelines(t *testing.T) {
 			{at: 0, id: "a", want: "ok 1/3"},
 			{at: 0, id: "b", count: 2, want: "ok 3/3"},
 			{at: 4999 * time.Millisecond, id: "c", want: "limited 3/3, wait 1ms"},
-			{at: 5 * time.Second, id: "c", want: "ok 3/3"},
-			{at: 4 * time.Second, id: "d", want: "limited 4/3, wait 6s"}, // the clock stepped back
-			{at: 6 * time.Second, ask: Release, id: "c", want: "ok 2/3"},
-			{at: 6 * time.Second, ask: Release, id: "c", want: "ok 2/3"}, // once
-			{at: 6 * time.Second, id: "c", want: "ok 3/3"},               // a released id is new again
-			{at: 15 * time.Second, id: "c", want: "duplicate 1/3"},
-			{at: 26 * time.Second, ask: Release, id: "c", want: "ok 0/3"}, // too late
-			{at: 26 * time.Second, ask: Status, id: "e", count: 3, want: "ok 0/3"},
+			{at: 5 * sec, id: "c", want: "ok 3/3"},
+			{at: 4 * sec, id: "d", want: "limited 4/3, wait 6s"}, // the clock stepped back
+			{at: 6 * sec, ask: Release, id: "c", want: "ok 2/3"},
+			{at: 6 * sec, ask: Release, id: "c", want: "ok 2/3"}, // once
+			{at: 6 * sec, id: "c", want: "ok 3/3"},               // a released id is new again
+			{at: 15 * sec, id: "c", want: "duplicate 1/3"},
+			{at: 26 * sec, ask: Release, id: "c", want: "ok 0/3"}, // too late
+			{at: 26 * sec, ask: Status, id: "e", count: 3, want: "ok 0/3"},
 			{at: time.Hour, id: "e", count: 3, want: "ok 3/3"},
-			{at: time.Hour + 20*time.Second, ask: Release, id: "e", want: "ok 0/3"},
+			{at: time.Hour + 20*sec, ask: Release, id: "e", want: "ok 0/3"},
 		}},
 		// An action from before the bucket was last full has no weight and gives nothing
 		// back. So two actions are never closer than the interval.
 		{"a bucket gives back only what has weight", "bucket 1/5s", []moment{
 			{at: 0, id: "a", want: "ok 1/1"},
-			{at: 5 * time.Second, id: "b", want: "ok 1/1"},
+			{at: 5 * sec, id: "b", want: "ok 1/1"},
 			{at: 5100 * time.Millisecond, ask: Release, id: "a", want: "ok 1/1"},
 			{at: 5100 * time.Millisecond, id: "c", want: "limited 1/1, wait 4.9s"},
 			{at: 5200 * time.Millisecond, ask: Release, id: "b", want: "ok 0/1"},
@@ -253,18 +256,18 @@ func TestTimelines(t *testing.T) {
 			{at: time.Hour, id: "b", count: 2, want: "ok 4/5"},
 			{at: time.Hour, id: "b", count: 2, want: "duplicate 4/5"},
 			{at: 2 * time.Hour, id: "c", count: 2, want: "limited 4/5, wait 10h0m0s"},
-			{at: 2*time.Hour + time.Second, id: "x", want: "ok 5/5"},
-			{at: 2*time.Hour + 2*time.Second, ask: Release, id: "x", want: "ok 4/5"}, // a second later
-			{at: 2*time.Hour + 2*time.Second, ask: Release, id: "x", want: "ok 4/5"},
-			{at: 2*time.Hour + 2*time.Second, id: "c", want: "ok 5/5"},
-			{at: 2*time.Hour + 62*time.Second, ask: Release, id: "c", want: "ok 4/5"}, // a minute later
-			{at: 2*time.Hour + 63*time.Second, ask: Release, id: "c", want: "ok 4/5"}, // once
-			{at: 3 * time.Hour, ask: Release, id: "c", want: "ok 4/5"},                // never again
+			{at: 2*time.Hour + sec, id: "x", want: "ok 5/5"},
+			{at: 2*time.Hour + 2*sec, ask: Release, id: "x", want: "ok 4/5"}, // a second later
+			{at: 2*time.Hour + 2*sec, ask: Release, id: "x", want: "ok 4/5"},
+			{at: 2*time.Hour + 2*sec, id: "c", want: "ok 5/5"},
+			{at: 2*time.Hour + 62*sec, ask: Release, id: "c", want: "ok 4/5"}, // a minute later
+			{at: 2*time.Hour + 63*sec, ask: Release, id: "c", want: "ok 4/5"}, // once
+			{at: 3 * time.Hour, ask: Release, id: "c", want: "ok 4/5"},        // never again
 			{at: 12*time.Hour - time.Millisecond, id: "d", count: 2, want: "limited 4/5, wait 1ms"},
-			{at: 12 * time.Hour, id: "d", count: 2, want: "ok 4/5"},                 // the first two have expired
-			{at: 12*time.Hour + time.Second, ask: Release, id: "b", want: "ok 3/5"}, // 11 hours later, one of two
-			{at: 12 * time.Hour, ask: Status, id: "e", want: "ok 3/5"},              // the clock stepped back
-			{at: 13 * time.Hour, ask: Release, id: "b", want: "ok 2/5"},             // too late: it no longer counts
+			{at: 12 * time.Hour, id: "d", count: 2, want: "ok 4/5"},         // the first two have expired
+			{at: 12*time.Hour + sec, ask: Release, id: "b", want: "ok 3/5"}, // 11 hours later, one of two
+			{at: 12 * time.Hour, ask: Status, id: "e", want: "ok 3/5"},      // the clock stepped back
+			{at: 13 * time.Hour, ask: Release, id: "b", want: "ok 2/5"},     // too late: it no longer counts
 			{at: 30 * time.Hour, ask: Status, id: "f", count: 5, want: "ok 0/5"},
 		}},
 		{"a sliding counter", "sliding 50/1h", []moment{
@@ -289,12 +292,12 @@ func TestTimelines(t *testing.T) {
 			{at: time.Minute, id: "c", want: "limited 5/5, wait " + (hour - time.Minute).String() + " for the hour"},
 			{at: time.Minute, ask: Release, id: "b", count: 2, want: "ok 3/5"},
 			{at: time.Minute, ask: Release, id: "b", count: 2, want: "ok 3/5"},
-			{at: 59 * time.Second, id: "d", want: "ok 4/5"}, // the clock stepped back, so it counts in the minute that has begun
+			{at: 59 * sec, id: "d", want: "ok 4/5"}, // the clock stepped back, so it counts in the minute that has begun
 			{at: time.Minute, id: "d", want: "duplicate 4/5", granted: 1},
-			{at: 119 * time.Second, id: "e", want: "ok 5/5"},
-			{at: 120 * time.Second, ask: Release, id: "e", want: "ok 4/5"}, // of the hour only, because its minute has passed
-			{at: 120 * time.Second, ask: Release, id: "e", want: "ok 4/5"},
-			{at: 121 * time.Second, ask: Release, id: "a", want: "ok 4/5"}, // too late
+			{at: 119 * sec, id: "e", want: "ok 5/5"},
+			{at: 120 * sec, ask: Release, id: "e", want: "ok 4/5"}, // of the hour only, because its minute has passed
+			{at: 120 * sec, ask: Release, id: "e", want: "ok 4/5"},
+			{at: 121 * sec, ask: Release, id: "a", want: "ok 4/5"}, // too late
 			{at: hour, id: "e", count: 3, want: "ok 3/3"},
 		}},
 		// Status answers as a check would be answered now, and counts nothing.
@@ -312,7 +315,7 @@ func TestTimelines(t *testing.T) {
 			{id: "r1", want: "ok 1/10"},
 			{at: time.Minute, by: "cold", id: "r1", limit: "10/12h max 200", want: "duplicate 1/10"},
 			{at: time.Minute, by: "cold", id: "r2", want: "ok 2/10"},
-			{at: 80 * time.Second, by: "cold", id: "r2", want: "duplicate 2/10"},
+			{at: 80 * sec, by: "cold", id: "r2", want: "duplicate 2/10"},
 			{at: 2 * time.Minute, by: "cold", id: "r2", want: "ok 3/10"},
 			{at: 10 * time.Minute, by: "cold", ask: Release, id: "r1", want: "ok 2/10"},
 			{at: 10 * time.Minute, by: "cold", ask: Release, id: "r2", want: "ok 2/10"},
