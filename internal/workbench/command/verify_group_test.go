@@ -85,22 +85,18 @@ func TestVerifyFindsWrongGroups(t *testing.T) {
 			}
 			l := &ratelimit.Limiter{Store: new(memstore.Store), Now: now}
 			var mu sync.Mutex
-			ask := func(ctx context.Context, r guard.Request) (got guards.Decision, err error) {
+			ask := asking(l, func(r guard.Request) []ratelimit.Part {
 				mu.Lock()
 				defer mu.Unlock()
 				time.Sleep(wrong.each / 10)
 				_, a, _ := all.Activity(r.Activity)
-				asks := ratelimit.Request{UserID: "u1", Activity: a.Name, Group: a.Group, Policy: a.Limit, Count: 1, ID: time.Now().String(), Fresh: true}
+				parts := alone(r, a.Limit)
+				parts[0].Group = a.Group
 				if r.Op != guard.Status || name == "comments have another limit" {
-					wrong.change(&asks)
+					wrong.change(&parts[0].Request)
 				}
-				d, err := l.Decide(ctx, r.Op, asks)
-				if err != nil {
-					return got, err
-				}
-				answer := guard.Answer{Request: r, Allowed: d.Allowed, Reason: d.Reason, Decision: &d}
-				return got, json.Unmarshal(answer.AppendJSON(nil), &got)
-			}
+				return parts
+			})
 			c := verifyCommand{Activity: "create_post", Callers: 4}
 			v, err := c.race(t.Context(), session{guards: all, err: io.Discard, now: atPinned}, ask, group)
 			if !errors.Is(err, wrong.want) || v.Exact != wrong.exact {
@@ -216,32 +212,24 @@ func TestVerifyFindsWrongSubjects(t *testing.T) {
 		"the limit changes":       {change: func([]ratelimit.Part) {}, limit: 5, want: errLimitChanged},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := &ratelimit.Limiter{Store: new(memstore.Store), Now: atPinned}
-			var mu sync.Mutex
-			ask := func(ctx context.Context, r guard.Request) (got guards.Decision, err error) {
-				mu.Lock()
-				defer mu.Unlock()
-				one := ratelimit.Request{UserID: r.UserID, Activity: r.Activity, Policy: write.Limit, Count: 1, ID: time.Now().String(), Fresh: true}
+			guarded := asking(&ratelimit.Limiter{Store: new(memstore.Store), Now: atPinned}, func(r guard.Request) []ratelimit.Part {
+				parts := alone(r, write.Limit)
 				if r.Op == guard.Reset {
-					_, err := l.Decide(ctx, r.Op, one)
-					return got, err
+					return parts
 				}
-				parts := []ratelimit.Part{{Request: one}}
 				for _, s := range write.Subjects {
-					part := ratelimit.Part{Request: one, Subject: s.Name}
+					part := ratelimit.Part{Request: parts[0].Request, Subject: s.Name}
 					part.UserID, part.For, part.Policy = limits.SubjectID(s.Name, r.Subjects[s.Name]), r.UserID, s.Limit
 					parts = append(parts, part)
 				}
 				if r.Op == guard.Check {
 					wrong.change(parts)
 				}
-				d, err := l.DecideAll(ctx, r.Op, parts, false)
-				if err != nil {
-					return got, err
-				}
-				answer := guard.Answer{Request: r, Allowed: d.Allowed, Reason: d.Reason, Decision: &d}
-				err = json.Unmarshal(answer.AppendJSON(nil), &got)
-				if r.Op == guard.Check && d.Allowed && wrong.limit > 0 {
+				return parts
+			})
+			ask := func(ctx context.Context, r guard.Request) (guards.Decision, error) {
+				got, err := guarded(ctx, r)
+				if r.Op == guard.Check && got.Allowed && wrong.limit > 0 {
 					got.Limits[1].Limit = wrong.limit
 				}
 				return got, err
