@@ -90,19 +90,6 @@ func TestVerifyInALiveMode(t *testing.T) {
 	}
 }
 
-// A live limit says prepaid itself, and is judged by it.
-func TestVerifyOfALivePrepaidLimit(t *testing.T) {
-	p := ofContent(t)
-	p.page = busy
-	for activity, tt := range map[string][2]string{
-		"call":  {"190/1m", "exactly the limit,"},
-		"plain": {"300/1m prepaid", "at most the limit of 300, as a prepaid one promises,"},
-	} {
-		p.does(`limits set ` + activity + ` "` + tt[0] + `" --yes`)
-		p.contains("verify "+activity+" --callers 5 --store dynamodb", " allowed, "+tt[1])
-	}
-}
-
 // A live limit that only a function knows can consist of several.
 func TestVerifyOfSeveralLiveLimits(t *testing.T) {
 	l := &ratelimit.Limiter{Store: new(memstore.Store), Now: atPinned}
