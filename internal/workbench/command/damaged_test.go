@@ -261,6 +261,8 @@ func TestADamagedDocumentIsRepaired(t *testing.T) {
 	p.lacks("limits history", "u1", "u9")
 	p.contains("limits repair", "nothing to repair in the table")
 	p.does("limits set create_post 30/1m --by op", "block --user u7 --until 1h --reason spam --by op")
+	p.byHand("blocks", withText(`{"blocks":[`+rightBlock+`,{"userId":"u9","until":7}]}`)) // one entry alone
+	tells("block --list", true)
 }
 
 // An entry that can't be read stays as it is when another one is changed, until it is set
