@@ -38,22 +38,10 @@ func TestEachPlantedBugIsCaught(t *testing.T) {
 	}
 	bugs := selected(t, names("PLANTED_NAME"))
 	h := hunt{proofs: names("PLANTED_BY"), rows: make([][]string, len(bugs))}
-	next := make(chan int)
-	var workers sync.WaitGroup
-	for range runtime.NumCPU() { // while one compiles or waits, another one tests
-		runner := &planted.Runner{Root: root, Long: os.Getenv("PLANTED_LONG") != "", Known: caughtBefore(t)}
-		workers.Go(func() {
-			for i := range next {
-				h.hunt(t, runner, bugs[i], &h.rows[i])
-				fmt.Printf("%3d/%d  %s\n", i+1, len(bugs), strings.Join(h.rows[i], "  |  "))
-			}
-		})
-	}
-	for i := range bugs {
-		next <- i
-	}
-	close(next)
-	workers.Wait()
+	onEach(bugs, planted.Runner{Root: root, Long: os.Getenv("PLANTED_LONG") != "", Known: caughtBefore(t)}, func(runner *planted.Runner, i int) {
+		h.hunt(t, runner, bugs[i], &h.rows[i])
+		fmt.Printf("%3d/%d  %s\n", i+1, len(bugs), strings.Join(h.rows[i], "  |  "))
+	})
 	caught := int(h.caught.Load())
 	if len(h.proofs) == 0 && len(bugs) > 1 && !t.Failed() {
 		prove.Save(t, "planted", findings.Result{
@@ -85,19 +73,21 @@ func TestWhichTestsCatchEachBug(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	runner := &planted.Runner{Root: root, All: true}
 	bugs := slices.DeleteFunc(selected(t, names("PLANTED_NAME")), func(b planted.Bug) bool { return catches[b.Name] != nil })
-	for i, b := range bugs {
+	var saving sync.Mutex
+	onEach(bugs, planted.Runner{Root: root, All: true}, func(runner *planted.Runner, i int) {
+		b := bugs[i]
 		o, err := runner.Run(t.Context(), b, b.Tests)
 		if err != nil {
 			t.Errorf("%s: %v", b.Name, err)
-			continue
+			return
 		}
 		found := []string{} // and not nil
 		for _, folder := range b.Tests {
 			broken, err := runner.Broken(t.Context(), folder)
 			if err != nil {
-				t.Fatal(err)
+				t.Error(err)
+				return
 			}
 			for _, test := range o.All {
 				in, name, _ := strings.Cut(test, " ")
@@ -106,13 +96,35 @@ func TestWhichTestsCatchEachBug(t *testing.T) {
 				}
 			}
 		}
-		catches[b.Name] = found
 		fmt.Printf("%3d/%d  %s  %d tests  %s\n", i+1, len(bugs), b.Name, len(found), o.Took.Round(100*time.Millisecond))
+		saving.Lock()
+		defer saving.Unlock()
+		catches[b.Name] = found
 		text, err := json.MarshalIndent(catches, "", "\t")
 		if err := cmp.Or(err, os.WriteFile(list, append(text, '\n'), 0o600)); err != nil {
-			t.Fatal(err)
+			t.Error(err)
 		}
+	})
+}
+
+// onEach calls do for each bug, by its index, with a runner of this kind: while one compiles or waits,
+// another one tests.
+func onEach(bugs []planted.Bug, kind planted.Runner, do func(runner *planted.Runner, i int)) {
+	next := make(chan int)
+	var workers sync.WaitGroup
+	for range runtime.NumCPU() {
+		runner := kind
+		workers.Go(func() {
+			for i := range next {
+				do(&runner, i)
+			}
+		})
 	}
+	for i := range bugs {
+		next <- i
+	}
+	close(next)
+	workers.Wait()
 }
 
 // caughtBefore returns, by the name of a bug, the test that caught it in the saved run.
