@@ -18,8 +18,8 @@ func TestLockoutTimeline(t *testing.T) {
 		{at: minute, take: 1, want: "no 3/3 wait 40s"},
 		{at: 100*second - time.Millisecond, take: 1, want: "no 3/3 wait 1ms"},
 		{at: 100 * second, take: 1, want: "ok 1/3"},
+		{at: 110 * second, undo: 1, of: 40 * second, want: "no 1/3"}, // of the series before
 		{at: 110 * second, undo: 1, of: 100 * second, want: "ok 0/3"},
-		{at: 110 * second, undo: 1, of: 40 * second, want: "no 0/3"}, // of the series before
 		{at: 120 * second, take: 3, want: "ok 3/3"},
 		{at: 120 * second, take: 1, want: "no 3/3 wait 2m0s"},
 		{at: 240 * second, take: 3, want: "ok 3/3"},
