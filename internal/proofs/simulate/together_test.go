@@ -331,7 +331,7 @@ func (l *ledger) judgeGivenBack(p *op, d ratelimit.Decision, err error) {
 	window, _ := p.terms.Item(p.now)
 	current, _ := p.terms.Item(p.in.millis())
 	r := u.records[counter{p.id, window}]
-	if r == nil || r.over || r.gone || p.unsure || p.lost || p.in.frozenUntil >= p.began || p.in.limiter.CircuitOpen() {
+	if r == nil || r.over || r.gone || p.unsure || p.lost || p.in.frozenUntil >= p.began {
 		return
 	}
 	counts := p.kind == ratelimit.Check && window == current && r.by == p && !r.relied && !r.stale && u.given[receipt(p.id, r.at)] == nil
