@@ -145,6 +145,7 @@ func (in *instance) Update(ctx context.Context, w ratelimit.Write) (ratelimit.It
 		a.op.marks(a)
 	default:
 		a.op.answered(a)
+		in.keeps(a)
 		if a.took > 0 {
 			in.balanceOf(ownerOf(w.Key)).takes(a.op, a.took)
 		}

@@ -225,6 +225,7 @@ func (l *ledger) judgeAll(o *op, d ratelimit.Decision, err error) {
 	o.busy(-1)
 	for _, p := range o.parts {
 		l.sameAlone(p)
+		l.sameSeen(p)
 	}
 	switch {
 	case err != nil:
