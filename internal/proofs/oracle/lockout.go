@@ -188,9 +188,14 @@ func (a *Account) Locked(t *Terms, w Moment) bool {
 }
 
 // Over reports whether nothing that m holds matters at now, by the limit r: nothing counts. A
-// lockout's locks are forgotten, too, by its text at the last attempt.
+// lockout's locks are forgotten, too, by its text at the last attempt. If it has none, nothing has
+// to be remembered beside the series.
 func Over(m Model, now int64, r policy.Rate) bool {
 	if l, ok := m.(*lockout); ok {
+		if l.locks == 0 && l.n() < min(r.Limit, l.text.Limit) {
+			over, _ := l.ends(r)
+			return now >= over
+		}
 		_, forgotten := l.ends(l.text)
 		return now >= forgotten
 	}
