@@ -79,10 +79,10 @@ func (l *ledger) skips(u *user, a *landing, when oracle.Moment) {
 	}
 	plain, counted, exact := u.Clone(), u.Clone(), u.Clone()
 	alone := o.in.aloneOf(u.owner)
-	known := !alone.loose && u.deleted == 0 && !o.in.others(o) // what the instance has given
+	known := !alone.loose && u.deleted == 0 && !o.alone && !o.in.others(o) // what the instance had given when it planned this
 	_ = plain.CountAt(o.terms.numbers, when, 1)
 	if plain.Same(after) {
-		if known && !o.ended && counted.Skip(o.terms.numbers, when.Came, alone.Ticket(o.terms.numbers)) {
+		if known && counted.Skip(o.terms.numbers, when.Came, alone.Ticket(o.terms.numbers)) {
 			l.sim.wrong("%s takes a place that its instance has given from memory: %v; the item has %v", o.name, alone.Account, u)
 		}
 		return
