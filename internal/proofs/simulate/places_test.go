@@ -82,8 +82,9 @@ func (l *ledger) skips(u *user, a *landing, when oracle.Moment) {
 	known := !alone.loose && u.deleted == 0 && !o.alone && !o.in.others(o) // what the instance had given when it planned this
 	_ = plain.CountAt(o.terms.numbers, when, 1)
 	if plain.Same(after) {
-		if known && counted.Skip(o.terms.numbers, when.Came, alone.Ticket(o.terms.numbers)) {
-			l.sim.wrong("%s takes a place that its instance has given from memory: %v; the item has %v", o.name, alone.Account, u)
+		last := alone.Ticket(o.terms.numbers)
+		if known && plain.Ticket(o.terms.numbers) <= last && counted.Skip(o.terms.numbers, when.Came, last) {
+			l.sim.wrong("%s takes a place that its instance has given from memory, up to %d there: %v; the item has %v", o.name, a.given, alone.Account, u)
 		}
 		return
 	}
