@@ -75,7 +75,7 @@ func TestAnUnknownActivityIsNotSent(t *testing.T) {
 		{unlisted, "", pass},
 		{unlisted, "/upload_photo", pass},
 	} {
-		_, err := tt.guards.Check(t.Context(), tt.activity, client.Request{UserID: "u1"})
+		_, err := tt.guards.Check(t.Context(), tt.activity, u1)
 		want := `no guard is known for the activity "` + tt.activity + `"` + tt.want
 		if !errors.Is(err, client.ErrValidation) || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)

@@ -51,8 +51,6 @@ func drops(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-var user = client.Request{UserID: "u1"}
-
 func TestByAgent(t *testing.T) {
 	t.Setenv("AWS_REGION", "") // none of AWS's settings is needed
 	var r *http.Request
@@ -63,7 +61,7 @@ func TestByAgent(t *testing.T) {
 		marked(200, okBody)(w, got)
 	}
 	g, _ := byAgent(t, client.Options{}, keep, marked(429, limitedBody), keep)
-	d, err := g.Check(t.Context(), "create_post", user)
+	d, err := g.Check(t.Context(), "create_post", u1)
 	if err != nil || !d.Allowed || d.Remaining != 9 || d.Date.IsZero() {
 		t.Errorf("%+v, %v", d, err)
 	}
@@ -71,17 +69,17 @@ func TestByAgent(t *testing.T) {
 		r.Header.Get("Authorization") != "" || !strings.Contains(sent, `"activity":"create_post"`) || !strings.Contains(sent, `"requestId":"`) {
 		t.Errorf("%s %s %v %s", r.Method, r.URL, r.Header, sent)
 	}
-	if d, err := g.Check(t.Context(), "create_post", user); err != nil || d.Allowed || d.WaitTime != 2000 || d.Outage != nil {
+	if d, err := g.Check(t.Context(), "create_post", u1); err != nil || d.Allowed || d.WaitTime != 2000 || d.Outage != nil {
 		t.Errorf("%+v, %v", d, err)
 	}
-	if _, err := g.Check(t.Context(), "posts-guard/create_post", user); err != nil || r.URL.Path != "/posts-guard" {
+	if _, err := g.Check(t.Context(), "posts-guard/create_post", u1); err != nil || r.URL.Path != "/posts-guard" {
 		t.Errorf("%s, %v", r.URL, err)
 	}
 	listed, _ := byAgent(t, client.Options{Activities: activities, Token: "secret", Prefix: "dev-"}, keep)
-	if d, err := listed.Check(t.Context(), "create_post", user); err != nil || d.Guard != "posts-guard" || r.URL.Path != "/posts-guard" || r.Header.Get("Guards-Token") != "secret" {
+	if d, err := listed.Check(t.Context(), "create_post", u1); err != nil || d.Guard != "posts-guard" || r.URL.Path != "/posts-guard" || r.Header.Get("Guards-Token") != "secret" {
 		t.Errorf("%+v %s, %v", d, r.URL, err)
 	}
-	if _, err := listed.Check(t.Context(), "create_pots", user); !errors.Is(err, client.ErrValidation) {
+	if _, err := listed.Check(t.Context(), "create_pots", u1); !errors.Is(err, client.ErrValidation) {
 		t.Errorf("an activity that the list does not have: %v", err)
 	}
 }
@@ -120,11 +118,11 @@ func TestWhatAnAgentsAnswerIs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			g, asked := byAgent(t, client.Options{}, tt.reply)
-			_, err := g.Status(t.Context(), "create_post", user)
+			_, err := g.Status(t.Context(), "create_post", u1)
 			if !errors.Is(err, tt.kind) || !strings.HasPrefix(err.Error(), tt.message) || asked.Load() != tt.asked || strings.Contains(err.Error(), "u1") {
 				t.Errorf("%v: %v after %d requests, want %v: %s after %d", kindOf(err), err, asked.Load(), tt.kind, tt.message, tt.asked)
 			}
-			if d, err := g.Check(t.Context(), "create_post", user); errors.Is(tt.kind, client.ErrConfiguration) && (err == nil || d.Allowed) {
+			if d, err := g.Check(t.Context(), "create_post", u1); errors.Is(tt.kind, client.ErrConfiguration) && (err == nil || d.Allowed) {
 				t.Errorf("a check: %+v, %v, want nobody to pass", d, err)
 			}
 		})
@@ -162,21 +160,21 @@ func TestAMissingAgent(t *testing.T) {
 			t.Parallel()
 			g := open(t, client.Options{Agent: tt.agent})
 			began := time.Now()
-			d, err := g.Check(t.Context(), "create_post", user)
+			d, err := g.Check(t.Context(), "create_post", u1)
 			took := time.Since(began)
 			if !errors.Is(err, client.ErrConfiguration) || d.Allowed || !strings.HasPrefix(err.Error(), "No agent answers at "+tt.agent+": ") || !strings.Contains(err.Error(), tt.why) ||
 				took < tt.least || took > 6*time.Second {
 				t.Errorf("after %v: %+v, %v", took, d, err)
 			}
 			began = time.Now()
-			_, again := g.Check(t.Context(), "create_post", user)
+			_, again := g.Check(t.Context(), "create_post", u1)
 			if took := time.Since(began); !errors.Is(again, client.ErrConfiguration) || again.Error() != err.Error() || took > 500*time.Millisecond {
 				t.Errorf("the next one, after %v: %v, want at once %v", took, again, err)
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 			defer cancel()
 			time.Sleep(time.Second) // it may ask again
-			if _, err := g.Check(ctx, "create_post", user); !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, client.ErrConfiguration) {
+			if _, err := g.Check(ctx, "create_post", u1); !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, client.ErrConfiguration) {
 				t.Errorf("with a deadline: %v", err)
 			}
 		})
@@ -213,20 +211,20 @@ func TestAnAgentThatGoes(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { reply.Load().(http.HandlerFunc)(w, r) }))
 	defer server.Close()
 	g := open(t, client.Options{Agent: server.URL})
-	testkit.Must(g.Check(t.Context(), "create_post", user))(t)
+	testkit.Must(g.Check(t.Context(), "create_post", u1))(t)
 	reply.Store(http.HandlerFunc(drops))
-	if d, err := open(t, client.Options{Agent: server.URL}).Check(t.Context(), "create_post", user); err != nil || !d.Allowed || d.Outage == nil {
+	if d, err := open(t, client.Options{Agent: server.URL}).Check(t.Context(), "create_post", u1); err != nil || !d.Allowed || d.Outage == nil {
 		t.Errorf("it breaks: %+v, %v", d, err)
 	}
-	if d, err := open(t, client.Options{Agent: server.URL, OnOutage: client.Deny}).Check(t.Context(), "create_post", user); err != nil || d.Allowed || d.Outage == nil {
+	if d, err := open(t, client.Options{Agent: server.URL, OnOutage: client.Deny}).Check(t.Context(), "create_post", u1); err != nil || d.Allowed || d.Outage == nil {
 		t.Errorf("it breaks, with Deny: %+v, %v", d, err)
 	}
 	reply.Store(respond(200, "", okBody))
-	if d, err := g.Check(t.Context(), "create_post", user); !errors.Is(err, client.ErrConfiguration) || d.Allowed {
+	if d, err := g.Check(t.Context(), "create_post", u1); !errors.Is(err, client.ErrConfiguration) || d.Allowed {
 		t.Errorf("another program: %+v, %v", d, err)
 	}
 	server.Close()
-	if d, err := g.Check(t.Context(), "create_post", user); err != nil || !d.Allowed || !errors.Is(d.Outage, client.ErrOutage) || strings.Contains(d.Outage.Error(), "since it started") {
+	if d, err := g.Check(t.Context(), "create_post", u1); err != nil || !d.Allowed || !errors.Is(d.Outage, client.ErrOutage) || strings.Contains(d.Outage.Error(), "since it started") {
 		t.Errorf("it is gone: %+v, %v", d, err)
 	}
 }
@@ -244,7 +242,7 @@ func TestARepeatToTheAgent(t *testing.T) {
 		}
 	}
 	g, _ := byAgent(t, client.Options{}, note(drops), note(marked(200, okBody)))
-	if d, err := g.Check(t.Context(), "create_post", user); err != nil || !d.Allowed || d.Outage != nil {
+	if d, err := g.Check(t.Context(), "create_post", u1); err != nil || !d.Allowed || d.Outage != nil {
 		t.Fatalf("%+v, %v", d, err)
 	}
 	first, second := strings.Fields(<-ids), strings.Fields(<-ids)
@@ -268,12 +266,12 @@ func TestTheVariablesOfAnAgent(t *testing.T) {
 		"of-the-variable": {},
 		"of-the-option":   {Token: "of-the-option", URLs: map[string]string{"posts-guard": "https://example.com/"}, Activities: activities, Prefix: "dev-"},
 	} {
-		if d, err := open(t, o).Check(t.Context(), "create_post", user); err != nil || !d.Allowed || token != want {
+		if d, err := open(t, o).Check(t.Context(), "create_post", u1); err != nil || !d.Allowed || token != want {
 			t.Errorf("%+v: %+v, %v, with the token %s", o, d, err, token)
 		}
 	}
 	t.Setenv("GUARDS_AGENT", "http://127.0.0.1:1")
-	if d, err := open(t, client.Options{Agent: server.URL}).Check(t.Context(), "create_post", user); err != nil || !d.Allowed {
+	if d, err := open(t, client.Options{Agent: server.URL}).Check(t.Context(), "create_post", u1); err != nil || !d.Allowed {
 		t.Errorf("with the option: %+v, %v", d, err)
 	}
 }

@@ -21,7 +21,12 @@ var errVerify = errors.New("the directory is away")
 // Only true without an error gives an attempt back. Whatever else verify does, no guess is
 // given back, and the caller learns of it.
 func TestOnlyASuccessGivesAnAttemptBack(t *testing.T) {
+	var leave context.CancelFunc
 	ended := func(context.Context, client.Decision) (bool, error) { runtime.Goexit(); return true, nil }
+	leaves := func(ctx context.Context, _ client.Decision) (bool, error) {
+		leave()
+		return ctx.Err() != nil, nil
+	}
 	for name, tt := range map[string]struct {
 		verify func(context.Context, client.Decision) (bool, error)
 		ok     bool
@@ -29,6 +34,7 @@ func TestOnlyASuccessGivesAnAttemptBack(t *testing.T) {
 		panics any
 	}{
 		"true":             {says(true, nil), true, nil, nil},
+		"the caller goes":  {leaves, true, nil, nil}, // the sign-in counts as it ended
 		"false":            {says(false, nil), false, nil, nil},
 		"an error":         {says(false, errVerify), false, errVerify, nil},
 		"true, an error":   {says(true, errVerify), false, errVerify, nil},
@@ -41,13 +47,15 @@ func TestOnlyASuccessGivesAnAttemptBack(t *testing.T) {
 				var ok bool
 				var err error
 				var panicked any
-				done := make(chan bool)
-				go func() {
-					defer close(done)
+				var ctx context.Context
+				ctx, leave = context.WithCancel(t.Context())
+				var attempt sync.WaitGroup
+				attempt.Go(func() {
+					defer leave()
 					defer func() { panicked = recover() }()
-					ok, err = d.Attempt(t.Context(), "sign_in", u1, tt.verify)
-				}()
-				<-done
+					ok, err = d.Attempt(ctx, "sign_in", u1, tt.verify)
+				})
+				attempt.Wait()
 				if ok != tt.ok || !errors.Is(err, tt.err) || tt.err == nil && err != nil {
 					t.Errorf("%v, %v, want %v, %v", ok, err, tt.ok, tt.err)
 				}
@@ -296,20 +304,6 @@ func TestASuccessIsASuccessAlthoughItsReleaseFails(t *testing.T) {
 	})
 }
 
-// The user's request is over. The sign-in counts as it ended.
-func TestAnAttemptIsGivenBackAlthoughItsCallerHasGone(t *testing.T) {
-	eachWay(t, false, func(t *testing.T, d *door) {
-		ctx, cancel := context.WithCancel(t.Context())
-		ok, err := d.Attempt(ctx, "sign_in", u1, func(given context.Context, _ client.Decision) (bool, error) {
-			cancel()
-			return given.Err() != nil, nil
-		})
-		if got := d.counted(t, "sign_in", nil).ActivityCount; !ok || err != nil || got != 0 || len(d.warned) != 0 {
-			t.Errorf("%v, %v, %d attempts count, warned of %q", ok, err, got, d.warned)
-		}
-	})
-}
-
 // What counted nothing has no receipt, and nothing is given back.
 func TestAnAttemptWithoutAReceiptSendsNoRelease(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -333,30 +327,12 @@ func TestAnAttemptWithoutAReceiptSendsNoRelease(t *testing.T) {
 	}
 }
 
-// With OnOutage: Deny, nobody guesses while the guard is away, and an instance's memory is no
-// guard.
-func TestAnAttemptIsDeniedInAnOutage(t *testing.T) {
-	for name, tt := range map[string]reply{
-		"outage": functionError("Unavailable", "m"),
-		"memory": body(`{"allowed":true,"reason":"unavailable","userId":"u1","activity":"create_post","op":"check","granted":1}`),
-	} {
-		g, _ := with(t, client.Options{}, tt)
-		ok, err := g.Attempt(t.Context(), "create_post", client.Request{UserID: "u1", OnOutage: client.Deny}, func(context.Context, client.Decision) (bool, error) {
-			t.Errorf("%s: verified", name)
-			return true, nil
-		})
-		if ok || !errors.Is(err, client.ErrLimited) || !errors.Is(err, client.ErrOutage) {
-			t.Errorf("%s: %v, %v", name, ok, err)
-		}
-	}
-}
-
 // The table has counted the attempt for some of its subjects, and memory decided for the others.
 func TestAnAttemptThatWasCountedInPartIsGivenBack(t *testing.T) {
 	for name, r := range map[string]client.Request{"a success": {UserID: "u1"}, "denied": {UserID: "u1", OnOutage: client.Deny}} {
 		g, f := with(t, client.Options{}, body(memoryBody))
 		ok, err := g.Attempt(t.Context(), "create_post", r, says(true, nil))
-		if ok != (r.OnOutage == "") || ok != (err == nil) {
+		if denied := r.OnOutage != ""; ok == denied || errors.Is(err, client.ErrLimited) != denied || errors.Is(err, client.ErrOutage) != denied {
 			t.Errorf("%s: %v, %v", name, ok, err)
 		}
 		if len(f.events) != 2 || f.events[1].Op != "release" || f.events[1].At != 1700000000000 {

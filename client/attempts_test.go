@@ -13,7 +13,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 
 	"github.com/cric-talk/guards/client"
@@ -57,7 +56,7 @@ func TestTimeIsSharedByTheAttempts(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g, f := with(t, tt.options, tt.replies...)
 				began := time.Now()
-				_, _ = g.Check(t.Context(), "create_post", client.Request{UserID: "u1"})
+				_, _ = g.Check(t.Context(), "create_post", u1)
 				took := time.Since(began)
 				if len(f.lasted) != len(tt.want) || took > tt.all {
 					t.Fatalf("attempts of %v in %v, want %v in at most %v", f.lasted, took, tt.want, tt.all)
@@ -78,7 +77,7 @@ func TestTheLastAttemptGetsAllTheTimeThatIsLeft(t *testing.T) {
 	for range 50 {
 		synctest.Test(t, func(t *testing.T) {
 			g, f := with(t, client.Options{Timeout: timeout}, silent)
-			_, _ = g.Status(t.Context(), "create_post", client.Request{UserID: "u1"})
+			_, _ = g.Status(t.Context(), "create_post", u1)
 			if len(f.lasted) == 1 && f.lasted[0] != timeout {
 				t.Errorf("the only attempt lasted %v, want %v", f.lasted[0], timeout)
 			}
@@ -92,7 +91,7 @@ func TestPausesGrow(t *testing.T) {
 		longest := make([]time.Duration, 3)
 		for range 300 {
 			g, f := with(t, client.Options{MaxTries: 4}, throttled)
-			_, _ = g.Status(t.Context(), "create_post", client.Request{UserID: "u1"})
+			_, _ = g.Status(t.Context(), "create_post", u1)
 			for i := range longest {
 				longest[i] = max(longest[i], f.began[i+1].Sub(f.began[i]))
 			}
@@ -111,7 +110,7 @@ func TestAfterAnOutageCallsFailFast(t *testing.T) {
 		warnings := 0
 		g, f := with(t, client.Options{MaxTries: 1, Warn: func(error) { warnings++ }}, throttled)
 		for range 3 {
-			if d, err := g.Check(t.Context(), "create_post", client.Request{UserID: "u1"}); err != nil || !d.Allowed || d.Reason != client.Unavailable || d.Outage == nil {
+			if d, err := g.Check(t.Context(), "create_post", u1); err != nil || !d.Allowed || d.Reason != client.Unavailable || d.Outage == nil {
 				t.Errorf("%+v, %v, want an outage that lets the check through", d, err)
 			}
 		}
@@ -141,7 +140,7 @@ func TestACallEndsBeforeTheCallersDeadline(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), tt.deadline)
 			defer cancel()
 			began := time.Now()
-			d, err := g.Check(ctx, "create_post", client.Request{UserID: "u1"})
+			d, err := g.Check(ctx, "create_post", u1)
 			if took := time.Since(began); took != tt.takes {
 				t.Errorf("%v: took %v, want %v", tt.deadline, took, tt.takes)
 			}
@@ -149,7 +148,7 @@ func TestACallEndsBeforeTheCallersDeadline(t *testing.T) {
 				t.Errorf("%v: %+v, %v, want an outage: %v", tt.deadline, d, err, tt.outage)
 			}
 			asked := len(f.events)
-			_, _ = g.Status(t.Context(), "create_post", client.Request{UserID: "u1"})
+			_, _ = g.Status(t.Context(), "create_post", u1)
 			if failsFast := len(f.events) == asked; failsFast != tt.outage {
 				t.Errorf("%v: the next call fails fast: %v", tt.deadline, failsFast)
 			}
@@ -159,11 +158,11 @@ func TestACallEndsBeforeTheCallersDeadline(t *testing.T) {
 
 func TestACallerThatHasGoneIsNotServed(t *testing.T) {
 	g, f := with(t, client.Options{}, throttled)
-	_, _ = g.Status(t.Context(), "create_post", client.Request{UserID: "u1"}) // the next call fails fast
+	_, _ = g.Status(t.Context(), "create_post", u1) // the next call fails fast
 	asked := len(f.events)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if d, err := g.Check(ctx, "create_post", client.Request{UserID: "u1"}); !errors.Is(err, context.Canceled) || d.Allowed || len(f.events) != asked {
+	if d, err := g.Check(ctx, "create_post", u1); !errors.Is(err, context.Canceled) || d.Allowed || len(f.events) != asked {
 		t.Errorf("%+v, %v", d, err)
 	}
 }
@@ -188,11 +187,10 @@ func TestAttemptsByTheSDK(t *testing.T) {
 				tt.reply(w, r)
 			})
 			g := open(t, client.Options{
-				Activities: activities,
-				Client:     lambda.New(lambda.Options{Region: urlRegion, Credentials: anyKeys, BaseEndpoint: aws.String(server.URL)}),
-				MaxTries:   2, Timeout: 20 * time.Second, DecisionTimeout: 5 * time.Second,
+				Activities: activities, Client: sdk(server.URL, nil),
+				MaxTries: 2, Timeout: 20 * time.Second, DecisionTimeout: 5 * time.Second,
 			})
-			_, err := g.Status(t.Context(), "create_post", client.Request{UserID: "u1"})
+			_, err := g.Status(t.Context(), "create_post", u1)
 			if !errors.Is(err, client.ErrOutage) || !strings.HasPrefix(err.Error(), tt.message) || requests.Load() != 2 {
 				t.Errorf("%v after %d requests, want %s after 2", err, requests.Load(), tt.message)
 			}

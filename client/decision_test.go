@@ -35,12 +35,12 @@ func TestADecisionHasEachFieldOfTheAnswer(t *testing.T) {
 		"fixed window": {cricket.Posts, "create_post", client.Request{UserID: "u1", Count: 6}},
 		"partial":      {cricket.Posts, "create_post", client.Request{UserID: "u1", Count: 12, Partial: true}},
 		"bypassed":     {cricket.Posts, "create_post", client.Request{UserID: "u1", Roles: []string{"admin"}}},
-		"unlimited":    {cricket.Posts, "like", client.Request{UserID: "u1"}},
+		"unlimited":    {cricket.Posts, "like", u1},
 		"log":          {cricket.Pins, "pin", client.Request{UserID: "u1", Count: 60}},
 		"bucket":       {cricket.Chat, "send_message", client.Request{UserID: "u1", Tier: "burst"}},
 		"counter":      {cricket.Ingest, "ingest", client.Request{UserID: "u1", RequestID: "same"}},
-		"reservoir":    {cricket.Jobs, "update_member_role", client.Request{UserID: "u1"}},
-		"several":      {several, "several-guard/post", client.Request{UserID: "u1"}},
+		"reservoir":    {cricket.Jobs, "update_member_role", u1},
+		"several":      {several, "several-guard/post", u1},
 		"subjects":     {several, "several-guard/write", client.Request{UserID: "u1", Subjects: map[string]string{"room": "r1"}}},
 	} {
 		t.Run(name, func(t *testing.T) {

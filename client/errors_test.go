@@ -10,6 +10,8 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
+	"reflect"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,6 +22,7 @@ import (
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/client"
 	"github.com/cric-talk/guards/internal/testkit"
 )
@@ -90,13 +93,13 @@ func TestAnErrorHasTheCauseOfTheSDK(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, cause := range []error{io.EOF, x509.UnknownAuthorityError{}} { // an outage and a mistake
 			g, _ := with(t, client.Options{}, broken(fmt.Errorf("by the SDK: %w", cause)))
-			_, err := g.Status(t.Context(), "create_post", client.Request{UserID: "u1"})
+			_, err := g.Status(t.Context(), "create_post", u1)
 			if failure, ok := errors.AsType[*client.Error](err); !ok || !errors.Is(err, cause) || !errors.Is(failure.Cause, cause) {
 				t.Errorf("%v has the cause %v, want %v", err, failure.Cause, cause)
 			}
 		}
 		g, _ := with(t, client.Options{}, byLambda(403, "AccessDeniedException", "m"))
-		_, err := g.Status(t.Context(), "create_post", client.Request{UserID: "u1"})
+		_, err := g.Status(t.Context(), "create_post", u1)
 		if cause, ok := errors.AsType[smithy.APIError](err); !ok || cause.ErrorCode() != "AccessDeniedException" {
 			t.Errorf("%v has the cause %v", err, cause)
 		}
@@ -129,55 +132,37 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-func TestAJobThatIsNotJSONIsNotSent(t *testing.T) {
-	g, f := with(t, client.Options{}, body(okBody))
-	_, err := g.Check(t.Context(), "create_post", client.Request{UserID: "u1", Job: func() {}})
-	if !errors.Is(err, client.ErrValidation) || len(f.events) != 0 {
-		t.Errorf("%v after %d requests", err, len(f.events))
+func TestTheReadmeListsEachOption(t *testing.T) {
+	readme := testkit.Must(os.ReadFile("README.md"))(t)
+	for field := range reflect.TypeFor[client.Options]().Fields() {
+		if !strings.Contains(string(readme), "\n| `"+field.Name+"` | ") {
+			t.Errorf("the table of the options lacks %s", field.Name)
+		}
 	}
 }
 
 // An argument that the guard would refuse lets nobody pass while the guard is away.
 func TestAWrongArgumentIsNotSent(t *testing.T) {
-	check := func(g *client.Guards, r client.Request) error {
-		_, err := g.Check(t.Context(), "create_post", r)
-		return err
-	}
 	for name, tt := range map[string]struct {
-		call func(g *client.Guards, r client.Request) error
-		r    client.Request
+		op       guards.Op
+		activity string
+		r        client.Request
 	}{
-		"no user":                  {check, client.Request{}},
-		"a negative count":         {check, client.Request{UserID: "user-1", Count: -1}},
-		"no JSON":                  {check, client.Request{UserID: "user-1", Job: func() {}}},
-		"no decision in an outage": {check, client.Request{UserID: "user-1", OnOutage: "user-1"}},
-		"an empty subject": {func(g *client.Guards, r client.Request) error {
-			_, err := g.Check(t.Context(), "write", r)
-			return err
-		}, client.Request{UserID: "user-1", Subjects: map[string]string{"room": ""}}},
-		"an empty optional subject": {func(g *client.Guards, r client.Request) error {
-			_, err := g.Check(t.Context(), "write", r)
-			return err
-		}, client.Request{UserID: "user-1", Subjects: map[string]string{"room": "r1", "tenant": ""}}},
-		"an empty subject without a list": {func(g *client.Guards, r client.Request) error {
-			_, err := g.Check(t.Context(), "forum-guard/other", r)
-			return err
-		}, client.Request{UserID: "user-1", Subjects: map[string]string{"tenant": ""}}},
-		"a release without an id": {func(g *client.Guards, r client.Request) error {
-			_, err := g.Release(t.Context(), "create_post", r)
-			return err
-		}, client.Request{UserID: "user-1", At: 1}},
-		"a renewal without a time": {func(g *client.Guards, r client.Request) error {
-			_, err := g.Renew(t.Context(), "create_post", r)
-			return err
-		}, client.Request{UserID: "user-1", RequestID: "r1"}},
+		"no user":                         {guards.Check, "create_post", client.Request{}},
+		"a negative count":                {guards.Check, "create_post", client.Request{UserID: "user-1", Count: -1}},
+		"no JSON":                         {guards.Check, "create_post", client.Request{UserID: "user-1", Job: func() {}}},
+		"no decision in an outage":        {guards.Check, "create_post", client.Request{UserID: "user-1", OnOutage: "user-1"}},
+		"an empty subject":                {guards.Check, "write", client.Request{UserID: "user-1", Subjects: ids{"room": ""}}},
+		"an empty optional subject":       {guards.Check, "write", client.Request{UserID: "user-1", Subjects: ids{"room": "r1", "tenant": ""}}},
+		"an empty subject without a list": {guards.Check, "forum-guard/other", client.Request{UserID: "user-1", Subjects: ids{"tenant": ""}}},
+		"a release without an id":         {guards.Release, "create_post", client.Request{UserID: "user-1", At: 1}},
+		"a renewal without a time":        {guards.Renew, "create_post", client.Request{UserID: "user-1", RequestID: "r1"}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			g, f := with(t, client.Options{}, broken(errNetwork))
-			if err := tt.call(g, tt.r); !errors.Is(err, client.ErrValidation) || strings.Contains(err.Error(), "user-1") || len(f.events) != 0 {
-				t.Errorf("%v after %d requests", err, len(f.events))
-			}
-		})
+		g, f := with(t, client.Options{}, broken(errNetwork))
+		_, err := verbs(g)[tt.op](t.Context(), tt.activity, tt.r)
+		if !errors.Is(err, client.ErrValidation) || strings.Contains(err.Error(), "user-1") || len(f.events) != 0 {
+			t.Errorf("%s: %v after %d requests", name, err, len(f.events))
+		}
 	}
 }
 
@@ -224,12 +209,9 @@ func TestNothingNamesTheUser(t *testing.T) {
 	}
 	for status, kind := range map[int]string{http.StatusServiceUnavailable: "Unavailable", http.StatusTeapot: "X"} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
-			problem, err := json.Marshal(map[string]string{"errorType": kind, "detail": echo, "message": echo})
-			if err != nil {
-				t.Fatal(err)
-			}
+			problem := testkit.Must(json.Marshal(map[string]string{"errorType": kind, "detail": echo, "message": echo}))(t)
 			g, _ := byURL(t, anyKeys, respond(status, "", string(problem)))
-			_, err = g.Status(t.Context(), "create_post", client.Request{UserID: user, RequestID: id})
+			_, err := g.Status(t.Context(), "create_post", client.Request{UserID: user, RequestID: id})
 			checkNamesNobody(t, err, "user", "request")
 		})
 	}

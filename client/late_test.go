@@ -12,9 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/lambda"
-
 	"github.com/cric-talk/guards/client"
 	"github.com/cric-talk/guards/internal/testkit"
 )
@@ -55,9 +52,8 @@ func TestAProcessThatWasLateReadsItsAnswer(t *testing.T) {
 func busyApp(t *testing.T, url string) {
 	t.Helper()
 	g := open(t, client.Options{
-		Activities: activities,
-		Client:     lambda.New(lambda.Options{Region: urlRegion, Credentials: anyKeys, BaseEndpoint: aws.String(url)}),
-		MaxTries:   1, DecisionTimeout: 200 * time.Millisecond, Timeout: 500 * time.Millisecond,
+		Activities: activities, Client: sdk(url, nil),
+		MaxTries: 1, DecisionTimeout: 200 * time.Millisecond, Timeout: 500 * time.Millisecond,
 	})
 	runtime.GOMAXPROCS(1)
 	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) {
@@ -74,6 +70,6 @@ func busyApp(t *testing.T, url string) {
 			}
 		})
 	}})
-	d, err := g.Check(ctx, "create_post", client.Request{UserID: "u1"})
+	d, err := g.Check(ctx, "create_post", u1)
 	fmt.Println("the decision:", d.Allowed, d.Outage, err)
 }

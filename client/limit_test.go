@@ -50,9 +50,7 @@ func TestEachOpButResetTakesALimit(t *testing.T) {
 	eachYes(t, func(t *testing.T, g *client.Guards, d *desk) {
 		for _, limit := range numbers {
 			r := client.Request{UserID: "u1", Tier: "gold", Limit: limit, At: 1, RequestID: "r1"}
-			for op, verb := range map[guards.Op]func(context.Context, string, client.Request) (client.Decision, error){
-				guards.Check: g.Check, guards.Status: g.Status, guards.Release: g.Release, guards.Renew: g.Renew,
-			} {
+			for op, verb := range verbs(g) {
 				answer := testkit.Must(verb(t.Context(), "create_post", r))(t)
 				sent := d.asked[len(d.asked)-1]
 				if sent.Op != op || sent.Tier != "gold" || !reflect.DeepEqual(sent.Limit, limit) {
@@ -94,9 +92,7 @@ func TestAWrongLimitIsNotSent(t *testing.T) {
 	} {
 		g, f := with(t, client.Options{}, broken(errNetwork))
 		r := client.Request{UserID: "u1", Limit: tt.limit, At: 1, RequestID: "r1"}
-		for op, verb := range map[string]func(context.Context, string, client.Request) (client.Decision, error){
-			"check": g.Check, "status": g.Status, "release": g.Release, "renew": g.Renew,
-		} {
+		for op, verb := range verbs(g) {
 			_, err := verb(t.Context(), "create_post", r)
 			if failure, ok := errors.AsType[*client.Error](err); !ok || !errors.Is(err, client.ErrValidation) || failure.Guard != "posts-guard" || err.Error() != tt.want {
 				t.Errorf("%s with %v: %v, want %s", op, tt.limit, err, tt.want)

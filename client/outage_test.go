@@ -23,9 +23,10 @@ import (
 	"github.com/cric-talk/guards/internal/testkit"
 )
 
-// The answers of a guard whose table did not answer.
+// Answers of a guard, the first and the last one of one whose table did not answer.
 var (
 	memoryBody = strings.Replace(okBody, `"ok"`, `"unavailable"`, 1)
+	heldBody   = strings.TrimSuffix(okBody, "}") + `,"heldUntil":1700000060000}` // of a guard with slots of a minute
 	shadowBody = `{"allowed":true,"reason":"unavailable","userId":"u1","activity":"create_post","op":"check","granted":2}`
 )
 
@@ -77,7 +78,7 @@ func TestOnOutageOfOneCallWins(t *testing.T) {
 			t.Errorf("%+v", f.events)
 		}
 	}
-	if d, err := open(t, client.Options{Local: away}).Check(t.Context(), "create_post", user); err != nil || d.Allowed {
+	if d, err := open(t, client.Options{Local: away}).Check(t.Context(), "create_post", u1); err != nil || d.Allowed {
 		t.Errorf("in this process, without a setting: %+v, %v", d, err)
 	}
 }
@@ -198,7 +199,7 @@ func TestEachDecisionIsObservedWithoutIDs(t *testing.T) {
 		_, status := g.Status(t.Context(), "write", r)
 		_, release := g.ReleaseDecision(t.Context(), d)
 		_, renew := g.Renew(t.Context(), "write", r)
-		_, reset := g.Reset(t.Context(), "create_post", client.Request{UserID: "u1"})
+		_, reset := g.Reset(t.Context(), "create_post", u1)
 		settle := g.Settle(t.Context(), d, 1)
 		guarded := g.Guarded(t.Context(), "write", r, func(client.Decision) error { return nil })
 		testkit.OK(t, errors.Join(status, release, renew, reset, settle, guarded, g.Ready(t.Context(), "write")))
@@ -230,7 +231,7 @@ func TestTheWayOfADecision(t *testing.T) {
 		g        *client.Guards
 		activity string
 	}{{functions, "create_post"}, {functions, "photos-guard/upload_photo"}, {agent, "create_post"}, {here, "create_post"}} {
-		testkit.Must(ask.g.Check(t.Context(), ask.activity, user))(t)
+		testkit.Must(ask.g.Check(t.Context(), ask.activity, u1))(t)
 	}
 	var ways []string
 	for _, got := range o.seen {
@@ -247,7 +248,7 @@ func TestAnOutageThatWasDecidedIsObservedAndAnErrorIsNot(t *testing.T) {
 	for _, choice := range []client.OnOutage{client.Allow, client.Deny} {
 		testkit.Must(g.Check(t.Context(), "create_post", onOutage(choice)))(t)
 	}
-	if _, err := g.Status(t.Context(), "create_post", user); !errors.Is(err, client.ErrOutage) {
+	if _, err := g.Status(t.Context(), "create_post", u1); !errors.Is(err, client.ErrOutage) {
 		t.Error(err)
 	}
 	if _, err := g.Check(t.Context(), "create_post", client.Request{}); !errors.Is(err, client.ErrValidation) {
@@ -267,24 +268,23 @@ func TestAnOutageThatWasDecidedIsObservedAndAnErrorIsNot(t *testing.T) {
 func TestAPanicOfWarnChangesNothing(t *testing.T) {
 	logged := testkit.DefaultLog(t)
 	synctest.Test(t, func(t *testing.T) {
-		held := fmt.Sprintf(`%s,"heldUntil":%d}`, strings.TrimSuffix(okBody, "}"), int64(1700000000000+60_000))
 		away := functionError("Unavailable", "m")
 		warned := 0
 		g, _ := with(t, client.Options{Warn: func(error) {
 			warned++
 			panic("no log")
-		}}, away, body(held), away, body(held), away)
+		}}, away, body(heldBody), away, body(heldBody), away)
 		func() {
 			defer func() {
 				if p := recover(); p != nil {
 					t.Fatalf("the panic %q reaches the app", p)
 				}
 			}()
-			if d, err := g.Check(t.Context(), "create_post", user); err != nil || !d.Allowed || d.Outage == nil {
+			if d, err := g.Check(t.Context(), "create_post", u1); err != nil || !d.Allowed || d.Outage == nil {
 				t.Errorf("%+v, %v, want the decision of an outage", d, err)
 			}
 		}()
-		slot, err := g.Slot(t.Context(), "create_post", user)
+		slot, err := g.Slot(t.Context(), "create_post", u1)
 		if err != nil || !slot.Allowed {
 			t.Fatalf("%+v, %v", slot, err)
 		}
@@ -303,12 +303,11 @@ func TestAPanicOfObserveChangesNothing(t *testing.T) {
 	logged := testkit.DefaultLog(t)
 	synctest.Test(t, func(t *testing.T) {
 		observed := 0
-		held := fmt.Sprintf(`%s,"heldUntil":%d}`, strings.TrimSuffix(okBody, "}"), int64(1700000000000+60_000))
 		g, _ := with(t, client.Options{Observe: func(client.Decision, time.Duration, string) {
 			observed++
 			panic("no metrics")
-		}}, body(held))
-		slot, err := g.Slot(t.Context(), "create_post", user)
+		}}, body(heldBody))
+		slot, err := g.Slot(t.Context(), "create_post", u1)
 		if err != nil || !slot.Allowed {
 			t.Fatalf("%+v, %v", slot, err)
 		}

@@ -13,7 +13,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 
@@ -73,12 +72,12 @@ func TestAConnectionShortlyBeforeTheCallersDeadline(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			p := &pool{connections: 1, takes: time.Second, silent: func(n int) bool { return n == 2 }}
 			g := p.open(t, client.Options{})
-			go func() { _, _ = g.Check(t.Context(), "create_post", client.Request{UserID: "u1"}) }()
+			go func() { _, _ = g.Check(t.Context(), "create_post", u1) }()
 			synctest.Wait()
 			ctx, cancel := context.WithTimeout(t.Context(), deadline)
 			defer cancel()
 			began := time.Now()
-			d, err := g.Check(ctx, "create_post", client.Request{UserID: "u1"})
+			d, err := g.Check(ctx, "create_post", u1)
 			want := deadline
 			if outage {
 				want -= 50 * time.Millisecond
@@ -98,7 +97,7 @@ func TestAProbeDoesNotWaitForAConnectionForever(t *testing.T) {
 		check := func(want string, takes time.Duration) {
 			t.Helper()
 			began := time.Now()
-			d, err := g.Check(t.Context(), "create_post", client.Request{UserID: "u1"})
+			d, err := g.Check(t.Context(), "create_post", u1)
 			if err != nil || d.Outage == nil || !strings.HasSuffix(d.Outage.Error(), want) || time.Since(began) != takes {
 				t.Errorf("%+v, %v after %v, want %s after %v", d.Outage, err, time.Since(began), want, takes)
 			}
@@ -166,8 +165,7 @@ func (p *pool) open(t *testing.T, o client.Options) *client.Guards {
 			own.Proxy, own.MaxConnsPerHost, own.DialContext = nil, p.connections, p.transport.DialContext
 		})
 	}
-	o.Activities = activities
-	o.Client = lambda.New(lambda.Options{Region: urlRegion, Credentials: anyKeys, BaseEndpoint: aws.String("http://lambda"), HTTPClient: app})
+	o.Activities, o.Client = activities, sdk("http://lambda", app)
 	return open(t, o)
 }
 
@@ -214,7 +212,7 @@ func checkAtOnce(t *testing.T, g *client.Guards, n int) (b burst) {
 	var wg sync.WaitGroup
 	for range n {
 		wg.Go(func() {
-			d, err := g.Check(t.Context(), "create_post", client.Request{UserID: "u1"})
+			d, err := g.Check(t.Context(), "create_post", u1)
 			mu.Lock()
 			defer mu.Unlock()
 			b.longest = max(b.longest, time.Since(began))

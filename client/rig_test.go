@@ -17,6 +17,7 @@ import (
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/client"
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/limits"
@@ -225,6 +226,16 @@ func byLambda(status int, code, message string) reply {
 			Err:      &smithy.GenericAPIError{Code: code, Message: message},
 		},
 	}})
+}
+
+// u1 is the request of most tests.
+var u1 = client.Request{UserID: "u1"}
+
+// verbs returns what a client can ask of a guard with a request, but for a reset.
+func verbs(g *client.Guards) map[guards.Op]func(context.Context, string, client.Request) (client.Decision, error) {
+	return map[guards.Op]func(context.Context, string, client.Request) (client.Decision, error){
+		guards.Check: g.Check, guards.Status: g.Status, guards.Release: g.Release, guards.Renew: g.Renew,
+	}
 }
 
 // kindOf returns the sentinel of an error, for messages.

@@ -44,7 +44,7 @@ func bothWays(t *testing.T, address string, own lambda.HTTPClient, test func(t *
 // checks sends a check, and returns the kind of its error, or of the outage that let it pass.
 func checks(t *testing.T, g *client.Guards) (why string, kind error) {
 	t.Helper()
-	d, err := g.Check(t.Context(), "create_post", client.Request{UserID: "u1"})
+	d, err := g.Check(t.Context(), "create_post", u1)
 	if err == nil {
 		err = d.Outage
 	}
@@ -247,7 +247,7 @@ func TestTheCallersOwnEndIsNoOutage(t *testing.T) {
 	bothWays(t, "http://"+p.Addr(), nil, func(t *testing.T, g *client.Guards) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(50*time.Millisecond, cancel)
-		if d, err := g.Check(ctx, "create_post", client.Request{UserID: "u1"}); !errors.Is(err, context.Canceled) || d.Allowed {
+		if d, err := g.Check(ctx, "create_post", u1); !errors.Is(err, context.Canceled) || d.Allowed {
 			t.Errorf("%+v, %v", d, err)
 		}
 	})

@@ -23,8 +23,6 @@ var exports = limits.Guard{Name: "exports-guard", Activities: []limits.Activity{
 	{Name: "complete", Limit: policy.Must("100000/1d"), Hold: true},
 }}
 
-var u1 = client.Request{UserID: "u1"}
-
 // slot takes the slot of u1.
 func (b *local) slot(t *testing.T) *client.Slot {
 	t.Helper()

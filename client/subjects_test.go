@@ -1,7 +1,6 @@
 package client_test
 
 import (
-	"context"
 	"errors"
 	"reflect"
 	"strings"
@@ -30,9 +29,7 @@ func TestWrongSubjectsAreNotSent(t *testing.T) {
 		{"create_post", ids{"secret": "x"}, `subjects does not go with the activity "create_post": the list has none for it. Write the list again with guards generate if it is old.`},
 	} {
 		r := client.Request{UserID: "u1", Subjects: tt.subjects, At: 1, RequestID: "r1"}
-		for op, verb := range map[string]func(context.Context, string, client.Request) (client.Decision, error){
-			"check": g.Check, "status": g.Status, "release": g.Release, "renew": g.Renew,
-		} {
+		for op, verb := range verbs(g) {
 			_, err := verb(t.Context(), tt.activity, r)
 			if failure, ok := errors.AsType[*client.Error](err); !ok || !errors.Is(err, client.ErrValidation) || failure.Guard == "" || err.Error() != tt.want {
 				t.Errorf("%s of %s with %v: %v, want %s", op, tt.activity, tt.subjects, err, tt.want)
@@ -86,7 +83,7 @@ func TestADecisionKeepsItsOwnSubjects(t *testing.T) {
 
 func TestAResetAndReadyNeedNoSubjects(t *testing.T) {
 	g, f := with(t, client.Options{}, body(okBody))
-	if _, err := g.Reset(t.Context(), "write", client.Request{UserID: "u1"}); err != nil || f.others[0] != nil {
+	if _, err := g.Reset(t.Context(), "write", u1); err != nil || f.others[0] != nil {
 		t.Errorf("%v, with %v", err, f.others)
 	}
 	if err := g.Ready(t.Context(), "write"); err != nil || !reflect.DeepEqual(f.others[1], ids{"room": "ready"}) {

@@ -59,11 +59,11 @@ var anyKeys = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials
 
 func TestByURL(t *testing.T) {
 	g, requests := byURL(t, anyKeys, respond(http.StatusOK, "", okBody), respond(http.StatusTooManyRequests, "", limitedBody))
-	d, err := g.Check(t.Context(), "create_post", client.Request{UserID: "u1"})
+	d, err := g.Check(t.Context(), "create_post", u1)
 	if err != nil || !d.Allowed || d.Remaining != 9 || d.ResetAt != 1700000040000 {
 		t.Errorf("%+v, %v", d, err)
 	}
-	d, err = g.Check(t.Context(), "create_post", client.Request{UserID: "u1"})
+	d, err = g.Check(t.Context(), "create_post", u1)
 	if err != nil || d.Allowed || d.Reason != client.Limited || d.WaitTime != 2000 || d.Outage != nil {
 		t.Errorf("%+v, %v", d, err)
 	}
@@ -100,7 +100,7 @@ func TestErrorsByURL(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, requests := byURL(t, anyKeys, tt.reply)
-			_, err := g.Status(t.Context(), "create_post", client.Request{UserID: "u1"})
+			_, err := g.Status(t.Context(), "create_post", u1)
 			if !errors.Is(err, tt.kind) || !strings.HasPrefix(err.Error(), tt.message) || len(*requests) != tt.asked {
 				t.Errorf("%v: %v after %d requests, want %v: %s after %d", kindOf(err), err, len(*requests), tt.kind, tt.message, tt.asked)
 			}
@@ -129,7 +129,7 @@ func TestTheDefaultWarningIsLogged(t *testing.T) {
 	log := testkit.DefaultLog(t)
 	away := &function{replies: []reply{functionError("Unavailable", "the table")}}
 	g := testkit.Must(client.New(t.Context(), client.Options{Activities: activities, Client: away}))(t)
-	if d, err := g.Check(t.Context(), "create_post", client.Request{UserID: "u1"}); err != nil || !d.Allowed {
+	if d, err := g.Check(t.Context(), "create_post", u1); err != nil || !d.Allowed {
 		t.Error(fmt.Sprint(d, err))
 	}
 	if !strings.Contains(log.String(), `level=WARN msg=guards error="posts-guard did not answer: the table"`) {
@@ -219,38 +219,33 @@ func TestCredentials(t *testing.T) {
 		"expired":  {expired, mistake + ": their source did not answer in time" + advice, outage + ": their source did not answer in time", 0},
 		"none":     {keyless, mistake + advice, outage, 0},
 	} {
-		check := func(t *testing.T, g *client.Guards) (d client.Decision, err error) {
-			t.Helper()
-			began := time.Now()
-			d, err = g.Check(t.Context(), "create_post", client.Request{UserID: "u1"})
-			if took := time.Since(began); took != tt.takes {
-				t.Errorf("it took %v, want %v", took, tt.takes)
-			}
-			return d, err
+		for when, s := range map[string]*source{
+			"at first": {answers: []aws.CredentialsProviderFunc{tt.answers}},
+			"later":    {answers: []aws.CredentialsProviderFunc{anyKeys, tt.answers}},
+		} {
+			t.Run(name+" "+when, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					g := signedBy(t, s)
+					if when == "later" {
+						if d, err := g.Check(t.Context(), "create_post", u1); err != nil || d.Outage != nil {
+							t.Fatalf("%+v, %v", d, err)
+						}
+					}
+					began := time.Now()
+					d, err := g.Check(t.Context(), "create_post", u1)
+					if took := time.Since(began); took != tt.takes {
+						t.Errorf("it took %v, want %v", took, tt.takes)
+					}
+					if when == "at first" && tt.never != "" {
+						if d.Allowed || !errors.Is(err, client.ErrConfiguration) || err.Error() != tt.never {
+							t.Errorf("%+v, %v, want the mistake %s", d, err, tt.never)
+						}
+					} else if err != nil || !d.Allowed || (d.Outage != nil) != (tt.renewed != "") || d.Outage != nil && d.Outage.Error() != tt.renewed {
+						t.Errorf("%+v, %v, want the outage %q", d, err, tt.renewed)
+					}
+				})
+			})
 		}
-		t.Run(name+" at first", func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				d, err := check(t, signedBy(t, &source{answers: []aws.CredentialsProviderFunc{tt.answers}}))
-				if tt.never == "" && (err != nil || !d.Allowed || d.Outage != nil) {
-					t.Errorf("%+v, %v", d, err)
-				}
-				if tt.never != "" && (d.Allowed || !errors.Is(err, client.ErrConfiguration) || err.Error() != tt.never) {
-					t.Errorf("%+v, %v, want the mistake %s", d, err, tt.never)
-				}
-			})
-		})
-		t.Run(name+" later", func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				g := signedBy(t, &source{answers: []aws.CredentialsProviderFunc{anyKeys, tt.answers}})
-				if d, err := g.Check(t.Context(), "create_post", client.Request{UserID: "u1"}); err != nil || d.Outage != nil {
-					t.Fatalf("%+v, %v", d, err)
-				}
-				d, err := check(t, g)
-				if err != nil || !d.Allowed || (d.Outage != nil) != (tt.renewed != "") || d.Outage != nil && d.Outage.Error() != tt.renewed {
-					t.Errorf("%+v, %v, want the outage %q", d, err, tt.renewed)
-				}
-			})
-		})
 	}
 }
 
@@ -258,13 +253,13 @@ func TestCredentialsAreFetchedOnceForACall(t *testing.T) {
 	for _, replies := range [][]http.HandlerFunc{{respond(http.StatusOK, "", okBody)}, {respond(http.StatusBadGateway, "", "")}} {
 		s := &source{answers: []aws.CredentialsProviderFunc{anyKeys}}
 		g, _ := byURL(t, s, replies...)
-		_, _ = g.Check(t.Context(), "create_post", client.Request{UserID: "u1"})
+		_, _ = g.Check(t.Context(), "create_post", u1)
 		if n := s.asked.Load(); n != 1 {
 			t.Errorf("by URL: %d times, want once", n)
 		}
 	}
 	s := &source{answers: []aws.CredentialsProviderFunc{anyKeys}}
-	if _, err := signedBy(t, s).Check(t.Context(), "create_post", client.Request{UserID: "u1"}); err != nil || s.asked.Load() != 1 {
+	if _, err := signedBy(t, s).Check(t.Context(), "create_post", u1); err != nil || s.asked.Load() != 1 {
 		t.Errorf("by Invoke: %v, %d times, want once", err, s.asked.Load())
 	}
 }
@@ -274,7 +269,7 @@ func TestACallerThatGivesUpIsNoMistakeOfItsCredentials(t *testing.T) {
 		g := signedBy(t, &source{answers: []aws.CredentialsProviderFunc{hanging}})
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
-		if d, err := g.Check(ctx, "create_post", client.Request{UserID: "u1"}); !errors.Is(err, context.Canceled) || kindOf(err) != nil {
+		if d, err := g.Check(ctx, "create_post", u1); !errors.Is(err, context.Canceled) || kindOf(err) != nil {
 			t.Errorf("%+v, %v", d, err)
 		}
 	})
@@ -284,11 +279,11 @@ func TestACallerThatGivesUpIsNoMistakeOfItsCredentials(t *testing.T) {
 func TestAWaitForCredentialsEndsBeforeTheCallersDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := signedBy(t, &source{answers: []aws.CredentialsProviderFunc{anyKeys, hanging}})
-		testkit.Must(g.Check(t.Context(), "create_post", client.Request{UserID: "u1"}))(t)
+		testkit.Must(g.Check(t.Context(), "create_post", u1))(t)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		began := time.Now()
-		d, err := g.Check(ctx, "create_post", client.Request{UserID: "u1"})
+		d, err := g.Check(ctx, "create_post", u1)
 		if took := time.Since(began); err != nil || !d.Allowed || d.Outage == nil || took != 950*time.Millisecond {
 			t.Errorf("%+v, %v after %v, want an outage after 950 ms", d, err, took)
 		}
@@ -298,7 +293,7 @@ func TestAWaitForCredentialsEndsBeforeTheCallersDeadline(t *testing.T) {
 func TestAnAppThatSignsNothing(t *testing.T) {
 	for _, keys := range []aws.CredentialsProvider{nil, aws.AnonymousCredentials{}} {
 		g, requests := byURL(t, keys, respond(http.StatusOK, "", okBody))
-		d, err := g.Check(t.Context(), "create_post", client.Request{UserID: "u1"})
+		d, err := g.Check(t.Context(), "create_post", u1)
 		if err != nil || !d.Allowed || d.Outage != nil || (*requests)[0].Header.Get("Authorization") != "" {
 			t.Errorf("%+v, %v", d, err)
 		}

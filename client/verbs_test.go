@@ -73,7 +73,7 @@ func TestGuardedRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tt.options.Prefix = "dev-"
 			g, _ := with(t, tt.options, tt.reply)
-			err := g.Guarded(t.Context(), "create_post", client.Request{UserID: "u1"}, func(client.Decision) error {
+			err := g.Guarded(t.Context(), "create_post", u1, func(client.Decision) error {
 				t.Error("saved")
 				return nil
 			})
@@ -100,7 +100,7 @@ func TestAReleaseThatFailsIsAWarning(t *testing.T) {
 				t.Error("the panic of save is lost")
 			}
 		}()
-		_ = g.Guarded(t.Context(), "photos-guard/upload_photo", client.Request{UserID: "u1"}, func(client.Decision) error { panic("save panics") })
+		_ = g.Guarded(t.Context(), "photos-guard/upload_photo", u1, func(client.Decision) error { panic("save panics") })
 	}()
 	if !slices.Equal(warned, []string{"photos-guard did not answer: m"}) || len(f.events) != 2 {
 		t.Errorf("warned of %q after %+v", warned, f.events)
@@ -116,7 +116,7 @@ func TestEachReleaseThatFailsIsAWarning(t *testing.T) {
 		g, f := with(t, client.Options{Warn: func(error) { warnings++ }}, away, away, body(okBody), away, body(okBody), away, away)
 		save := func(client.Decision) error { return errSave }
 		for i, want := range []int{1, 1, 2, 3, 3} { // two outages, two releases, an outage
-			if err := g.Guarded(t.Context(), "create_post", client.Request{UserID: "u1"}, save); !errors.Is(err, errSave) || warnings != want {
+			if err := g.Guarded(t.Context(), "create_post", u1, save); !errors.Is(err, errSave) || warnings != want {
 				t.Errorf("call %d: %v and %d warnings, want %d", i+1, err, warnings, want)
 			}
 		}
@@ -129,7 +129,7 @@ func TestEachReleaseThatFailsIsAWarning(t *testing.T) {
 func TestAReleaseIsSentAlthoughItsCallerHasGone(t *testing.T) {
 	g, f := with(t, client.Options{}, body(okBody))
 	ctx, cancel := context.WithCancel(t.Context())
-	err := g.Guarded(ctx, "create_post", client.Request{UserID: "u1"}, func(client.Decision) error {
+	err := g.Guarded(ctx, "create_post", u1, func(client.Decision) error {
 		cancel()
 		return ctx.Err()
 	})
@@ -157,7 +157,7 @@ func TestADecisionFromJSONIsReleasedByItsOwnGuard(t *testing.T) {
 			functions = append(functions, *in.FunctionName)
 			return body(strings.Replace(okBody, "create_post", own, 1))(ctx)
 		})})
-		d, err := g.Check(t.Context(), name, client.Request{UserID: "u1"})
+		d, err := g.Check(t.Context(), name, u1)
 		if err != nil {
 			t.Fatal(err)
 		}

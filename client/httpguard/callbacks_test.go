@@ -15,9 +15,6 @@ import (
 
 	"github.com/cric-talk/guards/client"
 	"github.com/cric-talk/guards/client/httpguard"
-	"github.com/cric-talk/guards/internal/guard"
-	"github.com/cric-talk/guards/internal/ratelimit"
-	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
@@ -31,12 +28,25 @@ func refuses(status int) func(http.ResponseWriter, *http.Request, client.Decisio
 	}
 }
 
+// statusOf posts to a server with this handler, and returns the status of its answer; 0 if it
+// closes the connection. The handler has ended then.
+func statusOf(h http.Handler) (status int) {
+	server := httptest.NewUnstartedServer(h)
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // of the panics
+	server.Start()
+	defer server.Close()
+	if response, err := http.Post(server.URL, "text/plain", http.NoBody); err == nil {
+		_ = response.Body.Close()
+		status = response.StatusCode
+	}
+	return status
+}
+
 func failsSilently(http.ResponseWriter, *http.Request, error) {}
 
 // Whatever a callback does, nobody passes by mistake, and no refusal is answered 200.
 func TestNoCallbackLetsARequestPass(t *testing.T) {
-	h := &guard.Handler{Guard: cricket.Posts, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}}
-	full := guardsBy(t, local{h}, client.Allow)
+	full := guardsBy(t, inMemory(cricket.Posts), client.Allow)
 	testkit.Must(full.Check(t.Context(), "create_post", client.Request{UserID: "full", Count: 10}))(t)
 	away := guardsBy(t, down{context.DeadlineExceeded}, client.Allow)
 	user := func(*http.Request) string { return "full" }
@@ -81,15 +91,7 @@ func TestNoCallbackLetsARequestPass(t *testing.T) {
 			if tt.limit.Activity == "" {
 				tt.limit.Activity = "create_post"
 			}
-			server := httptest.NewUnstartedServer(tt.limit.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { passed = true })))
-			server.Config.ErrorLog = log.New(io.Discard, "", 0) // of the panics
-			server.Start()
-			defer server.Close()
-			status := 0
-			if response, err := http.Post(server.URL, "text/plain", http.NoBody); err == nil {
-				_ = response.Body.Close()
-				status = response.StatusCode
-			}
+			status := statusOf(tt.limit.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { passed = true })))
 			if status != tt.status || passed {
 				t.Errorf("%d, want %d; passed: %v", status, tt.status, passed)
 			}
@@ -120,7 +122,7 @@ func TestTheHeadersGoByTheGuardsClock(t *testing.T) {
 			g := testkit.Must(client.New(t.Context(), client.Options{URLs: urls, Client: lambda.New(lambda.Options{
 				Region: "us-east-1", BaseEndpoint: &server.URL, Credentials: aws.AnonymousCredentials{},
 			})}))(t)
-			w := serve(t, httpguard.Middleware{Guards: g, Activity: "posts-guard/create_post", User: func(*http.Request) string { return "u1" }})
+			w := serve(t, httpguard.Middleware{Guards: g, Activity: "posts-guard/create_post", User: u1})
 			if got, want := w.Header().Get("RateLimit"), fmt.Sprintf(`"create_post";r=1;t=%d`, tt.t); got != want {
 				t.Errorf("%s by %s: %d, %s, want %s", name, by, w.Code, got, want)
 			}

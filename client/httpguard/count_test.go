@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -81,16 +80,7 @@ func TestCountIfDecidesWhenTheHeadersAreSent(t *testing.T) {
 				}
 				return tt.countIf(status)
 			}}
-			server := httptest.NewUnstartedServer(limit.Handler(tt.handler))
-			server.Config.ErrorLog = log.New(io.Discard, "", 0) // of the panics
-			server.Start()
-			defer server.Close()
-			got := 0
-			if response, err := http.Post(server.URL, "text/plain", http.NoBody); err == nil {
-				_ = response.Body.Close()
-				got = response.StatusCode
-			}
-			server.Close() // waits for the handler
+			got := statusOf(limit.Handler(tt.handler))
 			if counts := failures(t, g); got != tt.status || counts != tt.counts || asked > 1 {
 				t.Errorf("%d, %d attempts count, and CountIf was asked %d times; want %d, and %d count", got, counts, asked, tt.status, tt.counts)
 			}
@@ -206,16 +196,6 @@ func TestAnAttemptOfMiddlewareKeepsItsLimit(t *testing.T) {
 	calls := g.Calls()
 	if len(calls) != 2 || calls[1].Op != guards.Release || calls[0].Limit[""] != 500 || calls[1].Limit[""] != 500 {
 		t.Errorf("%+v, want a check and a release with the limit", calls)
-	}
-}
-
-// In an outage with Deny, no request is verified.
-func TestAnAttemptOfMiddlewareIsDeniedInAnOutage(t *testing.T) {
-	for name, by := range map[string]client.Invoker{"outage": down{context.DeadlineExceeded}, "memory": memory{}} {
-		limit := httpguard.Middleware{Guards: guardsBy(t, by, client.Allow), Activity: "create_post", User: u1, CountIf: unauthorized, OnOutage: client.Deny}
-		if w := serve(t, limit); w.Code != http.StatusServiceUnavailable {
-			t.Errorf("%s: %d", name, w.Code)
-		}
 	}
 }
 

@@ -36,6 +36,11 @@ import (
 // local invokes a guard in this process.
 type local struct{ *guard.Handler }
 
+// inMemory returns a guard that counts in memory.
+func inMemory(g limits.Guard) local {
+	return local{&guard.Handler{Guard: g, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}}}
+}
+
 func (l local) Invoke(ctx context.Context, in *lambda.InvokeInput, _ ...func(*lambda.Options)) (*lambda.InvokeOutput, error) {
 	out, err := l.Handler.Invoke(ctx, in.Payload)
 	return &lambda.InvokeOutput{Payload: out}, err
@@ -87,11 +92,9 @@ func TestTheAppAnswersAsTheGuardsOwnURL(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				time.Sleep(1234567 * time.Microsecond)
-				forApp := &guard.Handler{Guard: tt.guard, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}}
-				byURL := &guard.Handler{Guard: tt.guard, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}}
+				byURL := inMemory(tt.guard).Handler
 				limit := httpguard.Middleware{
-					Guards: guardsBy(t, local{forApp}, client.Allow), Activity: tt.activity,
-					User:    func(*http.Request) string { return "u1" },
+					Guards: guardsBy(t, inMemory(tt.guard), client.Allow), Activity: tt.activity, User: u1,
 					Request: func(*http.Request) client.Request { return client.Request{RequestID: rID()} },
 				}
 				subjects := ""
@@ -164,13 +167,10 @@ func same(t *testing.T, got, want *httptest.ResponseRecorder) {
 }
 
 func TestATierHasAnUnknownWindow(t *testing.T) {
-	h := &guard.Handler{Guard: cricket.Chat, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}}
-	limit := httpguard.Middleware{
-		Guards: guardsBy(t, local{h}, client.Allow), Activity: "send_message",
-		User:    func(*http.Request) string { return "u1" },
+	w := serve(t, httpguard.Middleware{
+		Guards: guardsBy(t, inMemory(cricket.Chat), client.Allow), Activity: "send_message", User: u1,
 		Request: func(*http.Request) client.Request { return client.Request{Tier: "burst"} },
-	}
-	w := serve(t, limit)
+	})
 	if w.Code != http.StatusTeapot || w.Header().Get("RateLimit") == "" || w.Header().Get("RateLimit-Policy") != "" {
 		t.Errorf("%d %v", w.Code, w.Header())
 	}
@@ -270,7 +270,6 @@ func (s says) Invoke(context.Context, *lambda.InvokeInput, ...func(*lambda.Optio
 }
 
 func TestOnlyAnAnswerLetsARequestThrough(t *testing.T) {
-	user := func(*http.Request) string { return "u1" }
 	with := func(o client.OnOutage) func(*http.Request) client.Request {
 		return func(*http.Request) client.Request { return client.Request{OnOutage: o} }
 	}
@@ -284,21 +283,23 @@ func TestOnlyAnAnswerLetsARequestThrough(t *testing.T) {
 		body   string
 		retry  string
 	}{
-		"outage, allow":            {httpguard.Middleware{Guards: guardsBy(t, deadline, client.Allow), User: user}, http.StatusTeapot, "", ""},
-		"outage, deny":             {httpguard.Middleware{Guards: guardsBy(t, deadline, client.Deny), User: user}, http.StatusServiceUnavailable, outage, "1"},
-		"outage, allow here":       {httpguard.Middleware{Guards: guardsBy(t, deadline, client.Deny), User: user, OnOutage: client.Allow}, http.StatusTeapot, "", ""},
-		"outage, deny here":        {httpguard.Middleware{Guards: guardsBy(t, deadline, client.Allow), User: user, OnOutage: client.Deny}, http.StatusServiceUnavailable, outage, "1"},
-		"outage, deny by Request":  {httpguard.Middleware{Guards: guardsBy(t, deadline, client.Allow), User: user, Request: with(client.Deny)}, http.StatusServiceUnavailable, outage, "1"},
-		"outage, both":             {httpguard.Middleware{Guards: guardsBy(t, deadline, client.Allow), User: user, Request: with(client.Allow), OnOutage: client.Deny}, http.StatusServiceUnavailable, outage, "1"},
-		"outage, another value":    {httpguard.Middleware{Guards: guardsBy(t, deadline, client.Allow), User: user, OnOutage: "open"}, http.StatusInternalServerError, failed, ""},
-		"from memory":              {httpguard.Middleware{Guards: guardsBy(t, memory{}, client.Deny), User: user}, http.StatusTeapot, "", ""},
-		"from memory, denied here": {httpguard.Middleware{Guards: guardsBy(t, memory{}, client.Allow), User: user, OnOutage: client.Deny}, http.StatusServiceUnavailable, outage, "1"},
-		"mistake":                  {httpguard.Middleware{Guards: guardsBy(t, mistake, client.Allow), User: user}, http.StatusInternalServerError, failed, ""},
+		"outage, allow":            {httpguard.Middleware{Guards: guardsBy(t, deadline, client.Allow), User: u1}, http.StatusTeapot, "", ""},
+		"outage, deny":             {httpguard.Middleware{Guards: guardsBy(t, deadline, client.Deny), User: u1}, http.StatusServiceUnavailable, outage, "1"},
+		"outage, allow here":       {httpguard.Middleware{Guards: guardsBy(t, deadline, client.Deny), User: u1, OnOutage: client.Allow}, http.StatusTeapot, "", ""},
+		"outage, deny here":        {httpguard.Middleware{Guards: guardsBy(t, deadline, client.Allow), User: u1, OnOutage: client.Deny}, http.StatusServiceUnavailable, outage, "1"},
+		"outage, deny by Request":  {httpguard.Middleware{Guards: guardsBy(t, deadline, client.Allow), User: u1, Request: with(client.Deny)}, http.StatusServiceUnavailable, outage, "1"},
+		"outage, both":             {httpguard.Middleware{Guards: guardsBy(t, deadline, client.Allow), User: u1, Request: with(client.Allow), OnOutage: client.Deny}, http.StatusServiceUnavailable, outage, "1"},
+		"outage, another value":    {httpguard.Middleware{Guards: guardsBy(t, deadline, client.Allow), User: u1, OnOutage: "open"}, http.StatusInternalServerError, failed, ""},
+		"from memory":              {httpguard.Middleware{Guards: guardsBy(t, memory{}, client.Deny), User: u1}, http.StatusTeapot, "", ""},
+		"from memory, denied here": {httpguard.Middleware{Guards: guardsBy(t, memory{}, client.Allow), User: u1, OnOutage: client.Deny}, http.StatusServiceUnavailable, outage, "1"},
+		"attempt, outage, denied":  {httpguard.Middleware{Guards: guardsBy(t, deadline, client.Allow), User: u1, CountIf: unauthorized, OnOutage: client.Deny}, http.StatusServiceUnavailable, outage, "1"},
+		"attempt, memory, denied":  {httpguard.Middleware{Guards: guardsBy(t, memory{}, client.Allow), User: u1, CountIf: unauthorized, OnOutage: client.Deny}, http.StatusServiceUnavailable, outage, "1"},
+		"mistake":                  {httpguard.Middleware{Guards: guardsBy(t, mistake, client.Allow), User: u1}, http.StatusInternalServerError, failed, ""},
 		"no user":                  {httpguard.Middleware{Guards: guardsBy(t, deadline, client.Allow), User: func(*http.Request) string { return "" }}, http.StatusInternalServerError, failed, ""},
 		"skipped": {httpguard.Middleware{Guards: guardsBy(t, mistake, client.Allow), Skip: func(*http.Request) bool { return true }}, http.StatusTeapot,
 			"", ""},
 		"the app's own refusal": {httpguard.Middleware{
-			Guards: guardsBy(t, deadline, client.Deny), User: user,
+			Guards: guardsBy(t, deadline, client.Deny), User: u1,
 			Refused: func(w http.ResponseWriter, _ *http.Request, d client.Decision) {
 				http.Error(w, string(d.Reason), http.StatusConflict)
 			},
@@ -331,9 +332,8 @@ func serve(t *testing.T, limit httpguard.Middleware) *httptest.ResponseRecorder 
 
 // A handler that fails has still used the action.
 func TestAHandlerThatFailsGivesNothingBack(t *testing.T) {
-	h := &guard.Handler{Guard: cricket.Posts, Limiter: &ratelimit.Limiter{Store: new(memstore.Store)}}
-	g := guardsBy(t, local{h}, client.Allow)
-	limit := httpguard.Middleware{Guards: g, Activity: "create_post", User: func(*http.Request) string { return "u1" }}
+	g := guardsBy(t, inMemory(cricket.Posts), client.Allow)
+	limit := httpguard.Middleware{Guards: g, Activity: "create_post", User: u1}
 	failing := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "broken", http.StatusInternalServerError) })
 	limit.Handler(failing).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", http.NoBody))
 	if d, err := g.Status(t.Context(), "create_post", client.Request{UserID: "u1"}); err != nil || d.ActivityCount != 1 {
@@ -344,8 +344,7 @@ func TestAHandlerThatFailsGivesNothingBack(t *testing.T) {
 func TestAMistakeIsLoggedUnlessTheUserHasGone(t *testing.T) {
 	log := testkit.DefaultLog(t)
 	limit := httpguard.Middleware{
-		Guards: guardsBy(t, down{errors.New("unsupported protocol scheme")}, client.Allow), Activity: "create_post",
-		User: func(*http.Request) string { return "u1" },
+		Guards: guardsBy(t, down{errors.New("unsupported protocol scheme")}, client.Allow), Activity: "create_post", User: u1,
 	}
 	handler := limit.Handler(http.NotFoundHandler())
 	gone, cancel := context.WithCancel(t.Context())

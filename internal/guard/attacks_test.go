@@ -29,6 +29,7 @@ type door struct {
 	instances []*Handler
 	now       atomic.Int64 // Unix milliseconds
 	turn      atomic.Int64
+	locks     atomic.Int64 // answers after which an app sends a mail
 }
 
 func newDoor(t *testing.T) *door {
@@ -57,6 +58,9 @@ func (d *door) guess(account, ip string, right bool) bool {
 	if err != nil {
 		d.t.Error(err)
 		return false
+	}
+	if a.Decision.Crossed == 100 {
+		d.locks.Add(1)
 	}
 	if a.Allowed && right {
 		r.Op, r.At, r.Clear = Release, a.Decision.At, true
@@ -94,8 +98,9 @@ func TestAttacksOnASignIn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDoor(t)
-			if got := d.together(tt.guesses, func(i int) bool { return tt.guess(d, i) }); got != tt.want {
-				t.Errorf("%d of %d guesses got through, want %d", got, tt.guesses, tt.want)
+			got := d.together(tt.guesses, func(i int) bool { return tt.guess(d, i) })
+			if locks := d.locks.Load(); got != tt.want || locks != 1 {
+				t.Errorf("%d of %d guesses got through, and %d locked; want %d, and one lock", got, tt.guesses, locks, tt.want)
 			}
 		})
 	}

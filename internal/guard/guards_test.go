@@ -57,37 +57,6 @@ func TestPins(t *testing.T) {
 	})
 }
 
-// chat-guard is a bucket: one message every 5 s. Tier burst may send three at
-// once.
-func TestChat(t *testing.T) {
-	b := newBench(t).guarding(cricket.Chat)
-	const message = `"message": "Rate limit exceeded: Too many requests. Please try again later."`
-	b.converse([]exchange{
-		{0, `"activity": "send_message"`, `{"allowed": true, "reason": "ok", "limit": 1, "activityCount": 1, "remaining": 0,
-			"waitTime": 0, "resetAt": 1700000045000, "granted": 1}`},
-		{2 * time.Second, `"activity": "send_message"`, `{"allowed": false, "reason": "limited", "limit": 1, "activityCount": 1, "remaining": 0,
-			"waitTime": 3000, "resetAt": 1700000045000, "granted": 0, ` + message + `}`},
-		{2 * time.Second, `"activity": "send_message", "tier": "burst"`, `{"allowed": true, "reason": "ok", "limit": 3, "activityCount": 2,
-			"remaining": 1, "waitTime": 0, "resetAt": 1700000050000, "granted": 1}`}, // both tiers share one count
-		{3 * time.Second, `"activity": "send_message", "op": "reset"`, `{"allowed": true, "reason": "ok", "limit": 1, "activityCount": 0,
-			"remaining": 1, "waitTime": 0, "resetAt": 1700000043000}`},
-	})
-}
-
-// ingest-guard is a sliding counter: 50 an hour.
-func TestIngest(t *testing.T) {
-	b := newBench(t).guarding(cricket.Ingest)
-	const hour = 14 * time.Minute // start is 14 minutes past the hour
-	b.converse([]exchange{
-		{-hour, `"activity": "ingest", "count": 50`, `{"allowed": true, "reason": "ok", "limit": 50, "activityCount": 50, "remaining": 0,
-			"waitTime": 0, "resetAt": 1700006400000, "windowKey": 472222, "granted": 50}`},
-		// When 45 minutes of the hour have passed, a quarter of the last hour
-		// still counts.
-		{105*time.Minute - hour, `"activity": "ingest", "op": "status"`, `{"allowed": true, "reason": "ok", "limit": 50, "activityCount": 12,
-			"remaining": 38, "waitTime": 0, "resetAt": 1700006400000, "windowKey": 472223}`},
-	})
-}
-
 // several is a guard with two limits on one activity.
 var several = limits.Guard{Name: "g", Message: "m", Activities: []limits.Activity{{Name: "a", Limit: policy.Must("minute: 10/1m, day: 200/1d")}}}
 

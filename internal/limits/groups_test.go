@@ -24,6 +24,10 @@ func TestLink(t *testing.T) {
 			{Name: "upload", Group: "files", Limit: "day: 500/1d"},
 		}},
 		content("days-guard", "report", "day: 100/1d"),
+		{Name: "votes-guard", Message: "m", Activities: []guards.Activity{{Name: "vote", Group: "polls", Limit: "votes: 10/1m"}}},
+		{Name: "polls-guard", Message: "m", Activities: []guards.Activity{
+			{Name: "create_poll", Group: "polls", Limit: "polls: bucket 10/1m", Tiers: guards.Tiers{"free": "polls: bucket 10/7d"}},
+		}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -37,15 +41,15 @@ func TestLink(t *testing.T) {
 			}
 		}
 	}
-	for name, limit := range map[string]string{"pin": "log 100/12h", "upload": "day: 500/1d"} {
+	for name, limit := range map[string]string{"pin": "log 100/12h", "upload": "day: 500/1d", "vote": "bucket 10/7d"} {
 		_, a, _ := linked.Activity(name)
 		_, got := a.Limit.Item(now)
 		if _, want := policy.Must(limit).Item(now); got != want {
-			t.Errorf("the item of %s is kept until %d, want %d as before", name, got, want)
+			t.Errorf("the item of %s is kept until %d, want %d, as one of %s", name, got, want, limit)
 		}
 	}
-	if n := len(linked.Grouped()); n != 4 {
-		t.Errorf("%d activities are in groups, want 4", n)
+	if n := len(linked.Grouped()); n != 6 {
+		t.Errorf("%d activities are in groups, want 6", n)
 	}
 }
 

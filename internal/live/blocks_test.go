@@ -184,6 +184,32 @@ func TestTheEndOfADamagedOverrideStays(t *testing.T) {
 	}
 }
 
+// A granted tier decides, and not the number that the caller gives for the same one. The
+// grants of others leave the number as it is.
+func TestAGrantedTierWinsOverANumber(t *testing.T) {
+	now := time.UnixMilli(1_700_000_000_000)
+	pro := limits.Tiers{"pro": policy.Must("7/1m max 50")}
+	write := limits.Activity{
+		Name: "write", Limit: policy.Must("1/1m max 50"), Tiers: pro,
+		Subjects: []limits.Subject{{Name: "room", Limit: policy.Must("2/1m max 50"), Tiers: pro}},
+	}
+	guards := limits.Guards{{Name: "g", Message: "m", Activities: []limits.Activity{write}}}
+	for who, want := range map[string]string{"": "30/1m max 50 40/1m max 50", "u": "7/1m max 50 40/1m max 50", limits.SubjectID("room", "r"): "30/1m max 50 7/1m max 50"} {
+		l, problems := Settings{Grants: []Grant{{UserID: who, Tier: "pro", Until: now.Add(time.Hour), Reason: "r"}}}.Limits(guards, nil)
+		terms := l.Terms(Query{
+			Activity: write, UserID: "u", Subjects: map[string]string{"room": "r"}, At: now,
+			Numbers: map[string]int64{"write": 30, "room": 40},
+		})
+		var got []string
+		for part := range terms.Parts {
+			got = append(got, part.Limit.String())
+		}
+		if strings.Join(got, " ") != want || len(problems) > 0 {
+			t.Errorf("a grant of %q: %v, %v, want %s", who, got, problems, want)
+		}
+	}
+}
+
 func TestGrants(t *testing.T) {
 	now := time.UnixMilli(1_700_000_000_000)
 	grant := func(user, role, tier string, days int) Grant {

@@ -339,3 +339,29 @@ func TestAnEndNeedsNoRead(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+// What has ended is no last good value: an edit by hand that is unfit does not bring it back.
+func TestAnUnfitEditBringsNothingBackThatHasEnded(t *testing.T) {
+	for name, edit := range map[string]string{
+		"a limit that is none":  `{"create_post": {"limit": "many"}}`,
+		"a mode that is none":   `{"create_post": {"mode": "loud"}}`,
+		"another kind of limit": `{"create_post": {"limit": "log 20/1m"}}`,
+		"a damaged entry":       `{"create_post": 5}`,
+	} {
+		follow(t, func(t *testing.T, b bench) {
+			b.put(`{"create_post": {"limit": "20/1m", "mode": "shadow"}}`)
+			end := time.Now().Add(45 * time.Second).Format(time.RFC3339Nano)
+			b.Ends = fmt.Appendf(nil, `{"create_post": {"limits": {"": {"of": "20/1m", "until": %q}}, "mode": {"of": "shadow", "until": %[1]q}}}`, end)
+			b.look(20, 1)
+			time.Sleep(20 * time.Second) // over
+			b.put(edit)
+			b.Refresh(b.t.Context(), 0)()
+			time.Sleep(30 * time.Second)
+			b.Refresh(b.t.Context(), 0)()
+			got := b.Limits().Terms(Query{Activity: activityOf(t, "create_post"), UserID: "u", At: time.Now()})
+			if got.Limit.String() != "10/1m" || got.Mode != "" {
+				t.Errorf("%s: the limit is %s in mode %q, want the code's and none", name, got.Limit, got.Mode)
+			}
+		})
+	}
+}

@@ -2,7 +2,6 @@ package policy_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -187,26 +186,6 @@ func TestEachLimitHasItsOwnCost(t *testing.T) {
 	}
 }
 
-func TestCostsThatCannotBe(t *testing.T) {
-	for text, want := range map[string]string{
-		"10/1m cost 11":               "cost is 11, want at most the 10 that one action can take",
-		"bucket 10/1m burst 5 cost 6": "cost is 6, want at most the 5 that one action can take",
-		"a: 10/1m, b: 10/1h cost 11":  "b: cost is 11, want at most the 10",
-		"10/1m cost 0":                `cost is "0", want 1 to 1000000`,
-		"reservoir 10/10s cost 2":     `"cost" is not an option of a reservoir limit`,
-		"1000000/1m cost 20":          "limit is 50000 in 1m",
-	} {
-		if _, err := Parse(text); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want an error with %s", text, err, want)
-		}
-	}
-	for text, want := range map[string]string{"10/1m cost 1": "10/1m", "100000/1m cost 200": "100000/1m cost 200", "bucket 10/1m keep 1h cost 2": "bucket 10/1m keep 1h cost 2"} {
-		if got := Must(text).String(); got != want {
-			t.Errorf("%s is written %s, want %s", text, got, want)
-		}
-	}
-}
-
 // Each row counts its actions one after another in one window.
 func TestWhichActionsCrossAShareOfTheLimit(t *testing.T) {
 	for _, tt := range []struct {
@@ -231,6 +210,7 @@ func TestWhichActionsCrossAShareOfTheLimit(t *testing.T) {
 		{"9/1h cost 4", []int64{1, 1}, []int64{0, 100}},
 		{"3/1h cost 2", []int64{1}, []int64{100}}, // 2 units are below 80 %, and no more can be used
 		{"1000000/1d", []int64{799_999, 1, 199_999, 1}, []int64{0, 80, 0, 100}},
+		{"lockout 5/10m for 1m", []int64{1, 1, 1, 1, 1}, []int64{0, 0, 0, 0, 100}}, // only its limit
 	} {
 		var s State
 		var got []int64

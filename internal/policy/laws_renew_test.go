@@ -97,14 +97,6 @@ func TestLawRenewIsSound(t *testing.T) {
 	})
 }
 
-// A renewal changes no count, in no limit of no policy: neither is anything used up, nor
-// is there room for more than before.
-func TestLawRenewChangesNoCount(t *testing.T) {
-	onEachRenewal(t, func(t *rapid.T, w *policytest.World, s slot, u Update) {
-		unchanged(t, w, s.now, s.taken, u.Apply(s.taken))
-	})
-}
-
 // unchanged compares all figures but when they reset.
 func unchanged(t *rapid.T, w *policytest.World, now int64, before, after State) {
 	for _, q := range w.Policies {

@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -218,19 +219,6 @@ func TestBeside(t *testing.T) {
 	} else if _, expires := p.Item(now); expires != longest {
 		t.Errorf("the item of a live limit expires at %d, want %d as that of the code's", expires, longest)
 	}
-	pace := Must("pace: bucket 10/1m").Beside(Must("pace: bucket 10/1m"))
-	const want = `"pace: bucket 1/1h" counts for longer than the item that it shares is kept`
-	if _, err := Must("pace: bucket 1/1h").WithDefaults(pace); err == nil || err.Error() != want {
-		t.Errorf("%v, want %s", err, want)
-	}
-	code := Must("pace: bucket 10/1m")
-	if _, err := Must("pace: bucket 1/1h").WithDefaults(code.Beside(code, Must("slow: bucket 1/1h"))); err != nil {
-		t.Errorf("beside a bucket of an hour: %v", err)
-	}
-	// A day can end at once, and then it keeps the item for two minutes.
-	if _, err := Must("pace: bucket 1/1h").WithDefaults(code.Beside(code, Must("day: 9/1d"))); err == nil || err.Error() != want {
-		t.Errorf("beside a limit of a day: %v, want %s", err, want)
-	}
 }
 
 // A live limit of a group may give places, or keep actions, for longer than the code's only if
@@ -248,6 +236,9 @@ func TestALiveLimitLastsNoLongerThanItsGroup(t *testing.T) {
 		{"jobs: reservoir 10/10s ahead 1h", "jobs: reservoir 10/10s", "notes: log 10/1d", true},
 		{"jobs: reservoir 10/10s ahead 1h", "jobs: reservoir 10/10s", "notes: log 10/1h", false}, // its last window ends 10 s later
 		{"jobs: reservoir 10/10s ahead 1h", "jobs: reservoir 10/10s", "notes: sliding 10/2h", true},
+		{"pace: bucket 1/1h", "pace: bucket 10/1m", "pace: bucket 10/1m", false},
+		{"pace: bucket 1/1h", "pace: bucket 10/1m", "slow: bucket 1/1h", true},
+		{"pace: bucket 1/1h", "pace: bucket 10/1m", "day: 9/1d", false}, // a day can end at once, and then it keeps the item for two minutes
 		{"pace: bucket 1/1h", "pace: bucket 10/1m", "jobs: reservoir 10/10s ahead 2h", true},
 		{"pace: bucket 1/1h", "pace: bucket 10/1m", "jobs: reservoir 10/1d ahead 30m", false}, // its window can end at once
 		{"pace: bucket 1/1m keep 2h", "pace: bucket 10/1m", "notes: log 10/1h", false},
@@ -256,7 +247,8 @@ func TestALiveLimitLastsNoLongerThanItsGroup(t *testing.T) {
 	} {
 		code, other := Must(tt.code), Must(tt.other)
 		live, err := Must(tt.live).WithDefaults(code.Beside(code, other))
-		if (err == nil) != tt.ok {
+		want := fmt.Sprintf("%q counts for longer than the item that it shares is kept", tt.live)
+		if tt.ok != (err == nil) || !tt.ok && err.Error() != want {
 			t.Errorf("%s for %s, beside %s: %v, want one that is accepted: %v", tt.live, tt.code, tt.other, err, tt.ok)
 		}
 		for at := int64(start); err == nil && at < start+7_200_000; at += 999 {

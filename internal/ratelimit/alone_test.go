@@ -181,17 +181,11 @@ func newJobs(t testing.TB, text string) *jobs {
 	return &jobs{t: t, clock: newClock(), policy: policy.Must(text), places: map[int64]int{}}
 }
 
-// limiter returns a limiter with the clock of j on a store with these faults.
-func (j *jobs) limiter(faults ...fault) (*Limiter, *faulty) {
-	l, store := newFaulty(faults...)
-	l.Now = j.clock.now
-	return l, store
-}
-
 // outage gives n places from memory. Then the table is back, and is probed.
 func (j *jobs) outage(n int) (*Limiter, *faulty) {
 	j.t.Helper()
-	l, store := j.limiter(deny)
+	l, store := newFaulty(deny)
+	l.Now = j.clock.now
 	j.ask(l, n)
 	store.set(pass)
 	j.clock.at(6 * time.Second) // the circuit's next probe
@@ -256,73 +250,6 @@ func TestPlacesFromMemoryAreSkipped(t *testing.T) {
 	}
 }
 
-// Before the outage, the table gave some of the places of a window, and the memory knows
-// them. After it, the rest of the window is given.
-func TestAWindowIsSharedByMemoryAndTable(t *testing.T) {
-	j := newJobs(t, "reservoir 10/10s ahead 15m")
-	l, store := j.limiter(pass)
-	j.ask(l, 13)
-	store.set(deny)
-	j.ask(l, 4) // at second 10: with the three of the table, seven
-	store.set(pass)
-	j.clock.at(6 * time.Second)
-	if d := j.ask(l, 1); d.ReadyAt != start.UnixMilli()+10_000 || d.Waiting != 8 {
-		t.Errorf("%s, want the eighth place of second 10", inWords(d))
-	}
-	j.ask(l, 3)
-	j.within(map[int64]int{0: 10, 10: 10, 20: 1})
-}
-
-// What was given from memory for windows that have passed delays nobody.
-func TestPlacesThatHavePassedAreNotSkipped(t *testing.T) {
-	j := newJobs(t, "reservoir 10/10s ahead 15m")
-	l, _ := j.outage(25)
-	j.clock.at(29 * time.Second)
-	j.ask(l, 6) // beside the five from memory: the window is full, and one waits
-	j.within(map[int64]int{0: 10, 10: 10, 20: 10, 30: 1})
-	j.clock.at(50 * time.Second)
-	if d := j.ask(l, 1); d.Reason != OK || d.Requests != 1 {
-		t.Errorf("%s after %d requests, want it to run now after one", inWords(d), d.Requests)
-	}
-}
-
-// A repeat finds its place after the table is back, and so does a status.
-func TestARepeatBesideSkippedPlaces(t *testing.T) {
-	j := newJobs(t, "reservoir 2/10s ahead 1m")
-	l, _ := j.outage(5)
-	if d := mustDo(t, l, Status, request(j.policy, "new", 1)); inWords(d) != "delayed 2/2, wait 14s, place at 20s after 3" {
-		t.Errorf("a status: %s", inWords(d))
-	}
-	for range 2 {
-		if d := mustCheck(t, l, request(j.policy, "new", 1)); inWords(d) != "delayed 2/2, wait 14s, place at 20s after 3" {
-			t.Errorf("a check and its repeat: %s", inWords(d))
-		}
-	}
-}
-
-// All places are given from memory. Then the table gives none, and still finds its repeats.
-func TestAllPlacesAreGivenFromMemory(t *testing.T) {
-	j := newJobs(t, "reservoir 2/10s ahead 20s")
-	l, store := j.limiter(pass)
-	seen := mustCheck(t, l, request(j.policy, "seen", 1))
-	store.set(deny)
-	j.ask(l, 5)
-	store.set(pass)
-	j.clock.at(6 * time.Second)
-	for range 3 {
-		if d := j.ask(l, 1); inWords(d) != "limited 2/2, wait 4s" {
-			t.Errorf("%s, want a refusal until the window of second 30 is in reach", inWords(d))
-		}
-	}
-	if d := mustCheck(t, l, request(j.policy, "seen", 1)); seen.Reason != OK || d.Reason != Duplicate {
-		t.Errorf("a repeat: %s after %s, want a duplicate", inWords(d), inWords(seen))
-	}
-	j.clock.at(10 * time.Second)
-	if d := j.ask(l, 1); inWords(d) != "delayed 2/2, wait 20s, place at 30s after 2" {
-		t.Errorf("%s, want the first place after those from memory", inWords(d))
-	}
-}
-
 // While the first check after an outage is under way, the table does not answer another one,
 // which gets a place from memory. The two get different ones.
 func TestPlacesFromMemoryBesideTheFirstAnswer(t *testing.T) {
@@ -382,4 +309,80 @@ func TestARefusedCheckSkipsNoPlace(t *testing.T) {
 	if held := l.Memory.Recall(Key{UserID: "u", Activity: "act"}).Fallback.State.Get("jobs_t"); held != start.UnixMilli()*1_000_000+1 {
 		t.Errorf("the memory keeps the ticket %d, want the one place that was given from it", held)
 	}
+}
+
+// During an outage, the memory goes on from what it last saw. After it, the table goes on from
+// what it has, and its places come after those that were given from memory.
+func TestOutageTimelines(t *testing.T) {
+	stories(t, []story{
+		{"an outage goes on from the last state seen", "3/1m", []moment{
+			{id: "seen", want: "ok 1/3"},
+			{at: 6 * sec, table: deny, id: "a", want: "unavailable 2/3"},
+			{at: 12 * sec, id: "seen", want: "unavailable 2/3"},                  // a repeat is counted once, here too
+			{at: 18 * sec, id: "b", count: 2, want: "unavailable 2/3, wait 42s"}, // the same policy
+			{at: 24 * sec, table: pass, id: "c", want: "ok 2/3"},                 // the table never saw the action that was admitted alone
+			{at: 30 * sec, table: deny, id: "d", want: "unavailable 3/3"},        // this instance did: one action alone, and two in the table
+			{at: 36 * sec, id: "e", want: "unavailable 3/3, wait 24s"},
+			{at: 36 * sec, ask: Status, id: "e", want: "unavailable 3/3, wait 24s"},
+		}},
+		{"a lost answer that was counted is not counted twice", "3/1m", []moment{
+			{table: lose, id: "a", want: "unavailable 1/3"},
+			{at: 6 * sec, table: pass, id: "b", want: "ok 2/3"}, // the one that reached the table and this
+			{at: 6 * sec, table: deny, id: "c", want: "unavailable 3/3"},
+		}},
+		// None can be given back, so right and wrong attempts count alike.
+		{"a lock that is known holds to its end, and then the limit is allowed again", "lockout 3/10m for 5m", []moment{
+			{id: "a", times: 2, want: "ok 2/3"},
+			{at: sec, id: "b", times: 5, want: "limited 3/3 locked, wait 5m0s"},
+			{at: 3 * sec, table: deny, id: "c", times: 5, want: "unavailable 3/3 locked, wait 4m58s"},
+			{at: 301*sec - time.Millisecond, id: "d", want: "unavailable 3/3 locked, wait 1ms"},
+			{at: 301 * sec, id: "e", times: 3, want: "unavailable 3/3 locked"},
+			{at: 301 * sec, id: "f", want: "unavailable 3/3 locked, wait 5m0s"},
+			{at: 601*sec - time.Millisecond, id: "g", want: "unavailable 3/3 locked, wait 1ms"},
+			{at: 601 * sec, id: "h", times: 3, want: "unavailable 3/3 locked"},
+		}},
+		{"a window is shared by memory and table", "reservoir 10/10s ahead 15m", []moment{
+			{id: "seen", times: 13, want: "delayed 10/10, wait 10s, place at 10s after 2"},
+			{table: deny, id: "alone", times: 4, want: "unavailable 10/10, wait 10s, place at 10s after 6"},
+			{at: 6 * sec, table: pass, id: "a", want: "delayed 10/10, wait 4s, place at 10s after 7"},
+			{at: 6 * sec, id: "b", times: 3, want: "delayed 10/10, wait 14s, place at 20s after 10"},
+		}},
+		{"places from memory that have passed delay nobody", "reservoir 10/10s ahead 15m", []moment{
+			{table: deny, id: "alone", times: 25, want: "unavailable 10/10, wait 20s, place at 20s after 14"},
+			{at: 6 * sec, table: pass, ask: Status, id: "s", want: "delayed 10/10, wait 14s, place at 20s after 15"},
+			{at: 29 * sec, id: "a", times: 5, want: "ok 10/10"}, // beside the five from memory
+			{at: 29 * sec, id: "b", want: "delayed 10/10, wait 1s, place at 30s after 0"},
+			{at: 50 * sec, id: "c", want: "ok 1/10"},
+		}},
+		{"a repeat finds its place after the table is back", "reservoir 2/10s ahead 1m", []moment{
+			{table: deny, id: "alone", times: 5, want: "unavailable 2/2, wait 20s, place at 20s after 2"},
+			{at: 6 * sec, table: pass, ask: Status, id: "new", want: "delayed 2/2, wait 14s, place at 20s after 3"},
+			{at: 6 * sec, id: "new", want: "delayed 2/2, wait 14s, place at 20s after 3"},
+			{at: 6 * sec, id: "new", want: "delayed 2/2, wait 14s, place at 20s after 3"},
+		}},
+		{"all places are given from memory", "reservoir 2/10s ahead 20s", []moment{
+			{id: "seen", want: "ok 1/2"},
+			{table: deny, id: "alone", times: 5, want: "unavailable 2/2, wait 20s, place at 20s after 3"},
+			{at: 6 * sec, table: pass, id: "a", want: "limited 2/2, wait 4s"}, // until the window of second 30 is in reach
+			{at: 6 * sec, id: "b", want: "limited 2/2, wait 4s"},
+			{at: 6 * sec, id: "seen", want: "duplicate 2/2"}, // the table still finds its repeats
+			{at: 10 * sec, id: "c", want: "delayed 2/2, wait 20s, place at 30s after 2"},
+		}},
+		{"the memory decides a late repeat as the table does", "reservoir 2/10s ahead 20s", []moment{
+			{id: "a", want: "ok 1/2"},
+			{id: "b", want: "ok 2/2"},
+			{id: "c", want: "delayed 2/2, wait 10s, place at 10s after 0"},
+			{at: 9 * sec, table: deny, id: "a", want: "unavailable 2/2"},
+			{at: 10 * sec, ask: Status, id: "a", want: "unavailable 1/2"},
+			{at: 10 * sec, id: "a", want: "unavailable 2/2"},
+			{at: 10 * sec, id: "a", want: "unavailable 2/2"}, // found
+			{at: 10 * sec, id: "c", want: "unavailable 2/2"}, // its window
+			{at: 10 * sec, ask: Status, id: "b", want: "unavailable 2/2, wait 10s, place at 20s after 0"},
+			{at: 10 * sec, id: "b", want: "unavailable 2/2, wait 10s, place at 20s after 0"},
+			{at: 15 * sec, id: "b", want: "unavailable 2/2, wait 5s, place at 20s after 0"},
+			{at: 15 * sec, id: "d", want: "unavailable 2/2, wait 5s, place at 20s after 1"},
+			{at: 20 * sec, id: "b", want: "unavailable 2/2"},
+			{at: 20 * sec, id: "a", want: "unavailable 2/2, wait 10s, place at 30s after 0"},
+		}},
+	})
 }

@@ -2,8 +2,8 @@ package ratelimit_test
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -41,6 +41,7 @@ func TestTheCircuitBreakerOpensAfterAnOutageOnly(t *testing.T) {
 		"a loss after an answer, to the end":  {[]fault{pass, refuse}, false},
 		"throttling to the end":               {[]fault{throttle}, false},
 		"an item that cannot be read":         {[]fault{unreadable}, false},
+		"a request that the table rejects":    {[]fault{reject}, false}, // it says nothing about other requests
 		"losses, then an unreadable item":     {[]fault{refuse, unreadable}, false},
 		"throttling, then losses, to the end": {[]fault{throttle, refuse}, false}, // the last attempts are short
 	} {
@@ -85,19 +86,29 @@ func TestAnOpenCircuitAnswersAtOnce(t *testing.T) {
 	})
 }
 
-// One decision in 5 s asks the store, for at most 250 ms, so waiting takes at most 5 % of
-// the time. With a decision every 10 ms, probes begin 5 s after the circuit has opened,
-// and then every 5 s: failures do not push the next one away.
+// One decision in 5 s asks the store, with one request and for at most 250 ms, so waiting takes
+// at most 5 % of the time. With a decision every 10 ms, probes begin 5 s after the circuit has
+// opened, and then every 5 s: failures do not push the next one away. A throttled key stays
+// throttled when its next window begins.
 func TestAnOpenCircuitIsProbed(t *testing.T) {
-	for name, f := range map[string]fault{"hangs": hang, "refuses": refuse, "denies": deny, "throttles": throttle} {
+	for name, tt := range map[string]struct {
+		fault
+		limit string
+	}{
+		"hangs": {hang, "3/1m"}, "refuses": {refuse, "3/1m"}, "drops connections": {lose, "3/1m"}, "denies": {deny, "3/1m"},
+		"throttles": {throttle, "3/1m"}, "throttles short windows": {throttle, "5/1s"}, "throttles many": {throttle, "350/1s"},
+		"throttles longer windows": {throttle, "10/10s"}, "throttles a bucket": {throttle, "bucket 5/1s"},
+	} {
 		synctest.Test(t, func(t *testing.T) {
-			l, store, r := opened(t, f)
+			l, store := newFaulty(tt.fault)
+			p := policy.Must(tt.limit)
+			mustCheck(t, l, request(p, "opens it", 1))
 			opened, probes := time.Now(), 0
-			for time.Since(opened) < 31*time.Second {
+			for n := 0; time.Since(opened) < 31*time.Second; n++ {
 				sent, began := store.count(), time.Since(opened)
-				one := r.next(1)
-				one.Fallback = r.last%2 == 0
-				if d, err := l.Check(t.Context(), one); (err == nil) != one.Fallback {
+				one := request(p, strconv.Itoa(n), 1)
+				one.Fallback = n%2 == 0
+				if d, err := l.Check(t.Context(), one); (err == nil) != one.Fallback || err == nil && d.Reason != Unavailable {
 					t.Errorf("%s: %+v, %v, want an error unless it may be decided alone", name, d, err)
 				}
 				took := time.Since(opened) - began
@@ -105,8 +116,8 @@ func TestAnOpenCircuitIsProbed(t *testing.T) {
 					if took > 0 {
 						t.Errorf("%s: a decision without a request took %v", name, took)
 					}
-				} else if probes++; took > 250*time.Millisecond || (began-time.Duration(probes)*5*time.Second).Abs() > 300*time.Millisecond {
-					t.Errorf("%s: probe %d begins after %v and takes %v, want it each 5 s, for at most 250 ms", name, probes, began, took)
+				} else if probes++; store.count() != sent+1 || took > 250*time.Millisecond || (began-time.Duration(probes)*5*time.Second).Abs() > 300*time.Millisecond {
+					t.Errorf("%s: probe %d begins after %v, takes %v and %d requests, want one each 5 s, for at most 250 ms", name, probes, began, took, store.count()-sent)
 				}
 				time.Sleep(10 * time.Millisecond)
 			}
@@ -114,6 +125,13 @@ func TestAnOpenCircuitIsProbed(t *testing.T) {
 				t.Errorf("%s: %d probes in 31 s, want 6", name, probes)
 			}
 			settle()
+			store.set(pass)
+			time.Sleep(9 * time.Second)
+			for _, id := range []string{"back", "again"} {
+				if d := mustCheck(t, l, request(p, id, 1)); d.Reason != OK {
+					t.Errorf("%s: the table answers again: %+v, want ok", name, d)
+				}
+			}
 		})
 	}
 }
@@ -221,45 +239,6 @@ func TestThrottlingOpensTheCircuitOfOneKey(t *testing.T) {
 			}
 		}
 	})
-}
-
-// A throttled key stays throttled when its next window begins. It does not cost
-// each window a whole timeout.
-func TestThrottlingOutlastsAWindow(t *testing.T) {
-	for _, text := range []string{"5/1s", "10/10s", "bucket 5/1s", "350/1s"} {
-		synctest.Test(t, func(t *testing.T) {
-			p := policy.Must(text)
-			l, store := newFaulty(throttle)
-			mustCheck(t, l, request(p, "opens it", 1))
-			opened := time.Now()
-			for _, step := range []struct {
-				at  time.Duration // after the key was throttled
-				ask bool          // want a request to the table
-			}{
-				{time.Second, false}, {2 * time.Second, false}, {5*time.Second - time.Millisecond, false},
-				{5 * time.Second, true}, // the probe
-				{7 * time.Second, false}, {9 * time.Second, false},
-				{11 * time.Second, true},
-			} {
-				time.Sleep(step.at - time.Since(opened))
-				sent, began := store.count(), time.Now()
-				d := mustCheck(t, l, request(p, step.at.String(), 1))
-				if d.Reason != Unavailable || (store.count() > sent) != step.ask {
-					t.Errorf("%s, %v later: %+v with %d requests, want some: %v", text, step.at, d, store.count()-sent, step.ask)
-				}
-				if took := time.Since(began); took > 250*time.Millisecond || !step.ask && took > 0 {
-					t.Errorf("%s, %v later: a decision took %v", text, step.at, took)
-				}
-			}
-			store.set(pass)
-			time.Sleep(20*time.Second - time.Since(opened))
-			for range 2 {
-				if d := mustCheck(t, l, request(p, rand.Text(), 1)); d.Reason != OK {
-					t.Errorf("%s: the table answers again: %+v, want ok", text, d)
-				}
-			}
-		})
-	}
 }
 
 // After the clock has stepped back, an open circuit does not wait until the

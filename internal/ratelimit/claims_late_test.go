@@ -35,9 +35,7 @@ func TestALateRefusalIsNotRemembered(t *testing.T) {
 						mustDo(t, l, Check, say("next", "")[0].Request)
 					})
 					l.Memory = NewMemory(mib)
-					if d := doAll(t, l, Check, say("mine", "full"), 0); d.Allowed || d.LimitedBy != "room" {
-						t.Fatalf("%+v, want a refusal by the room", d)
-					}
+					mustRefuse(t, l, say("mine", "full"), "room", "in a full room")
 					if d := doAll(t, l, Check, say("mine", "empty"), 0); d.Allowed || d.LimitedBy == "room" {
 						t.Errorf("in an empty room, while the user is full: %+v, want a refusal by the user's own limit", d)
 					}
@@ -68,9 +66,7 @@ func TestAGiveBackDoesNotTrustAnOlderItem(t *testing.T) {
 			}
 		})))
 		b.clock.add(time.Millisecond)
-		if d, err := l.DecideAll(t.Context(), Check, b.mine, false); err != nil || d.Allowed || d.LimitedBy != "room" {
-			t.Errorf("the second attempt: %+v, %v, want a refusal by the room", d, err)
-		}
+		mustRefuse(t, l, b.mine, "room", "the second attempt")
 	}
 	attempts := 0
 	first := beforeEach(b.store, func(w Write) error {
@@ -101,9 +97,7 @@ func TestALateRefusalLeavesTheNextWindowAlone(t *testing.T) {
 			c.at(time.Minute)
 			mustDoAll(t, other, Check, say("u", "a"), 0, "in the next window")
 		}))}
-		if d := doAll(t, first, Check, say("u", "a"), 0); d.Allowed || d.LimitedBy != "room" {
-			t.Errorf("the first attempt: %+v, want a refusal by the room", d)
-		}
+		mustRefuse(t, first, say("u", "a"), "room", "the first attempt")
 		if d := doAll(t, other, Check, say("u", "a"), 0); d.Reason != Duplicate || d.Each[0].Used != 1 {
 			t.Errorf("a repeat: %+v, want a duplicate", d)
 		}
@@ -137,9 +131,7 @@ func TestAGiveBackInMemoryLeavesWhatTheTableCounts(t *testing.T) {
 		}
 		return lost
 	})
-	if d := doAll(t, l, Check, say("mine", "full"), 0); d.Allowed || d.LimitedBy != "room" {
-		t.Fatalf("%+v, want a refusal by the room", d)
-	}
+	mustRefuse(t, l, say("mine", "full"), "room", "while the table answers nothing")
 	down = errors.New("down")
 	for _, id := range []string{"next", "mine"} {
 		if d := mustDoAll(t, l, Check, say(id, id), 0, "in an empty room"); d.Reason != Unavailable || d.Each[0].Used != 2 {

@@ -73,11 +73,7 @@ func (b *busy) with(alone, fresh bool) {
 // wants compares what the items count, once everything has arrived.
 func (b *busy) wants(user, room int64) {
 	b.Helper()
-	for i, want := range []int64{user, room} {
-		if used := usedIn(b.T, b.store, b.mine[i], b.clock); used != want {
-			b.Errorf("%s counts %d, want %d", b.mine[i].UserID, used, want)
-		}
-	}
+	mustCount(b.T, b.store, b.clock, "in the end", b.mine, user, room)
 }
 
 // A request is sent twice. The first attempt counts the user, and the room refuses it. Then
@@ -155,19 +151,6 @@ func TestAMarkWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-// A guard takes back what this decision has counted, after a refusal and after an error,
-// no matter whether the app or the guard chose the id.
-func TestAnErrorGivesBackWhatWasCounted(t *testing.T) {
-	for _, fresh := range []bool{false, true} {
-		b := newBusy(t)
-		b.with(false, fresh)
-		if d, err := b.attempt(beforeEach(b.store, fails(inRoom, always, errThrottled))); err == nil {
-			t.Errorf("%+v, want an error", d)
-		}
-		b.wants(0, 1)
-	}
-}
-
 // A repeat of an admitted check marks each part that it finds. A check of an activity with
 // subjects marks, too, if it names none. Any other repeat costs one request.
 func TestWhatARepeatCosts(t *testing.T) {
@@ -210,10 +193,7 @@ func TestARefusalInAnOutageGivesBackInMemory(t *testing.T) {
 	mustDoAll(t, l, Check, message("v", "full", "a", "log 5/12h", "1/1d"), 0, "the only place in the room")
 	for i := range 6 {
 		c.add(time.Second)
-		d, err := l.DecideAll(t.Context(), Check, message("u", "full", fmt.Sprint("r", i), "log 5/12h", "1/1d"), false)
-		if err != nil || d.Allowed || d.LimitedBy != "room" {
-			t.Fatalf("check %d: %+v, %v, want a refusal by the room", i, d, err)
-		}
+		mustRefuse(t, l, message("u", "full", fmt.Sprint("r", i), "log 5/12h", "1/1d"), "room", fmt.Sprint("check ", i))
 	}
 	d := mustDoAll(t, l, Check, message("u", "empty", "r", "log 5/12h", "1/1d"), 0, "in an empty room")
 	if d.Reason != Unavailable || d.Each[0].Used != 1 {
@@ -222,9 +202,7 @@ func TestARefusalInAnOutageGivesBackInMemory(t *testing.T) {
 	repeat := message("u", "empty", "r", "log 5/12h", "1/1d")
 	mustDoAll(t, l, Check, repeat, 0, "a repeat in the outage")
 	refused := []Part{repeat[0], message("u", "full", "r", "log 5/12h", "1/1d")[1]}
-	if d, err := l.DecideAll(t.Context(), Check, refused, false); err != nil || d.Allowed {
-		t.Errorf("%+v, %v, want a refusal", d, err)
-	}
+	mustRefuse(t, l, refused, "room", "a repeat in the full room")
 	if used := mustDo(t, l, Status, message("u", "full", "status", "log 5/12h", "1/1d")[0].Request).Used; used != 1 {
 		t.Errorf("%d are used, want what the first decision counted", used)
 	}
@@ -275,9 +253,7 @@ func TestAMarkInMemory(t *testing.T) {
 	})
 	l = b.on(afterEach(throttling(b.store, "u"), func(w Write, _ bool) { _ = second(w) }))
 	b.with(true, false)
-	if d, err := l.DecideAll(t.Context(), Check, b.mine, false); err != nil || d.Allowed || d.LimitedBy != "room" {
-		t.Errorf("the first attempt: %+v, %v", d, err)
-	}
+	mustRefuse(t, l, b.mine, "room", "the first attempt")
 	next := b.mine[0].Request
 	next.ID = "next"
 	if d := mustDo(t, l, Status, next); d.Used != 1 {

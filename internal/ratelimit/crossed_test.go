@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/cric-talk/guards/internal/policy"
@@ -18,20 +17,12 @@ import (
 // shares returns the shares that d crossed, by the name of the limit; "" is the only one.
 func shares(d Decision) map[string]int64 {
 	all := map[string]int64{}
-	for _, l := range eachOf(d) {
+	for _, l := range d.Limits() {
 		if l.Crossed != 0 {
 			all[l.Name] = l.Crossed
 		}
 	}
 	return all
-}
-
-// eachOf returns the figures of each limit, even if there is only one.
-func eachOf(d Decision) []policy.Reading {
-	if len(d.Each) == 0 {
-		return []policy.Reading{d.Reading}
-	}
-	return d.Each
 }
 
 // crossings are how many checks said that they crossed a share of a limit.
@@ -111,44 +102,6 @@ func TestAShareIsCrossedOnceUnderARace(t *testing.T) {
 					c.add(time.Minute)
 				}
 			})
-		})
-	}
-}
-
-// Each row is one check of 10/1m after 7 actions were counted, and its
-// decision's Crossed.
-func TestWhichDecisionsSayThatTheyCrossed(t *testing.T) {
-	ten := policy.Must("10/1m")
-	for name, tt := range map[string]struct {
-		faults []fault
-		op     Op
-		fresh  bool
-		count  int64
-		want   int64
-	}{
-		"the first attempt counts":              {faults: []fault{pass}, op: Check, count: 1, want: 80},
-		"the second attempt counts":             {faults: []fault{refuse, pass}, op: Check, count: 1, want: 80},
-		"a throttled attempt, then one counts":  {faults: []fault{throttle, pass}, op: Check, count: 1, want: 80},
-		"counted, and the answer is lost":       {faults: []fault{lose, pass}, op: Check, count: 1},
-		"counted, lost, with a receipt":         {faults: []fault{lose, pass}, op: Check, fresh: true, count: 1},
-		"counted, and the answer hangs":         {faults: []fault{hangAfter, pass}, op: Check, fresh: true, count: 3},
-		"an outage":                             {faults: []fault{refuse}, op: Check, count: 1},
-		"an outage after the check was counted": {faults: []fault{lose, refuse}, op: Check, count: 1},
-		"a refusal":                             {faults: []fault{pass}, op: Check, count: 4},
-		"a status of what would cross":          {faults: []fault{pass}, op: Status, count: 1},
-		"a reset":                               {faults: []fault{pass}, op: Reset, count: 1},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			l, store := newFaulty(pass)
-			mustCheck(t, l, request(ten, "before", 7))
-			store.set(tt.faults...)
-			r := request(ten, "a", tt.count)
-			r.Fresh = tt.fresh
-			d, err := l.Decide(t.Context(), tt.op, r)
-			if err != nil || d.Crossed != tt.want {
-				t.Errorf("%s: %s, crossed %d, %v, want %d", name, inWords(d), d.Crossed, err, tt.want)
-			}
-			settle()
 		})
 	}
 }

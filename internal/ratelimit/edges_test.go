@@ -1,8 +1,6 @@
 package ratelimit_test
 
 import (
-	"context"
-	"errors"
 	"math/rand/v2"
 	"strconv"
 	"testing"
@@ -11,7 +9,6 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 	. "github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
-	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // A queue beside a day: alone, jobs that get a place after midnight count for
@@ -55,84 +52,6 @@ func TestAnItemDoesNotGrow(t *testing.T) {
 		}
 		if err != nil || len(item.State) > 4 || len(item.IDs) > 5 || ids > 60 {
 			t.Errorf("%s: the item keeps %d numbers and %d ids in %d sets, %v, want a few", text, len(item.State), ids, len(item.IDs), err)
-		}
-	}
-}
-
-// A request that the table refuses says nothing about other requests.
-func TestARefusedRequestOpensNoCircuit(t *testing.T) {
-	l, _ := newFaulty(func(context.Context, func() error) error {
-		return &StoreError{Failure: Invalid, What: "the table refused the request", Err: errors.New("too large")}
-	})
-	if d := mustCheck(t, l, new(ids).next(1)); d.Reason != Unavailable || d.Requests != 1 || l.CircuitOpen() {
-		t.Errorf("%s after %d requests, circuit open: %v; want it decided alone after one, and closed", inWords(d), d.Requests, l.CircuitOpen())
-	}
-}
-
-// A check is counted in a window of up to 100, and the limit is raised. The
-// release counts until the window ends.
-func TestAReleaseAfterTheLimitWasRaised(t *testing.T) {
-	timeline(t, "100/12h", []moment{
-		{id: "r1", want: "ok 1/100"},
-		{at: 30 * time.Second, by: "cold", ask: Release, id: "r1", limit: "200/12h", want: "ok 0/200"},
-	})
-}
-
-// A max above 100 is added to a limit of up to 100. The ids of before are known for the whole
-// window, and those from then on for 20 s. A max that is taken away changes it back.
-func TestIdsAfterAMaxWasAdded(t *testing.T) {
-	const long, short = "10/12h", "10/12h max 200"
-	timeline(t, long, []moment{
-		{id: "r1", want: "ok 1/10"},
-		{at: time.Minute, by: "cold", id: "r1", limit: short, want: "duplicate 1/10"},
-		{at: time.Minute, by: "cold", id: "r2", want: "ok 2/10"},
-		{at: 80 * time.Second, by: "cold", id: "r2", want: "duplicate 2/10"},
-		{at: 2 * time.Minute, by: "cold", id: "r2", want: "ok 3/10"},
-		{at: 10 * time.Minute, by: "cold", ask: Release, id: "r1", want: "ok 2/10"},
-		{at: 10 * time.Minute, by: "cold", ask: Release, id: "r2", want: "ok 2/10"},
-		{at: 11 * time.Minute, by: "cold", id: "r3", want: "ok 3/10"},
-		{at: 12 * time.Minute, by: "cold", id: "r3", limit: long, want: "ok 4/10"},
-		{at: time.Hour, by: "cold", id: "r3", want: "duplicate 4/10"},
-	})
-}
-
-// zones are 50 time zones of every kind. They have summer time or not, lie in both
-// hemispheres, and differ by hours, half hours and quarter hours. Some changed their
-// rules.
-var zones = []string{
-	"UTC", "Europe/London", "Europe/Berlin", "Europe/Dublin", "Europe/Lisbon", "Europe/Moscow", "Europe/Istanbul", "Europe/Athens",
-	"Africa/Cairo", "Africa/Casablanca", "Africa/Lagos", "Africa/Nairobi", "Africa/Johannesburg", "Asia/Kolkata", "Asia/Kathmandu",
-	"Asia/Tehran", "Asia/Kabul", "Asia/Karachi", "Asia/Dhaka", "Asia/Yangon", "Asia/Bangkok", "Asia/Shanghai", "Asia/Tokyo",
-	"Asia/Pyongyang", "Asia/Gaza", "Asia/Jerusalem", "Asia/Beirut", "Asia/Amman", "Asia/Dubai", "Australia/Sydney",
-	"Australia/Adelaide", "Australia/Lord_Howe", "Australia/Eucla", "Pacific/Auckland", "Pacific/Chatham", "Pacific/Apia",
-	"Pacific/Kiritimati", "Pacific/Marquesas", "Pacific/Honolulu", "America/New_York", "America/Los_Angeles", "America/St_Johns",
-	"America/Havana", "America/Santiago", "America/Asuncion", "America/Sao_Paulo", "America/Caracas", "America/Nuuk",
-	"Atlantic/Azores", "Antarctica/Casey",
-}
-
-// A check at the start of each window and one in its last millisecond count in the same
-// window, and the next millisecond begins another one.
-func TestTheBordersOfACalendar(t *testing.T) {
-	from, to := time.Date(2018, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2028, 1, 1, 0, 0, 0, 0, time.UTC)
-	from = testkit.Bound(to.AddDate(-1, 0, 0), from)
-	for _, zone := range zones {
-		for _, text := range []string{"2/day in ", "2/week in ", "2/month in "} {
-			c := clockAt(from)
-			l := &Limiter{Store: new(memstore.Store), Now: c.now}
-			p := policy.Must(text + zone)
-			c.unix.Store(time.UnixMilli(p.Read(from.UnixMilli(), 0, nil).ResetAt).UnixNano())
-			for i := 0; c.now().Before(to); i++ {
-				first := mustCheck(t, l, request(p, "first "+strconv.Itoa(i), 1))
-				c.unix.Store(time.UnixMilli(first.ResetAt - 1).UnixNano())
-				last := mustCheck(t, l, request(p, "last "+strconv.Itoa(i), 1))
-				if first.Used != 1 || last.Used != 2 || last.WindowKey != first.WindowKey || last.ResetAt != first.ResetAt {
-					t.Fatalf("%v: %d of window %d, and at its last millisecond %d of window %d", p, first.Used, first.WindowKey, last.Used, last.WindowKey)
-				}
-				if d := mustCheck(t, l, request(p, "third "+strconv.Itoa(i), 1)); d.Allowed || d.Wait != time.Millisecond {
-					t.Fatalf("%v: a third check is told %v, wait %v", p, d.Reason, d.Wait)
-				}
-				c.add(time.Millisecond)
-			}
 		}
 	}
 }

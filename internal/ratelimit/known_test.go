@@ -88,22 +88,6 @@ func TestKnownLearns(t *testing.T) {
 	}
 }
 
-func TestKnownIsDoubted(t *testing.T) {
-	was := Known{Seen: holding("a", "b", "c"), Fallback: holding("x"), Asked: moment}
-	k := was.invalidate(moment.Add(time.Millisecond))
-	q := asking("y", 1).ask(Check, moment.UnixMilli())
-	if _, refused := k.refuse(&q, moment.Add(2*time.Millisecond)); refused {
-		t.Error("a doubted state refuses, want it to ask the store")
-	}
-	if _, d := k.admit(&q, amount{}); d.Allowed {
-		t.Errorf("in an outage a doubted state admits %+v, want it to refuse", d)
-	}
-	k = k.learn(holding("a", "b", "c"), moment.Add(2*time.Millisecond), moment.Add(2*time.Millisecond))
-	if _, refused := k.refuse(&q, moment.Add(3*time.Millisecond)); !refused {
-		t.Error("an answer from after the doubt does not refuse")
-	}
-}
-
 // A check that the memory refuses alone leaves it as it is. Seen is then still what the store
 // showed, and Fallback has no place that nobody was given.
 func TestARefusalAloneChangesNothing(t *testing.T) {

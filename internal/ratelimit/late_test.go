@@ -125,38 +125,51 @@ func TestAnAnswerIsAsOldAsItsAttempt(t *testing.T) {
 	})
 }
 
-// An item that cannot be read does not erase what was known. An outage that
-// follows goes on from the last state that could be read.
-func TestAnUnreadableAnswerErasesNothing(t *testing.T) {
-	for verb := range 3 {
+// A decision about an item that can't be read ends after at most two requests, on an instance
+// that knows it and on a cold one. It names the attribute. It concerns only that item, so the
+// circuit breaker stays closed, and an outage that follows goes on from the last state that
+// could be read.
+func TestAnUnreadableItem(t *testing.T) {
+	for verb, op := range []Op{Check, Status, Release} {
 		onEachSubject(t, func(t *testing.T, s subject) {
 			p := s.policy()
-			if verb == 2 && p.Queues() {
+			if op == Release && p.Queues() {
 				t.Skip("a release of a place has nothing to read")
 			}
-			store := &spoiled{Store: new(memstore.Store)}
-			c := newClock()
-			broken := &faulty{Store: store, faults: []fault{pass}}
-			l := &Limiter{Store: broken, Timeout: time.Second, Memory: NewMemory(mib), Now: c.now}
+			store, c := &spoiled{Store: new(memstore.Store)}, newClock()
+			table := &faulty{Store: store, faults: []fault{pass}}
+			l := &Limiter{Store: table, Timeout: time.Second, Memory: NewMemory(mib), Now: c.now}
 			full := request(p, "full", min(p.Max(), remaining(p)))
 			full.At = mustCheck(t, l, full).At
-			if rest := remaining(p) - full.Count; rest > 0 {
-				for i := range rest {
-					mustCheck(t, l, request(p, string(rune('a'+i)), 1))
-				}
+			for i := range remaining(p) - full.Count {
+				mustCheck(t, l, request(p, string(rune('a'+i)), 1))
 			}
 			was := mustDo(t, l, Status, request(p, "x", 1))
 			store.attrs = attributesOf(p)
 			c.at(1100 * time.Millisecond) // the memory refuses no longer
 			r := full
 			r.Fallback = false
-			if verb == 0 {
+			if op == Check {
 				r.ID = "another"
 			}
-			if _, err := verbs(l)[verb](t.Context(), r); err == nil {
-				t.Errorf("verb %d of an unreadable item returns no error", verb)
+			absent := r
+			absent.UserID = "without an item"
+			cold := &Limiter{Store: table, Timeout: time.Second, Memory: NewMemory(mib), Now: c.now}
+			for i, ask := range []func() (Decision, error){
+				func() (Decision, error) { return l.Decide(t.Context(), op, r) },
+				func() (Decision, error) { return cold.Decide(t.Context(), op, r) },
+				func() (Decision, error) { return cold.Decide(t.Context(), op, absent) },
+			} {
+				d, err := ask()
+				e, ok := errors.AsType[*StoreError](err)
+				if !ok || e.Failure != Unreadable || !slices.Contains(store.attrs, e.Attr) || d.Requests > 2 {
+					t.Errorf("verb %d, instance %d: %#v after %d requests, want unreadable with the attribute after at most two", verb, i, err, d.Requests)
+				}
 			}
-			broken.set(deny)
+			if l.CircuitOpen() || cold.CircuitOpen() {
+				t.Errorf("verb %d: the circuit breaker is open, want it closed", verb)
+			}
+			table.set(deny)
 			if d := mustDo(t, l, Status, request(p, "x", 1)); d.Allowed != was.Allowed || d.Used != was.Used {
 				t.Errorf("verb %d, then an outage: %s, want as before: %s", verb, inWords(d), inWords(was))
 			}
@@ -194,11 +207,9 @@ func TestAReleaseThatCannotHoldEnds(t *testing.T) {
 type spoiled struct {
 	Store
 	attrs []string
-	sent  int
 }
 
 func (s *spoiled) Update(ctx context.Context, w Write) (Item, bool, error) {
-	s.sent++
 	for attr := range w.Update.Attributes {
 		if slices.Contains(s.attrs, attr) {
 			item, err := s.Store.Read(ctx, w.Key)
@@ -210,7 +221,6 @@ func (s *spoiled) Update(ctx context.Context, w Write) (Item, bool, error) {
 }
 
 func (s *spoiled) Read(ctx context.Context, k Key) (Item, error) {
-	s.sent++
 	item, err := s.Store.Read(ctx, k)
 	return s.spoil(item), err
 }
@@ -229,42 +239,4 @@ func (s *spoiled) spoil(item Item) Item {
 func attributesOf(p policy.Policy) []string {
 	u, _ := p.Take(start.UnixMilli(), p.Max(), 1, nil)
 	return slices.Compact(slices.Sorted(u.Attributes))
-}
-
-// A decision about an unreadable item ends after at most two requests. It
-// concerns only that item, so the circuit breaker stays closed.
-func TestAnUnreadableItemEndsAfterTwoRequests(t *testing.T) {
-	onEachSubject(t, func(t *testing.T, s subject) {
-		p := s.policy()
-		for _, counted := range []bool{false, true} {
-			for _, verb := range []int{0, 1, 2} {
-				store := &spoiled{Store: new(memstore.Store)}
-				l := &Limiter{Store: store, Timeout: time.Second, Memory: NewMemory(mib), Now: newClock().now}
-				r := request(p, "a", 1)
-				if counted {
-					r.At = mustCheck(t, l, r).At
-				}
-				r.Fallback = false
-				l.Memory = NewMemory(mib) // a cold instance
-				store.attrs, store.sent = attributesOf(p), 0
-				if verb == 0 {
-					r.ID = "b"
-				}
-				if verb == 2 && p.Queues() {
-					continue // a release of a place reads no attribute
-				}
-				_, err := verbs(l)[verb](t.Context(), r)
-				e, ok := errors.AsType[*StoreError](err)
-				if !ok || e.Failure != Unreadable || !slices.Contains(store.attrs, e.Attr) {
-					t.Errorf("verb %d, counted before: %v: the error is %#v, want unreadable with the attribute", verb, counted, err)
-				}
-				if store.sent > 2 {
-					t.Errorf("verb %d, counted before: %v: %d requests, want at most 2", verb, counted, store.sent)
-				}
-				if l.CircuitOpen() {
-					t.Errorf("verb %d: the circuit breaker is open, want it closed", verb)
-				}
-			}
-		}
-	})
 }

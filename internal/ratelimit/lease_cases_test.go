@@ -81,8 +81,8 @@ func TestAPrepaidKeyBeginsAsAnother(t *testing.T) {
 
 // A reset forgets what this instance holds of a lease.
 func TestAResetForgetsALease(t *testing.T) {
-	p, c := leased("2000/1m"), newClock()
-	l := &Limiter{Store: new(memstore.Store), Now: c.now, Memory: NewMemory(mib)}
+	p := leased("2000/1m")
+	l, c := instance(new(memstore.Store))
 	heat(t, l, c, p, 0, 500)
 	mustDo(t, l, Reset, call(p, 0))
 	if d := heat(t, l, c, p, 1000, 1)[0]; d.Requests != 1 || d.Used != 1 {
@@ -90,25 +90,30 @@ func TestAResetForgetsALease(t *testing.T) {
 	}
 }
 
-// After a refusal of a hot key, the memory refuses until the next visit. The wait is at least that long.
+// After a refusal of a hot key, the memory refuses until the next visit. The wait is at least that
+// long. The limit that refuses has that wait, too, even if actions come back meanwhile.
 func TestARefusalOfAHotKey(t *testing.T) {
-	for _, text := range []string{"bucket 1000/1s burst 1500", "sliding 1000/1s", "200/1s"} {
-		p, c := leased(text), newClock()
-		l := &Limiter{Store: new(memstore.Store), Now: c.now, Memory: NewMemory(mib)}
-		asked, refused := 0, 0
-		for range 8000 {
+	for _, text := range []string{"bucket 1000/1s burst 1500", "sliding 1000/1s", "200/1s", "a: bucket 200/10s, b: 9000/1d"} {
+		p := leased(text)
+		l, c := instance(new(memstore.Store))
+		refused, requests := 0, 0
+		for id := range 8000 {
 			c.add(time.Millisecond / 4)
-			d := mustCheck(t, l, call(p, asked))
-			if asked++; d.Allowed {
+			d := mustCheck(t, l, call(p, id))
+			if d.Allowed {
 				continue
 			}
-			refused += d.Requests
-			if until, _ := p.Lease(c.now().UnixMilli()); d.Requests > 0 && d.Wait < min(time.Second, time.UnixMilli(until).Sub(c.now())) {
+			refused, requests = refused+1, requests+d.Requests
+			until, _ := p.Lease(c.now().UnixMilli())
+			if d.Requests > 0 && d.Wait < min(time.Second, time.UnixMilli(until).Sub(c.now())) {
 				t.Fatalf("%s: %+v, want the time until the next visit", text, d)
 			}
+			if d.Wait <= 0 || d.Limits()[0].Wait != d.Wait {
+				t.Fatalf("%s: %+v, want the wait of the answer beside the limit that refuses", text, d)
+			}
 		}
-		if refused > 20 {
-			t.Errorf("%s: the refusals of 2 s took %d requests", text, refused)
+		if refused == 0 || requests > 20 {
+			t.Errorf("%s: %d refusals of 2 s took %d requests", text, refused, requests)
 		}
 	}
 }
@@ -254,14 +259,9 @@ func TestALeaseGetsBackWhatWasRefused(t *testing.T) {
 	}
 	before := usedIn(t, store, refused(0)[1], c)
 	for id := 1070; id < 1170; id++ {
-		d, err := l.DecideAll(t.Context(), Check, refused(id), false)
-		if err != nil || d.Allowed || d.LimitedBy != "tenant" {
-			t.Fatalf("%+v, %v, want a refusal by the tenant", d, err)
-		}
+		mustRefuse(t, l, refused(id), "tenant", "a full tenant")
 	}
-	if used := usedIn(t, store, refused(0)[1], c); used != before {
-		t.Errorf("the room counts %d after a hundred refusals and %d before", used, before)
-	}
+	mustCount(t, store, c, "after a hundred refusals", refused(0)[1:2], before)
 }
 
 // An instance takes a lease of a bucket, waits while the bucket fills, and hands it out

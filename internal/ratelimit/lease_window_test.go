@@ -50,8 +50,8 @@ func TestPutBackAfterTheWindowTurned(t *testing.T) {
 // A new window begins with the pace of the last one, so no instance writes a hundred ids
 // again.
 func TestANewWindowBeginsWithThePaceOfTheLast(t *testing.T) {
-	p, c := leased("6000/1s"), newClock()
-	l := &Limiter{Store: new(memstore.Store), Now: c.now, Memory: NewMemory(mib)}
+	p := leased("6000/1s")
+	l, c := instance(new(memstore.Store))
 	requests := map[int64]int{} // by window
 	for _, d := range heat(t, l, c, p, 0, 2999) {
 		requests[d.WindowKey] += d.Requests
@@ -65,8 +65,8 @@ func TestANewWindowBeginsWithThePaceOfTheLast(t *testing.T) {
 // An instance takes what it will probably use in the next second, however long a key is busy. So
 // an instance that dies, or stands idle, loses no more.
 func TestALeaseIsWhatASecondUses(t *testing.T) {
-	p, c := leased("600000/1h"), newClock()
-	l := &Limiter{Store: new(memstore.Store), Now: c.now, Memory: NewMemory(mib)}
+	p := leased("600000/1h")
+	l, c := instance(new(memstore.Store))
 	window, _ := p.Item(c.now().UnixMilli())
 	most := int64(0)
 	for i := range 2000 {

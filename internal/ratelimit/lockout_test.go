@@ -1,7 +1,6 @@
 package ratelimit_test
 
 import (
-	"math/rand/v2"
 	"strconv"
 	"sync"
 	"testing"
@@ -25,29 +24,6 @@ func TestAClearOfNobodyExpires(t *testing.T) {
 	}
 }
 
-const sec = time.Second
-
-// A success is given back once: also if the release is sent twice, late, or by an instance
-// that knows nothing.
-func TestASuccessIsGivenBackOnce(t *testing.T) {
-	timeline(t, "lockout 3/10m for 5m", []moment{
-		{at: 0, id: "wrong", want: "ok 1/3"},
-		{at: sec, id: "right", want: "ok 2/3"},
-		{at: 2 * sec, by: "cold", ask: Release, id: "right", want: "ok 1/3"},
-		{at: 2 * sec, ask: Release, id: "right", want: "ok 1/3"},
-		{at: 3 * sec, by: "ahead", ask: Release, id: "right", want: "ok 1/3"},
-		{at: 4 * sec, id: "right", want: "ok 2/3"},                                         // counted again
-		{at: 5 * sec, by: "cold", ask: Release, id: "right", receipt: sec, want: "ok 2/3"}, // a late copy of the first release
-		{at: 6 * sec, ask: Release, id: "right", want: "ok 1/3"},
-		{at: 7 * sec, id: "last", count: 2, want: "ok 3/3 locked"},
-		{at: 8 * sec, id: "last", count: 2, want: "duplicate 3/3 locked"},
-		{at: 8 * sec, id: "more", want: "limited 3/3 locked, wait 4m59s"},
-		{at: 35 * sec, ask: Release, id: "last", count: 2, want: "ok 3/3 locked"}, // too late: the id is forgotten
-		{at: 307*sec - time.Millisecond, id: "more", want: "limited 3/3 locked, wait 1ms"},
-		{at: 307 * sec, id: "more", want: "ok 1/3"},
-	})
-}
-
 // A check is released with clear and without it at once, and the same check is counted again before
 // the later of the two arrives. It gives back nothing more.
 func TestOneOfTwoReleasesGivesBack(t *testing.T) {
@@ -69,111 +45,6 @@ func TestOneOfTwoReleasesGivesBack(t *testing.T) {
 			}
 		})
 	}
-}
-
-// Five attempts are in flight, and three of them fail. In whatever order their checks and the
-// releases of the other two arrive, three are counted in the end, and lock.
-func TestFailuresLockInAnyOrder(t *testing.T) {
-	p := policy.Must("lockout 3/10m for 5m")
-	for seed := range uint64(repeats(200)) {
-		random := rand.New(rand.NewPCG(seed, 1))
-		l, c := instance(new(memstore.Store))
-		receipts, waiting := map[int]int64{}, []int{0, 1, 2, 3, 4}
-		failed := 0
-		for len(waiting) > 0 || len(receipts) > 0 {
-			c.add(time.Duration(random.IntN(400)) * time.Millisecond)
-			for id, at := range receipts { // one of those that succeeded
-				if random.IntN(2) == 0 || len(waiting) == 0 {
-					r := request(p, strconv.Itoa(id), 1)
-					r.At = at
-					mustDo(t, l, Release, r)
-					delete(receipts, id)
-				}
-				break
-			}
-			if len(waiting) == 0 {
-				continue
-			}
-			i := random.IntN(len(waiting))
-			id := waiting[i]
-			d := mustCheck(t, l, request(p, strconv.Itoa(id), 1))
-			switch {
-			case !d.Allowed:
-				continue // locked for now, by attempts that will be given back
-			case id < 2:
-				receipts[id] = d.At
-			default:
-				failed++
-			}
-			waiting = append(waiting[:i:i], waiting[i+1:]...)
-			if failed == 3 {
-				waiting = nil
-			}
-		}
-		if d := mustDo(t, l, Status, request(p, "status", 1)); !d.Locked || d.Used != 3 {
-			t.Fatalf("seed %d: %+v, want a lock by three failures", seed, d)
-		}
-	}
-}
-
-// A copy of a release with clear changes nothing for 20 s: not if failures were counted
-// meanwhile, and not if the release found no check.
-func TestAClearIsDoneOnce(t *testing.T) {
-	timeline(t, "lockout 3/10m for 5m to 1h", []moment{
-		{at: 0, id: "a", count: 2, want: "ok 2/3"},
-		{at: sec, id: "right", want: "ok 3/3 locked"},
-		{at: 2 * sec, ask: Release, id: "right", clear: true, want: "ok 0/3"},
-		{at: 3 * sec, id: "b", count: 2, want: "ok 2/3"},
-		{at: 19 * sec, by: "cold", ask: Release, id: "right", clear: true, want: "ok 2/3"},
-		{at: 19 * sec, ask: Release, id: "a", count: 2, want: "ok 2/3"}, // of the series before
-		{at: 19 * sec, id: "right", want: "ok 3/3 locked"},              // its id is free again
-		{at: 20 * sec, by: "cold", ask: Release, id: "nobody", receipt: 19 * sec, clear: true, want: "ok 0/3"},
-		{at: 21 * sec, id: "c", want: "ok 1/3"},
-		{at: 22 * sec, ask: Release, id: "nobody", receipt: 19 * sec, clear: true, want: "ok 1/3"},
-		{at: 22 * sec, id: "right", want: "duplicate 1/3"},        // a clear frees no id but its own
-		{at: 23 * sec, ask: Release, id: "right", want: "ok 1/3"}, // and its receipt is of before
-		{at: 24 * sec, id: "d", count: 2, want: "ok 3/3 locked"},  // the first lock again, for 5 minutes
-		{at: 25 * sec, id: "e", want: "limited 3/3 locked, wait 4m59s"},
-	})
-}
-
-// A release with clear needs no check, so its receipt can come from a clock that is far ahead. That
-// drops no ids: a repeat of another request is not counted again.
-func TestAClearByAClockFarAhead(t *testing.T) {
-	timeline(t, "lockout 3/10m for 5m to 1h", []moment{
-		{at: 0, id: "a", want: "ok 1/3"},
-		{at: 9 * sec, ask: Release, id: "nobody", receipt: 30 * sec, clear: true, want: "ok 0/3"},
-		{at: 10 * sec, id: "a", want: "duplicate 0/3"},
-	})
-}
-
-// Other limits keep what they have when a lockout is cleared.
-// A release without clear is no copy of one with it, and a copy of either gives back nothing.
-func TestAClearAfterARelease(t *testing.T) {
-	timeline(t, "lockout 3/10m for 5m to 1h", []moment{
-		{at: 0, id: "a", count: 2, want: "ok 2/3"},
-		{at: sec, id: "right", want: "ok 3/3 locked"},
-		{at: 2 * sec, ask: Release, id: "right", want: "ok 2/3"},
-		{at: 3 * sec, by: "cold", ask: Release, id: "right", receipt: sec, clear: true, want: "ok 0/3"},
-		{at: 4 * sec, id: "b", count: 2, want: "ok 2/3"},
-		{at: 5 * sec, ask: Release, id: "right", receipt: sec, clear: true, want: "ok 2/3"},
-		{at: 6 * sec, ask: Release, id: "right", receipt: sec, want: "ok 2/3"},
-		{at: 7 * sec, id: "right", want: "ok 3/3 locked"},
-		{at: 8 * sec, ask: Release, id: "right", receipt: sec, want: "ok 3/3 locked"},
-		{at: 9 * sec, ask: Release, id: "right", receipt: 7 * sec, clear: true, want: "ok 0/3"},
-		{at: 10 * sec, id: "right", want: "ok 1/3"},
-		{at: 11 * sec, ask: Release, id: "right", receipt: 7 * sec, want: "ok 1/3"}, // a copy of the one that cleared
-	})
-}
-
-func TestAClearLeavesOtherLimits(t *testing.T) {
-	timeline(t, "day: 20/1d, try: lockout 3/10m for 5m", []moment{
-		{at: 0, id: "a", count: 2, want: "ok 2/3", used: []int64{2, 2}},
-		{at: sec, id: "b", want: "ok 3/3 locked", used: []int64{3, 3}},
-		{at: 2 * sec, ask: Release, id: "b", clear: true, want: "ok 0/3", used: []int64{2, 0}},
-		{at: 3 * sec, ask: Release, id: "unknown", clear: true, want: "ok 0/3", used: []int64{2, 0}},
-		{at: 4 * sec, ask: Release, id: "a", count: 2, want: "ok 0/3", used: []int64{0, 0}}, // the day's are given back as ever
-	})
 }
 
 // A release with clear of one activity ends the series for each activity of its group that
@@ -205,92 +76,6 @@ func TestAClearInAGroup(t *testing.T) {
 			t.Fatalf("%+v, want the lock of paying alone", d)
 		}
 	})
-}
-
-// If a clock steps back, or two clocks differ by a second, the limit still holds, and no lock
-// ends early.
-func TestALockoutOnOtherClocks(t *testing.T) {
-	p := policy.Must("lockout 5/10m for 5m")
-	for seed := range uint64(repeats(300)) {
-		random := rand.New(rand.NewPCG(seed, 2))
-		c, ahead := newClock(), newClock()
-		store := new(memstore.Store)
-		clocks := []*clock{c, ahead}
-		instances := []*Limiter{{Store: store, Now: c.now, Memory: NewMemory(mib)}, {Store: store, Now: ahead.now, Memory: NewMemory(mib)}}
-		allowed, locked := 0, time.Duration(0)
-		for at := time.Duration(0); at < 4*time.Minute; at += time.Duration(random.IntN(20_000)) * time.Millisecond {
-			back := time.Duration(random.IntN(2)*random.IntN(1000)) * time.Millisecond
-			c.at(at - back)
-			ahead.at(at + sec)
-			i := random.IntN(2)
-			d := mustCheck(t, instances[i], request(p, strconv.FormatInt(int64(at), 10), 1))
-			if d.Allowed {
-				allowed++
-				locked = max(locked, clocks[i].now().Sub(start)+5*time.Minute)
-			}
-		}
-		if allowed != 5 {
-			t.Fatalf("seed %d: %d attempts were allowed, want 5", seed, allowed)
-		}
-		for i, l := range instances {
-			clocks[i].at(locked - time.Millisecond)
-			if d := mustCheck(t, l, request(p, "early", 1)); d.Allowed || d.Wait != time.Millisecond {
-				t.Fatalf("seed %d: %+v a millisecond before the lock ends", seed, d)
-			}
-		}
-	}
-}
-
-// A live limit may change any number but the window. It decides from then on.
-func TestALiveLockout(t *testing.T) {
-	timeline(t, "lockout 3/10m for 5m to 20m", []moment{
-		{at: 0, id: "a", count: 2, want: "ok 2/3"},
-		{at: sec, limit: "lockout 2/10m for 5m to 20m", id: "b", want: "limited 2/2 locked, wait 4m59s"}, // two have been counted
-		{at: sec, limit: "lockout 2/10m for 1m to 20m", id: "b", want: "limited 2/2 locked, wait 59s"},
-		{at: sec, limit: "lockout 5/10m for 1m", id: "b", count: 3, want: "ok 5/5 locked"},
-		{at: 61 * sec, id: "c", count: 5, want: "ok 5/5 locked"}, // the second lock, as long as the first
-		{at: 62 * sec, id: "d", want: "limited 5/5 locked, wait 59s"},
-		{at: 62 * sec, limit: "lockout 5/10m for 1m to 20m", id: "d", want: "limited 5/5 locked, wait 1m59s"}, // twice as long
-		{at: 182 * sec, limit: "lockout 1/10m for 30s to 10m", id: "d", want: "ok 1/1 locked"},
-		{at: 183 * sec, id: "e", want: "limited 1/1 locked, wait 1m59s"}, // 30 s, doubled twice
-	})
-}
-
-// In an outage, right and wrong attempts count alike in memory, because none can be given back.
-// A lock that is known holds to its end. After it, exactly the limit is allowed again.
-func TestALockoutInAnOutage(t *testing.T) {
-	p := policy.Must("lockout 3/10m for 5m")
-	l, store, c := onClock(pass)
-	id := 0
-	allowed := func(at time.Duration, tries int) (n int) {
-		c.at(at)
-		for range tries {
-			id++
-			r := request(p, strconv.Itoa(id), 1)
-			d := mustCheck(t, l, r)
-			if d.Allowed {
-				n++
-			}
-			if r.At = c.now().UnixMilli(); d.Allowed && n == 1 && d.Outage != nil { // a right one
-				if _, err := l.Decide(t.Context(), Release, r); err == nil {
-					t.Error("a release in an outage gave something back")
-				}
-			}
-		}
-		return n
-	}
-	if n := allowed(0, 2) + allowed(sec, 5); n != 3 {
-		t.Fatalf("%d allowed, want 3", n)
-	}
-	store.set(deny)
-	for _, step := range []struct {
-		at   time.Duration
-		want int
-	}{{2 * sec, 0}, {5*time.Minute + sec - time.Millisecond, 0}, {5*time.Minute + sec, 3}, {10 * time.Minute, 0}, {10*time.Minute + sec, 3}} {
-		if n := allowed(step.at, 5); n != step.want {
-			t.Errorf("at %v: %d of 5 allowed from memory, want %d", step.at, n, step.want)
-		}
-	}
 }
 
 // 500 attempts on four instances, with lost answers: five, then none until the lock ends, to
@@ -368,33 +153,112 @@ func TestRequestsOfALockout(t *testing.T) {
 // release changes nothing even then.
 func TestACopyOfAClearAfterTheRoomHasForgotten(t *testing.T) {
 	l, c := instance(new(memstore.Store))
-	user := request(policy.Must("lockout 3/10m for 5m"), "a", 1)
-	room := user
-	room.UserID, room.For, room.Policy = " room r", "u", policy.Must("log 9/20s")
-	parts := func(at int64, clears bool) []Part {
-		mine, its := user, room
-		mine.At, its.At, mine.Clear = at, at, clears
-		return []Part{{Request: mine}, {Request: its, Subject: "room"}}
-	}
-	do := func(op Op, at int64, clears bool) Decision {
-		t.Helper()
-		d, err := l.DecideAll(t.Context(), op, parts(at, clears), false)
-		if err != nil || !d.Allowed {
-			t.Fatalf("%s: %+v, %v", op, d, err)
-		}
-		return d
-	}
-	first := do(Check, 0, false)
+	say := func(id string) []Part { return message("u", "r", id, "lockout 3/10m for 5m", "log 9/20s") }
+	parts := say("a")
+	first := mustDoAll(t, l, Check, parts, 0, "a check")
 	c.at(3 * sec)
-	renewed := do(Renew, first.At, false).At
+	renewed := mustDoAll(t, l, Renew, parts, first.At, "a renewal").At
+	parts[0].Clear = true
 	c.at(34 * sec)
-	do(Release, renewed, true)
-	other := user
-	other.ID = "wrong"
-	mustCheck(t, l, other)
+	mustDoAll(t, l, Release, parts, renewed, "a release")
+	mustCheck(t, l, say("wrong")[0].Request)
 	c.at(36 * sec)
-	do(Release, renewed, true)
-	if n := used(t, l, user); n != 1 {
+	mustDoAll(t, l, Release, parts, renewed, "a copy of the release")
+	if n := used(t, l, parts[0].Request); n != 1 {
 		t.Errorf("%d attempts count after a copy, want the one that came after the first release", n)
 	}
+}
+
+// An attempt that succeeded is given back. With clear, the series ends.
+func TestLockoutTimelines(t *testing.T) {
+	stories(t, []story{
+		// A success is given back once: also if the release is sent twice, late, or by an instance
+		// that knows nothing.
+		{"a success is given back once", "lockout 3/10m for 5m", []moment{
+			{at: 0, id: "wrong", want: "ok 1/3"},
+			{at: sec, id: "right", want: "ok 2/3"},
+			{at: 2 * sec, by: "cold", ask: Release, id: "right", want: "ok 1/3"},
+			{at: 2 * sec, ask: Release, id: "right", want: "ok 1/3"},
+			{at: 3 * sec, by: "ahead", ask: Release, id: "right", want: "ok 1/3"},
+			{at: 4 * sec, id: "right", want: "ok 2/3"},                                         // counted again
+			{at: 5 * sec, by: "cold", ask: Release, id: "right", receipt: sec, want: "ok 2/3"}, // a late copy of the first release
+			{at: 6 * sec, ask: Release, id: "right", want: "ok 1/3"},
+			{at: 7 * sec, id: "last", count: 2, want: "ok 3/3 locked"},
+			{at: 8 * sec, id: "last", count: 2, want: "duplicate 3/3 locked"},
+			{at: 8 * sec, id: "more", want: "limited 3/3 locked, wait 4m59s"},
+			{at: 35 * sec, ask: Release, id: "last", count: 2, want: "ok 3/3 locked"}, // too late: the id is forgotten
+			{at: 307*sec - time.Millisecond, id: "more", want: "limited 3/3 locked, wait 1ms"},
+			{at: 307 * sec, id: "more", want: "ok 1/3"},
+		}},
+		// A copy of a release with clear changes nothing for 20 s: not if failures were counted
+		// meanwhile, and not if the release found no check.
+		{"a clear is done once", "lockout 3/10m for 5m to 1h", []moment{
+			{at: 0, id: "a", count: 2, want: "ok 2/3"},
+			{at: sec, id: "right", want: "ok 3/3 locked"},
+			{at: 2 * sec, ask: Release, id: "right", clear: true, want: "ok 0/3"},
+			{at: 3 * sec, id: "b", count: 2, want: "ok 2/3"},
+			{at: 19 * sec, by: "cold", ask: Release, id: "right", clear: true, want: "ok 2/3"},
+			{at: 19 * sec, ask: Release, id: "a", count: 2, want: "ok 2/3"}, // of the series before
+			{at: 19 * sec, id: "right", want: "ok 3/3 locked"},              // its id is free again
+			{at: 20 * sec, by: "cold", ask: Release, id: "nobody", receipt: 19 * sec, clear: true, want: "ok 0/3"},
+			{at: 21 * sec, id: "c", want: "ok 1/3"},
+			{at: 22 * sec, ask: Release, id: "nobody", receipt: 19 * sec, clear: true, want: "ok 1/3"},
+			{at: 22 * sec, id: "right", want: "duplicate 1/3"},        // a clear frees no id but its own
+			{at: 23 * sec, ask: Release, id: "right", want: "ok 1/3"}, // and its receipt is of before
+			{at: 24 * sec, id: "d", count: 2, want: "ok 3/3 locked"},  // the first lock again, for 5 minutes
+			{at: 25 * sec, id: "e", want: "limited 3/3 locked, wait 4m59s"},
+		}},
+		// A release with clear needs no check, so its receipt can come from a clock that is far ahead. That
+		// drops no ids: a repeat of another request is not counted again.
+		{"a clear by a clock far ahead", "lockout 3/10m for 5m to 1h", []moment{
+			{at: 0, id: "a", want: "ok 1/3"},
+			{at: 9 * sec, ask: Release, id: "nobody", receipt: 30 * sec, clear: true, want: "ok 0/3"},
+			{at: 10 * sec, id: "a", want: "duplicate 0/3"},
+		}},
+		// A release without clear is no copy of one with it, and a copy of either gives back nothing.
+		{"a clear after a release", "lockout 3/10m for 5m to 1h", []moment{
+			{at: 0, id: "a", count: 2, want: "ok 2/3"},
+			{at: sec, id: "right", want: "ok 3/3 locked"},
+			{at: 2 * sec, ask: Release, id: "right", want: "ok 2/3"},
+			{at: 3 * sec, by: "cold", ask: Release, id: "right", receipt: sec, clear: true, want: "ok 0/3"},
+			{at: 4 * sec, id: "b", count: 2, want: "ok 2/3"},
+			{at: 5 * sec, ask: Release, id: "right", receipt: sec, clear: true, want: "ok 2/3"},
+			{at: 6 * sec, ask: Release, id: "right", receipt: sec, want: "ok 2/3"},
+			{at: 7 * sec, id: "right", want: "ok 3/3 locked"},
+			{at: 8 * sec, ask: Release, id: "right", receipt: sec, want: "ok 3/3 locked"},
+			{at: 9 * sec, ask: Release, id: "right", receipt: 7 * sec, clear: true, want: "ok 0/3"},
+			{at: 10 * sec, id: "right", want: "ok 1/3"},
+			{at: 11 * sec, ask: Release, id: "right", receipt: 7 * sec, want: "ok 1/3"}, // a copy of the one that cleared
+		}},
+		{"a clear leaves other limits", "day: 20/1d, try: lockout 3/10m for 5m", []moment{
+			{at: 0, id: "a", count: 2, want: "ok 2/3", used: []int64{2, 2}},
+			{at: sec, id: "b", want: "ok 3/3 locked", used: []int64{3, 3}},
+			{at: 2 * sec, ask: Release, id: "b", clear: true, want: "ok 0/3", used: []int64{2, 0}},
+			{at: 3 * sec, ask: Release, id: "unknown", clear: true, want: "ok 0/3", used: []int64{2, 0}},
+			{at: 4 * sec, ask: Release, id: "a", count: 2, want: "ok 0/3", used: []int64{0, 0}}, // the day's are given back as ever
+		}},
+		// A live limit may change any number but the window. It decides from then on.
+		{"a live lockout", "lockout 3/10m for 5m to 20m", []moment{
+			{at: 0, id: "a", count: 2, want: "ok 2/3"},
+			{at: sec, limit: "lockout 2/10m for 5m to 20m", id: "b", want: "limited 2/2 locked, wait 4m59s"}, // two have been counted
+			{at: sec, limit: "lockout 2/10m for 1m to 20m", id: "b", want: "limited 2/2 locked, wait 59s"},
+			{at: sec, limit: "lockout 5/10m for 1m", id: "b", count: 3, want: "ok 5/5 locked"},
+			{at: 61 * sec, id: "c", count: 5, want: "ok 5/5 locked"}, // the second lock, as long as the first
+			{at: 62 * sec, id: "d", want: "limited 5/5 locked, wait 59s"},
+			{at: 62 * sec, limit: "lockout 5/10m for 1m to 20m", id: "d", want: "limited 5/5 locked, wait 1m59s"}, // twice as long
+			{at: 182 * sec, limit: "lockout 1/10m for 30s to 10m", id: "d", want: "ok 1/1 locked"},
+			{at: 183 * sec, id: "e", want: "limited 1/1 locked, wait 1m59s"}, // 30 s, doubled twice
+		}},
+		// If two clocks differ by 2 s, the limit still holds, and no lock ends early for either.
+		{"a lockout on other clocks", "lockout 5/10m for 5m", []moment{
+			{at: 0, id: "a", by: "ahead", count: 2, want: "ok 2/5"},
+			{at: sec, id: "b", want: "ok 3/5"},
+			{at: 3 * sec, id: "c", want: "ok 4/5"},
+			{at: 2 * sec, id: "d", by: "ahead", want: "ok 5/5 locked"}, // at 4 s
+			{at: 2 * sec, id: "e", want: "limited 5/5 locked, wait 5m2s"},
+			{at: 302*sec - time.Millisecond, id: "f", by: "ahead", want: "limited 5/5 locked, wait 1ms"},
+			{at: 304*sec - time.Millisecond, id: "g", want: "limited 5/5 locked, wait 1ms"},
+			{at: 304 * sec, id: "g", want: "ok 1/5"},
+		}},
+	})
 }

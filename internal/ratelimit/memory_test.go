@@ -44,73 +44,40 @@ func TestRefusalsAreGivenFromMemoryForASecond(t *testing.T) {
 	})
 }
 
-// An answer that was under way while this instance released is out of date. It
-// must not refuse what the release made possible.
-func TestARefusalFromBeforeAReleaseIsNotKept(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l, store := newFaulty(pass)
-		var r ids
-		first := r.next(3)
-		d := mustCheck(t, l, first)
-		time.Sleep(2 * time.Second)
-		store.set(held(100*time.Millisecond), pass)
-		var wg sync.WaitGroup
-		refused := r.next(1)
-		wg.Go(func() {
-			if d, err := l.Check(t.Context(), refused); err != nil || d.Allowed {
-				t.Errorf("Check = %+v, %v, want it refused", d, err)
-			}
-		})
-		synctest.Wait()
-		first.At = d.At
-		if d, err := l.Decide(t.Context(), Release, first); err != nil || d.Used != 0 {
-			t.Errorf("Release = %+v, %v", d, err)
-		}
-		wg.Wait()
-		if d := mustCheck(t, l, r.next(3)); !d.Allowed {
-			t.Errorf("Check after a release = %+v, want it allowed", d)
-		}
-	})
-}
-
-// A check is under way while its activity, or another user's, is reset. Its answer
-// shows what was counted. After a reset of the same activity it refuses nothing.
-func TestAnswersThatCrossAReset(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l, store := newFaulty(pass)
-		var r ids
-		reset := func(user string) {
-			t.Helper()
-			other := r.next(1)
-			other.UserID = user
-			store.set(pass)
-			mustDo(t, l, Reset, other)
-		}
-		for _, user := range []string{"somebody else", "u"} {
-			reset("u")
-			time.Sleep(time.Millisecond)
-			store.set(held(100 * time.Millisecond))
+// A check is under way while its activity is released or reset, or another user's activity is
+// reset. Its answer, which shows what was counted before, must not refuse what the release or
+// the reset has made possible.
+func TestAnswersThatCrossAReleaseOrReset(t *testing.T) {
+	for name, tt := range map[string]struct {
+		op   Op
+		user string
+		room bool // there is room after it
+	}{"a release": {Release, "u", true}, "a reset": {Reset, "u", true}, "a reset of somebody else": {Reset, "somebody else", false}} {
+		synctest.Test(t, func(t *testing.T) {
+			l, store := newFaulty(pass)
+			var r ids
+			first := r.next(3)
+			first.At = mustCheck(t, l, first).At
+			time.Sleep(2 * time.Second)
+			store.set(held(100*time.Millisecond), pass)
 			var wg sync.WaitGroup
+			refused := r.next(1)
 			wg.Go(func() {
-				if d, err := l.Check(t.Context(), r.next(3)); err != nil || !d.Allowed {
-					t.Errorf("Check = %+v, %v", d, err)
+				if d, err := l.Check(t.Context(), refused); err != nil || d.Allowed {
+					t.Errorf("%s: %+v, %v, want the check before it refused", name, d, err)
 				}
 			})
 			synctest.Wait()
-			reset(user)
+			first.UserID = tt.user
+			if d := mustDo(t, l, tt.op, first); d.Used != 0 {
+				t.Errorf("%s: %+v, want nothing used", name, d)
+			}
 			wg.Wait()
-			switch d := mustCheck(t, l, r.next(1)); {
-			case d.Allowed != (user == "u"), d.Requests != 0 && user != "u":
-				t.Errorf("after a reset of %s: %+v", user, d)
+			if d := mustCheck(t, l, r.next(3)); d.Allowed != tt.room || !tt.room && d.Requests != 0 {
+				t.Errorf("after %s: %+v, want it allowed: %v", name, d, tt.room)
 			}
-			store.set(refuse)
-			if d := mustCheck(t, l, r.next(3)); d.Allowed {
-				t.Errorf("in an outage after a reset of %s: %+v, want the answer to count", user, d)
-			}
-			time.Sleep(10 * time.Second) // until the circuit breaker lets a reset through
-			reset("u")
-		}
-	})
+		})
+	}
 }
 
 // After a release or reset of unknown outcome there may be room, so the store is

@@ -2,6 +2,7 @@ package ratelimit_test
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"sync"
@@ -10,9 +11,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/policy"
 	. "github.com/cric-talk/guards/internal/ratelimit"
-	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
-	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
 
 // numbered returns the limits of text with n as the caller's number for each limit with a max.
@@ -116,46 +115,31 @@ func (r numberRace) run(t *testing.T, store Store, callers int, number func(i in
 	return admitted
 }
 
-// 500 callers with the same number act at once. Exactly the number is admitted.
-func TestRacersWithOneNumber(t *testing.T) {
-	const number = 60
+// Callers with one number, or with two, act at once. Together they get the larger number, and
+// nobody with the smaller one gets more than that: in the order of what was counted, they are
+// the first.
+func TestRacersWithNumbers(t *testing.T) {
+	const large = 60
 	for _, r := range races() {
-		t.Run(r.name, func(t *testing.T) {
-			onEachStore(t, func(t *testing.T, store Store) {
-				var units int64
-				for _, a := range r.run(t, store, max(100, repeats(500)), func(int) int64 { return number }) {
-					units += a.units
-				}
-				if units != number {
-					t.Errorf("%d admitted, want %d", units, number)
-				}
-			})
-		})
-	}
-}
-
-// Callers with two numbers act at once. Together they get the larger number, and nobody with the
-// smaller one gets more than that: in the order of what was counted, they are the first.
-func TestRacersWithTwoNumbers(t *testing.T) {
-	const small, large = 30, 60
-	for _, r := range races() {
-		t.Run(r.name, func(t *testing.T) {
-			onEachStore(t, func(t *testing.T, store Store) {
-				var units int64
-				for _, a := range r.run(t, store, max(200, repeats(500)), func(i int) int64 { return []int64{small, large}[i%2] }) {
-					units += a.units
-					if a.Limit != a.number/a.units || a.Used > a.Limit {
-						t.Errorf("with the number %d, a caller is told %d of %d", a.number, a.Used, a.Limit)
+		for _, small := range []int64{30, large} {
+			t.Run(fmt.Sprintf("%s, %d and %d", r.name, small, large), func(t *testing.T) {
+				onEachStore(t, func(t *testing.T, store Store) {
+					var units int64
+					for _, a := range r.run(t, store, max(200, repeats(500)), func(i int) int64 { return []int64{small, large}[i%2] }) {
+						units += a.units
+						if a.Limit != a.number/a.units || a.Used > a.Limit {
+							t.Errorf("with the number %d, a caller is told %d of %d", a.number, a.Used, a.Limit)
+						}
+						if used := a.Used * a.units; used != units && used != units+a.units-1 {
+							t.Errorf("a caller is told that %d are used, want %d", used, units)
+						}
 					}
-					if used := a.Used * a.units; used != units && used != units+a.units-1 {
-						t.Errorf("a caller is told that %d are used, want %d", used, units)
+					if units != large {
+						t.Errorf("%d admitted, want %d", units, large)
 					}
-				}
-				if units != large {
-					t.Errorf("%d admitted, want %d", units, large)
-				}
+				})
 			})
-		})
+		}
 	}
 }
 
@@ -276,58 +260,6 @@ func TestNumbersOnTwoInstances(t *testing.T) {
 				}
 				if r.Used != step.used && d.Requests > 0 || r.Limit != min(90, step.number) {
 					t.Errorf("%s: step %d: %d used of %d, want %d of %d", text, i, r.Used, r.Limit, step.used, min(90, step.number))
-				}
-			}
-		})
-	}
-}
-
-// A decision with a number sends the same requests, takes the same units and leaves the same
-// item as one whose text has this number.
-func TestADecisionWithANumberCostsTheSame(t *testing.T) {
-	for _, texts := range [][2]string{
-		{"20/1h max 90", "60/1h"},
-		{"20/1h max 900", "60/1h max 900"},
-		{"log 20/1h max 90", "log 60/1h"},
-		{"sliding 20/1h max 90", "sliding 60/1h"},
-		{"bucket 20/1h burst 10 max 90", "bucket 60/1h burst 30"},
-		{"bucket 20/1h max 90 cost 2", "bucket 60/1h cost 2"},
-		{"20/day max 90", "60/day"},
-		{"a: 20/1h max 90, b: log 20/1h max 90", "a: 60/1h, b: log 60/1h"},
-	} {
-		t.Run(texts[0], func(t *testing.T) {
-			type cost struct {
-				reason        Reason
-				requests      int
-				written, read float64
-				item          string
-			}
-			var costs [2][]cost
-			for i, p := range []policy.Policy{numbered(texts[0], 60), policy.Must(texts[1])} {
-				proxy := dynamotest.NewProxy(t)
-				store := dynamostore.New(dynamotest.Config(proxy.URL()), dynamotest.Table(t))
-				c := newClock()
-				warm := &Limiter{Store: store, Timeout: time.Minute, Memory: NewMemory(mib), Now: c.now}
-				cold := &Limiter{Store: store, Timeout: time.Minute, Now: c.now}
-				for n := range 45 {
-					c.add(1100 * time.Millisecond)
-					l, r, op := warm, request(p, strconv.Itoa(n), 2), Check
-					switch {
-					case n%7 == 3:
-						l = cold
-					case n%11 == 5:
-						r.ID = strconv.Itoa(n - 1) // a repeat
-					case n%13 == 6:
-						op = Status
-					}
-					written, read := proxy.WriteUnits(), proxy.ReadUnits()
-					d := mustDo(t, l, op, r)
-					costs[i] = append(costs[i], cost{d.Reason, d.Requests, proxy.WriteUnits() - written, proxy.ReadUnits() - read, stateOf(t, store, r)})
-				}
-			}
-			for n, got := range costs[0] {
-				if want := costs[1][n]; got != want {
-					t.Fatalf("decision %d with a number: %+v, and without: %+v", n, got, want)
 				}
 			}
 		})

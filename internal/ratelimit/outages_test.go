@@ -1,6 +1,7 @@
 package ratelimit_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -14,28 +15,40 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 )
 
-// Without Fallback, an outage is an error, and it comes in time.
+// Without Fallback, an outage is an error, and it comes in time. A request is sent at most six
+// times, with pauses of half of 775 ms to all of it.
 func TestAnOutageIsAnsweredInTime(t *testing.T) {
-	for name, f := range map[string]fault{"hanging": hang, "refused": refuse, "throttled": throttle, "denied": deny} {
+	for name, tt := range map[string]struct {
+		fault
+		sent        int
+		least, most time.Duration
+	}{
+		"hanging":           {hang, 3, 0, time.Second},
+		"refused":           {refuse, 6, 387 * time.Millisecond, 775 * time.Millisecond},
+		"drops connections": {lose, 6, 387 * time.Millisecond, 775 * time.Millisecond},
+		"throttled":         {throttle, 6, 387 * time.Millisecond, 775 * time.Millisecond},
+		"denied":            {deny, 1, 0, 0},
+		"rejected":          {reject, 1, 0, 0},
+	} {
 		for verb := range 4 {
 			synctest.Test(t, func(t *testing.T) {
-				l, store := newFaulty(f)
+				l, store := newFaulty(tt.fault)
 				r := new(ids).next(1)
 				r.Fallback = false
 				began := time.Now()
-				_, err := verbs(l)[verb](t.Context(), r)
+				d, err := verbs(l)[verb](t.Context(), r)
 				if !errors.As(err, new(*StoreError)) {
 					t.Errorf("%s, verb %d: the error is %v, want a StoreError", name, verb, err)
 				}
-				if took := time.Since(began); took > time.Second || name == "denied" && took > 0 {
-					t.Errorf("%s, verb %d: answered after %v", name, verb, took)
-				}
-				want := map[string]int{"hanging": 3, "refused": 6, "throttled": 6, "denied": 1}[name]
+				want, least := tt.sent, tt.least
 				if verb == 3 && name != "throttled" { // a reset is not sent again
-					want = 1
+					want, least = 1, 0
 				}
-				if store.count() != want {
-					t.Errorf("%s, verb %d: %d attempts, want %d", name, verb, store.count(), want)
+				if took := time.Since(began); took < least || took > tt.most {
+					t.Errorf("%s, verb %d: answered after %v, want %v to %v", name, verb, took, least, tt.most)
+				}
+				if store.count() != want || d.Requests != want {
+					t.Errorf("%s, verb %d: %d attempts, and it says %d, want %d", name, verb, store.count(), d.Requests, want)
 				}
 			})
 		}
@@ -62,60 +75,6 @@ func TestAnOutageAfterALostPartialGrant(t *testing.T) {
 		some.Partial, some.Fresh = true, true
 		if d := mustCheck(t, l, some); d.Reason != Unavailable || d.Granted != 2 || d.Used != 3 || d.At != 0 {
 			t.Errorf("Check = %+v, want the two that were granted, without a receipt", d)
-		}
-	})
-}
-
-// In an outage an instance goes on from what it last saw counted.
-func TestAnOutageGoesOnFromTheLastStateSeen(t *testing.T) {
-	l, store, c := onClock(pass)
-	var r ids
-	seen := r.next(1)
-	for i, step := range []struct {
-		fault
-		Request
-		allowed bool
-		used    int64
-	}{
-		{pass, seen, true, 1},
-		{deny, r.next(1), true, 2},
-		{deny, seen, true, 2},       // a repeat is counted once, here too
-		{deny, r.next(2), false, 2}, // the same policy
-		{pass, r.next(1), true, 2},  // the table never saw the action that was admitted alone
-		{deny, r.next(1), true, 3},  // this instance did: one action alone, and two in the table
-		{deny, r.next(1), false, 3},
-	} {
-		c.at(time.Duration(6*i) * time.Second) // the circuit breaker probes each time
-		store.set(step.fault)
-		d := mustCheck(t, l, step.Request)
-		if d.Allowed != step.allowed || d.Used != step.used {
-			t.Fatalf("request %s: %+v, want allowed %v, %d used", step.ID, d, step.allowed, step.used)
-		}
-		if alone := d.Outage != nil; (d.Reason == Unavailable) != alone {
-			t.Fatalf("request %s: %+v, want unavailable if the table is away", step.ID, d)
-		}
-	}
-	if d, err := l.Decide(t.Context(), Status, r.next(1)); err != nil || d.Reason != Unavailable || d.Allowed || d.Used != 3 {
-		t.Errorf("Status = %+v, %v, want it from memory", d, err)
-	}
-}
-
-// An attempt of unknown outcome that did count is not counted twice.
-func TestAnOutageAfterALostAnswer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l, store := newFaulty(lose)
-		var r ids
-		if d := mustCheck(t, l, r.next(1)); d.Reason != Unavailable || d.Used != 1 {
-			t.Fatalf("Check = %+v, want it from memory", d)
-		}
-		time.Sleep(5 * time.Second)
-		store.set(pass)
-		if d := mustCheck(t, l, r.next(1)); d.Reason != OK || d.Used != 2 {
-			t.Fatalf("Check = %+v, want the one that reached the table and this", d)
-		}
-		store.set(refuse)
-		if d := mustCheck(t, l, r.next(1)); !d.Allowed || d.Used != 3 {
-			t.Fatalf("Check = %+v, want the third", d)
 		}
 	})
 }
@@ -225,26 +184,6 @@ func TestAnAnswerCountsEvenIfTheDecisionFails(t *testing.T) {
 	}
 }
 
-// A hot key refuses for up to a second what it saw no room for, even if actions come back
-// meanwhile. Then the limit that refuses has that wait, too, and not only the answer.
-func TestAHotKeyTellsItsWaitByTheLimit(t *testing.T) {
-	l, c := instance(new(memstore.Store))
-	p := policy.Must("a: bucket 200/10s prepaid, b: 9000/1d prepaid")
-	refused := 0
-	for id := range 2000 {
-		c.add(time.Millisecond)
-		if d := mustCheck(t, l, call(p, id)); !d.Allowed {
-			refused++
-			if d.Wait <= 0 || d.Each[0].Wait != d.Wait {
-				t.Fatalf("request %d: %+v, want the wait of the answer beside the limit %s", id, d, d.LimitedBy)
-			}
-		}
-	}
-	if refused == 0 {
-		t.Error("nothing was refused")
-	}
-}
-
 // Whatever happens to answers, each decision counts once and is told so.
 func TestLostAnswersAreCountedOnce(t *testing.T) {
 	for name, f := range map[string]fault{"lost": lose, "hanging, performed": hangAfter, "hanging, not performed": hang, "refused": refuse, "throttled": throttle} {
@@ -270,38 +209,55 @@ func TestLostAnswersAreCountedOnce(t *testing.T) {
 	}
 }
 
-// A repeat of an earlier decision's request is a duplicate, unless an attempt of this
-// decision may have been the one that counted it. A receipt is only given if it is known
-// to be right: after an attempt of unknown outcome, an id that the caller chose may have
-// been counted earlier.
-func TestDuplicateOrOK(t *testing.T) {
+// Each row is a check of 10/1m after 7 actions were counted. A repeat of an earlier decision's
+// request is a duplicate, unless an attempt of this decision may have been the one that counted
+// it. A receipt is only given if it is known to be right: after an attempt of unknown outcome,
+// an id that the caller chose may have been counted earlier. And only the attempt that is known
+// to have counted says that it crossed 80 %.
+func TestWhatADecisionTells(t *testing.T) {
 	for name, tt := range map[string]struct {
+		faults  []fault
+		op      Op   // empty: check
 		repeat  bool // the request was counted before
 		fresh   bool // its id is this decision's own
-		faults  []fault
+		count   int64
 		want    Reason
 		receipt bool
+		crossed int64
 	}{
-		"new":                                 {faults: []fault{pass}, want: OK, receipt: true},
-		"new, throttled before":               {faults: []fault{throttle, pass}, want: OK, receipt: true},
-		"new, the answer was lost":            {faults: []fault{lose, pass}, want: OK},
-		"new, the request was lost":           {faults: []fault{refuse, pass}, want: OK, receipt: true},
-		"new, its own id, lost and found":     {fresh: true, faults: []fault{lose, pass}, want: OK, receipt: true},
-		"a repeat, found at once":             {repeat: true, faults: []fault{pass}, want: Duplicate},
-		"a repeat, after a throttled attempt": {repeat: true, faults: []fault{throttle, pass}, want: Duplicate},
-		"a repeat, after a lost one":          {repeat: true, faults: []fault{lose, pass}, want: OK},
+		"new":                                 {faults: []fault{pass}, count: 1, want: OK, receipt: true, crossed: 80},
+		"new, throttled before":               {faults: []fault{throttle, pass}, count: 1, want: OK, receipt: true, crossed: 80},
+		"new, the request was lost":           {faults: []fault{refuse, pass}, count: 1, want: OK, receipt: true, crossed: 80},
+		"new, the answer was lost":            {faults: []fault{lose, pass}, count: 1, want: OK},
+		"new, its own id, lost and found":     {faults: []fault{lose, pass}, fresh: true, count: 1, want: OK, receipt: true},
+		"new, its own id, the answer hangs":   {faults: []fault{hangAfter, pass}, fresh: true, count: 3, want: OK, receipt: true},
+		"an outage":                           {faults: []fault{refuse}, count: 1, want: Unavailable},
+		"an outage after it was counted":      {faults: []fault{lose, refuse}, count: 1, want: Unavailable},
+		"a refusal":                           {faults: []fault{pass}, count: 4, want: Limited},
+		"a status of what would cross":        {faults: []fault{pass}, op: Status, count: 1, want: OK},
+		"a reset":                             {faults: []fault{pass}, op: Reset, count: 1, want: OK},
+		"a repeat, found at once":             {faults: []fault{pass}, repeat: true, count: 2, want: Duplicate},
+		"a repeat, after a throttled attempt": {faults: []fault{throttle, pass}, repeat: true, count: 2, want: Duplicate},
+		"a repeat, after a lost one":          {faults: []fault{lose, pass}, repeat: true, count: 2, want: OK},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			l, store := newFaulty(pass)
-			r := new(ids).next(2)
+			r := request(policy.Must("10/1m"), "a", tt.count)
+			mustCheck(t, l, request(r.Policy, "before", 7))
 			if tt.repeat {
 				mustCheck(t, l, r)
 			}
 			store.set(tt.faults...)
 			r.Fresh = tt.fresh
-			if d := mustCheck(t, l, r); d.Reason != tt.want || d.Used != 2 || d.Granted != 2 || (d.At != 0) != tt.receipt {
-				t.Errorf("%s: %+v, want %s, 2 used, a receipt: %v", name, d, tt.want, tt.receipt)
+			op := cmp.Or(tt.op, Check)
+			d := mustDo(t, l, op, r)
+			if d.Reason != tt.want || (d.At != 0) != tt.receipt || d.Crossed != tt.crossed {
+				t.Errorf("%s: %+v, want %s, a receipt: %v, crossed %d", name, d, tt.want, tt.receipt, tt.crossed)
 			}
+			if counts := op == Check && tt.want != Limited; counts && (d.Used != 7+tt.count || d.Granted != tt.count) {
+				t.Errorf("%s: %+v, want the 7 of before and %d used", name, d, tt.count)
+			}
+			settle()
 		})
 	}
 }

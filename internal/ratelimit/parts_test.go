@@ -50,6 +50,26 @@ func usedIn(t *testing.T, store Store, p Part, c *clock) int64 {
 	return mustDo(t, &Limiter{Store: store, Now: c.now}, Status, r).Used
 }
 
+// mustCount fails the test unless the items of the parts count so many actions, in their order.
+func mustCount(t *testing.T, store Store, c *clock, what string, parts []Part, want ...int64) {
+	t.Helper()
+	for i, p := range parts {
+		if used := usedIn(t, store, p, c); used != want[i] {
+			t.Errorf("%s: %s counts %d, want %d", what, p.UserID, used, want[i])
+		}
+	}
+}
+
+// mustRefuse checks parts, and fails the test unless this limit refuses them.
+func mustRefuse(t *testing.T, l *Limiter, parts []Part, by, what string) Decision {
+	t.Helper()
+	d := doAll(t, l, Check, parts, 0)
+	if d.Allowed || d.LimitedBy != by {
+		t.Errorf("%s: %+v, want a refusal by the %s", what, d, by)
+	}
+	return d
+}
+
 // A room refuses. The user's count is given back, by an update that needs no read.
 func TestARoomRefuses(t *testing.T) {
 	onEachStore(t, func(t *testing.T, store Store) {
@@ -70,9 +90,7 @@ func TestARoomRefuses(t *testing.T) {
 		if d.Each[0].Used != 0 || d.Each[1].Used != 3 {
 			t.Errorf("the figures are %+v, want those after what was given back", d.Each)
 		}
-		if used := usedIn(t, store, parts[0], c); used != 0 {
-			t.Errorf("%d are counted for the user, want 0", used)
-		}
+		mustCount(t, store, c, "a refusal", parts[:1], 0)
 		if d, err = cold.DecideAll(t.Context(), Check, message("u8", "r", "c", "10/1m", "3/1m"), false); err != nil || d.Allowed || d.Requests != 0 || d.LimitedBy != "room" {
 			t.Errorf("known: %+v, %v, want a refusal without a request", d, err)
 		}
@@ -107,11 +125,7 @@ func TestARepeatCountsWhatIsMissing(t *testing.T) {
 		if err != nil || !d.Allowed || d.Reason != OK && d.Reason != Duplicate || (d.Reason == Duplicate) != (performed >= 2) {
 			t.Errorf("after %d requests: %+v, %v", performed, d, err)
 		}
-		for _, p := range parts {
-			if used := usedIn(t, store, p, c); used != 1 {
-				t.Errorf("after %d requests: %s counts %d, want 1", performed, p.UserID, used)
-			}
-		}
+		mustCount(t, store, c, fmt.Sprintf("after %d requests", performed), parts, 1, 1)
 	}
 }
 
@@ -197,12 +211,7 @@ func TestAReleaseAfterARenewalLeavesTheRoomAlone(t *testing.T) {
 				}
 				c.add(30 * time.Second)
 				mustDoAll(t, l, Release, mine, d.At, room)
-				if used := usedIn(t, store, mine[1], c); used != before {
-					t.Errorf("%s, %s: the room counts %d after the release, want %d", room, how, used, before)
-				}
-				if used := usedIn(t, store, mine[0], c); used != 0 {
-					t.Errorf("%s, %s: %d slots are taken after the release, want none", room, how, used)
-				}
+				mustCount(t, store, c, room+", "+how+", after the release", mine, 0, before)
 			}
 		}
 	})
@@ -217,9 +226,10 @@ func TestAHeldCheckOfSlotsCountsOnce(t *testing.T) {
 		parts[0].Hold, parts[1].Hold = true, true
 		mustDoAll(t, l, Check, parts, 0, "check")
 		c.add(time.Minute)
-		if d := mustDoAll(t, l, Check, parts, 0, "repeat"); d.Reason != Duplicate || usedIn(t, store, parts[0], c) != 1 || usedIn(t, store, parts[1], c) != 1 {
-			t.Errorf("the repeat is told %s, and the items count %d and %d", d.Reason, usedIn(t, store, parts[0], c), usedIn(t, store, parts[1], c))
+		if d := mustDoAll(t, l, Check, parts, 0, "repeat"); d.Reason != Duplicate {
+			t.Errorf("the repeat is told %s, want duplicate", d.Reason)
 		}
+		mustCount(t, store, c, "after the repeat", parts, 1, 1)
 	})
 }
 
@@ -252,47 +262,45 @@ func TestAReleaseSoonAfterARenewalLeavesOthersAlone(t *testing.T) {
 				for range 2 {
 					mustDoAll(t, l, Release, mine, d.At, name)
 				}
-				if used := usedIn(t, store, mine[1-slots], c); used != before {
-					t.Errorf("%s: %d are counted after the release and %d before", name, used, before)
-				}
-				if used := usedIn(t, store, mine[slots], c); used != taken {
-					t.Errorf("%s: %d slots are taken after the release, want %d", name, used, taken)
-				}
+				want := []int64{before, before}
+				want[slots] = taken
+				mustCount(t, store, c, name+", after the release", mine, want...)
 			}
 		}
 	})
 }
 
-// The room is throttled for the first attempt, while a second attempt with the same id is
-// admitted. The first one ends with an error, and leaves the user's count to the second. An
-// id that nobody else knows is given back.
+// The room is throttled, so the check ends with an error, and what it counted for the user is
+// given back: whoever chose the id. But if a second attempt with the same id is admitted
+// meanwhile, the first one leaves the user's count to it.
 func TestAnErrorKeepsWhatARepeatReliesOn(t *testing.T) {
-	for _, fresh := range []bool{false, true} {
+	for name, tt := range map[string]struct{ fresh, repeated bool }{
+		"an id of the guard": {true, false}, "an id of the app": {false, false}, "a second attempt": {false, true},
+	} {
 		store, c := new(memstore.Store), newClock()
 		parts := message("u", "r", "a", "10/1m", "3/1m")
 		for i := range parts {
-			parts[i].Fallback, parts[i].Fresh = false, fresh
+			parts[i].Fallback, parts[i].Fresh = false, tt.fresh
 		}
 		first := &Limiter{Now: c.now, Store: beforeEach(store, func(w Write) error {
 			if !inRoom(w) {
 				return nil
 			}
-			if !fresh {
-				d, err := (&Limiter{Store: store, Now: c.now}).DecideAll(t.Context(), Check, parts, false)
-				if err != nil || d.Reason != OK {
-					t.Errorf("the second attempt: %+v, %v", d, err)
+			if tt.repeated {
+				if d := doAll(t, &Limiter{Store: store, Now: c.now}, Check, parts, 0); d.Reason != OK {
+					t.Errorf("%s: the second attempt: %+v", name, d)
 				}
 			}
 			return errThrottled
 		})}
 		if _, err := first.DecideAll(t.Context(), Check, parts, false); err == nil {
-			t.Error("the first attempt has no error")
+			t.Errorf("%s: the first attempt has no error", name)
 		}
-		for _, p := range parts {
-			if used := usedIn(t, store, p, c); (used == 0) != fresh {
-				t.Errorf("fresh %v: %s counts %d", fresh, p.UserID, used)
-			}
+		want := int64(0)
+		if tt.repeated {
+			want = 1
 		}
+		mustCount(t, store, c, name, parts, want, want)
 	}
 }
 
@@ -304,12 +312,8 @@ func TestWhatAnEarlierAttemptCountedStays(t *testing.T) {
 	parts := message("u", "r", "a", "10/1m", "1/1m")
 	_, _ = (&Limiter{Store: mortal(store, 1), Now: c.now}).DecideAll(t.Context(), Check, parts, false)
 	mustDoAll(t, &Limiter{Store: store, Now: c.now}, Check, message("v", "r", "b", "10/1m", "1/1m"), 0, "the only place in the room")
-	if d, err := (&Limiter{Store: store, Now: c.now}).DecideAll(t.Context(), Check, parts, false); err != nil || d.Allowed || d.LimitedBy != "room" {
-		t.Errorf("%+v, %v, want a refusal by the room", d, err)
-	}
-	if used := usedIn(t, store, parts[0], c); used != 1 {
-		t.Errorf("the user counts %d, want 1", used)
-	}
+	mustRefuse(t, &Limiter{Store: store, Now: c.now}, parts, "room", "the repeat")
+	mustCount(t, store, c, "after the repeat", parts[:1], 1)
 }
 
 // The last of three parts refuses three actions. All of them are given back in the parts before
@@ -328,15 +332,8 @@ func TestTheLastPartRefusesSeveralActions(t *testing.T) {
 		for i := range parts {
 			parts[i].ID = "b"
 		}
-		cold := &Limiter{Store: store, Now: moving}
-		if d, err := cold.DecideAll(t.Context(), Check, parts, false); err != nil || d.Allowed || d.LimitedBy != "tenant" {
-			t.Errorf("%s: %+v, %v, want a refusal by the tenant", text, d, err)
-		}
-		for _, p := range parts[:2] {
-			if used := usedIn(t, store, p, c); used != 3 {
-				t.Errorf("%s: %s counts %d, want the 3 of before", text, p.UserID, used)
-			}
-		}
+		mustRefuse(t, &Limiter{Store: store, Now: moving}, parts, "tenant", text)
+		mustCount(t, store, c, text, parts[:2], 3, 3)
 	}
 }
 
@@ -351,8 +348,6 @@ func TestARefusalThatIsKnownCountsNothingInTheRoom(t *testing.T) {
 		if err != nil || d.Allowed || d.LimitedBy != "write" || d.Each[1].Used != 1 {
 			t.Errorf("%+v, %v, want a refusal by the user's limit, and 1 used in the room", d, err)
 		}
-		if used := usedIn(t, store, parts[1], c); used != 1 {
-			t.Errorf("the room counts %d, want 1", used)
-		}
+		mustCount(t, store, c, "after a refusal", parts, 1, 1)
 	}
 }

@@ -1,14 +1,15 @@
 package ratelimit_test
 
 import (
-	"context"
 	"fmt"
+	"math/rand/v2"
 	"strconv"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/cric-talk/guards/internal/policy"
 	. "github.com/cric-talk/guards/internal/ratelimit"
@@ -116,114 +117,100 @@ func TestRequestsOfAColdDecisionAfterAChange(t *testing.T) {
 	}
 }
 
-// An insistent is a user who has 20 actions a day, and sends each of them twice in a busy room.
-type insistent struct {
-	name      string
-	instances [2]*Limiter
-
-	mu       sync.Mutex
-	admitted map[string]bool // ids that were sent, and whether an attempt was admitted
-	over     bool            // an attempt was refused by the user's own limit
-}
-
-// parts returns the parts of an action with this id.
-func (u *insistent) parts(id string) []Part {
-	r := Request{UserID: u.name, Activity: "act", Policy: policy.Must("20/1d"), Count: 1, ID: id}
-	return []Part{{Request: r}, {Request: inBusyRoom(r), Subject: "room"}}
-}
-
-func inBusyRoom(r Request) Request {
-	r.UserID, r.For, r.Policy = " room r", r.UserID, policy.Must("bucket 50/1s")
-	return r
-}
-
-// crowd lets others take all places that the room has, again and again until ctx ends.
-func crowd(ctx context.Context, t *testing.T, instance func() *Limiter, name string) {
-	for n := 0; ctx.Err() == nil; n++ {
-		r := inBusyRoom(Request{UserID: "others", Activity: "act", Count: 50, Partial: true, Fresh: true, ID: name + strconv.Itoa(n)})
-		if _, err := instance().Check(t.Context(), r); err != nil {
-			t.Error(err)
+// Decisions in memory and in DynamoDB are the same over many random steps. The
+// clock goes forward, and sometimes back.
+func TestMemoryAndDynamoDBDecideAlike(t *testing.T) {
+	steps := repeats(600) // of each policy: more than 10,000 in all
+	onEachSubject(t, func(t *testing.T, s subject) {
+		t.Parallel()
+		p := s.policy()
+		c := newClock()
+		there := &Limiter{Store: stores["dynamodb"](t), Timeout: 10 * time.Second, Memory: NewMemory(mib), Now: c.now}
+		here := &Limiter{Store: new(memstore.Store), Memory: NewMemory(mib), Now: c.now}
+		seed := rand.Uint64()
+		random := rand.New(rand.NewPCG(seed, 1))
+		hold := random.IntN(2) == 0
+		var receipts []Request
+		for n := range steps {
+			step := randomStep(random, c, p, n, &receipts)
+			step.Hold = hold
+			got, err := there.Decide(t.Context(), step.op, step.Request)
+			if err != nil {
+				t.Fatalf("seed %d, step %d: %+v: %v", seed, n, step.Request, err)
+			}
+			want, err := here.Decide(t.Context(), step.op, step.Request)
+			testkit.OK(t, err)
+			if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(Decision{}, "Requests")); diff != "" {
+				t.Fatalf("seed %d, step %d: %+v (-memory +dynamodb):\n%s", seed, n, step.Request, diff)
+			}
+			if got.At != 0 {
+				step.At, step.Count = got.At, max(1, got.Granted) // a delayed check is granted none, and can be repeated
+				receipts = append(receipts, step.Request)
+			}
 		}
-	}
+	})
 }
 
-// send sends an action to one of the instances.
-func (u *insistent) send(t *testing.T, instance int, id string) {
-	d, err := u.instances[instance].DecideAll(t.Context(), Check, u.parts(id), false)
-	if err != nil || d.Outage != nil {
-		t.Errorf("%s of %s: %s, error %v", id, u.name, inWords(d), err)
-	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.admitted[id] = u.admitted[id] || d.Allowed
-	u.over = u.over || d.LimitedBy == "act"
+// A step is a request and what to ask with it.
+type step struct {
+	Request
+	op Op
 }
 
-// insist sends actions until the user's own limit refuses some, or until ctx ends.
-func (u *insistent) insist(ctx context.Context, t *testing.T) {
-	var wg sync.WaitGroup
-	done := func() bool {
-		u.mu.Lock()
-		defer u.mu.Unlock()
-		return u.over || ctx.Err() != nil
+// randomStep moves the clock and draws a step. It asks again with earlier ids, and
+// releases and renews with earlier receipts.
+func randomStep(random *rand.Rand, c *clock, p policy.Policy, n int, receipts *[]Request) step {
+	pause := time.Duration(random.Int64N(int64(longest(p)) / 4))
+	if p.Rates()[0].Kind != "log" && random.IntN(10) == 0 { // which of a log's expired slots are used again is chance
+		pause = -pause / 2
 	}
-	for n := 0; !done(); n++ {
-		id := strconv.Itoa(n)
-		wg.Go(func() { u.send(t, 0, id) })
-		time.Sleep(3 * time.Millisecond)
-		u.send(t, 1, id)
+	c.at(c.now().Add(pause).Truncate(time.Millisecond).Sub(start))
+	r := request(p, strconv.Itoa(n), 1)
+	r.UserID, r.Fallback = fmt.Sprint("u", random.IntN(3)), false
+	earlier := func() Request { return (*receipts)[max(0, len(*receipts)-1-random.IntN(4))] }
+	known := len(*receipts) > 0
+	switch op := random.IntN(20); {
+	case op == 0 && known && !p.Queues():
+		return step{earlier(), Release}
+	case op == 1:
+		return step{r, Status}
+	case op == 3 && known && p.HasLog():
+		return step{earlier(), Renew}
+	case op == 2 && known: // the same request again
+		r = earlier()
+		r.At = 0
+	case !p.Queues():
+		r.Count = 1 + random.Int64N(min(p.Max(), 4))
+		r.Partial = random.IntN(3) == 0
 	}
-	wg.Wait()
+	return step{r, Check}
 }
 
-// judge compares what was admitted with what the user's item counts.
-func (u *insistent) judge(t *testing.T) (admitted int) {
-	t.Helper()
-	counted := 0
-	for id, ok := range u.admitted {
-		if !ok {
-			continue
+// However the clock moves within a window, no more is admitted than the policy
+// allows in that time.
+func TestNoClockAdmitsOverTheLimit(t *testing.T) {
+	onEachSubject(t, func(t *testing.T, s subject) {
+		p := s.policy()
+		window := p.Rates()[0].Window
+		c := newClock()
+		l := &Limiter{Store: new(memstore.Store), Now: c.now}
+		admitted := map[int64]int64{} // by the window that counts them
+		for i := range repeats(4000) {
+			c.at(time.Duration(rand.Int64N(int64(window))).Truncate(time.Millisecond))
+			if d := mustCheck(t, l, request(p, strconv.Itoa(i), 1)); d.Allowed {
+				admitted[d.WindowKey]++
+			}
 		}
-		admitted++
-		d, err := u.instances[0].Decide(t.Context(), Status, u.parts(id)[0].Request)
-		testkit.OK(t, err)
-		if d.Reason == Duplicate {
-			counted++
+		// In one window a bucket admits its burst and as many actions as come back.
+		// Several limits have no number of a window, so two windows count as one.
+		most := remaining(p)
+		if r := p.Rates()[0]; r.Burst > 0 || len(p.Rates()) > 1 {
+			most += r.Limit
 		}
-	}
-	if admitted > 20 || counted < admitted {
-		t.Errorf("%s: %d actions were admitted, and %d of them are counted, want at most 20 of 20", u.name, admitted, counted)
-	}
-	return admitted
-}
-
-// Ten users are in one room and send each action twice, 3 ms apart, to two instances. The room
-// is full of others: it refuses some attempts, and a moment later it has a place again. Nobody gets more
-// than the limit, and each user's item counts what was admitted.
-func TestUsersWhoSendTwiceInABusyRoomGetTheLimit(t *testing.T) {
-	store := dynamostore.New(dynamotest.Config(dynamotest.Endpoint(t)), dynamotest.Table(t))
-	ctx, stop := context.WithTimeout(t.Context(), testkit.Bound(2*time.Second, 6*time.Second))
-	defer stop()
-	noon := time.Until(start.Truncate(24 * time.Hour).Add(12 * time.Hour)) // so the day does not end
-	instance := func() *Limiter {
-		return &Limiter{Store: store, Timeout: 20 * time.Second, Memory: NewMemory(mib), Now: func() time.Time { return time.Now().Add(noon) }}
-	}
-	var users []*insistent
-	var wg sync.WaitGroup
-	wg.Go(func() { crowd(ctx, t, instance, "a") })
-	wg.Go(func() { crowd(ctx, t, instance, "b") })
-	for n := range 10 {
-		u := &insistent{name: fmt.Sprint("u", n), instances: [2]*Limiter{instance(), instance()}, admitted: map[string]bool{}}
-		users = append(users, u)
-		wg.Go(func() { u.insist(ctx, t) })
-	}
-	wg.Wait()
-	admitted, sent := 0, 0
-	for _, u := range users {
-		admitted, sent = admitted+u.judge(t), sent+len(u.admitted)
-	}
-	t.Logf("%d of %d actions were admitted", admitted, sent)
-	if admitted == 0 || admitted == sent {
-		t.Errorf("%d of %d actions were admitted, want some", admitted, sent)
-	}
+		for key, n := range admitted {
+			if n > most {
+				t.Errorf("%d admitted in window %d, want at most %d", n, key, most)
+			}
+		}
+	})
 }

@@ -3,6 +3,7 @@ package ratelimit_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,88 +15,14 @@ import (
 	"github.com/cric-talk/guards/internal/testkit"
 )
 
-func TestReleaseGivesBackOnce(t *testing.T) {
-	const checked, again = time.Second, time.Second + time.Millisecond
-	timeline(t, "3/1m", []moment{
-		{at: checked, id: "a", count: 3, want: "ok 3/3"},
-		{at: checked, id: "b", want: "limited 3/3, wait 59s"},
-		{at: checked, ask: Release, id: "a", count: 2, want: "ok 1/3"},
-		{at: checked, ask: Release, id: "a", count: 2, want: "ok 1/3"},
-		{at: checked, id: "c", want: "ok 2/3"},                                         // this instance refused a moment ago, and no longer does
-		{at: again, id: "a", want: "ok 3/3"},                                           // a released id is new
-		{at: again, ask: Release, id: "a", count: 2, receipt: checked, want: "ok 3/3"}, // a late copy of the first release
-		{at: 0, ask: Release, id: "a", count: 2, want: "ok 1/3"},                       // a clock behind; the new action, and one more
-		{at: 0, ask: Release, id: "a", count: 2, want: "ok 1/3"},
-		{at: time.Minute, ask: Release, id: "c", want: "ok 0/3"}, // too late: the window has passed
-		{at: 59 * time.Second, ask: Status, id: "s", want: "ok 1/3"},
-		{at: 59 * time.Second, ask: Release, id: "c", want: "ok 0/3"},
-	})
-}
-
-// A receipt may come from an instance whose clock is a little ahead, and no more.
-func TestReceiptFromAClockAhead(t *testing.T) {
-	forged := time.UnixMilli(policy.Latest).Sub(start)
-	timeline(t, "3/1m", []moment{
-		{at: 61 * time.Second, id: "a", count: 2, want: "ok 2/3"},
-		{at: 59 * time.Second, ask: Release, id: "a", count: 2, receipt: forged, want: "ok 0/3"}, // of this window
-		{at: 61 * time.Second, ask: Status, id: "s", want: "ok 2/3"},
-		{at: 59 * time.Second, ask: Release, id: "a", count: 2, want: "ok 0/3"},
-		{at: 61 * time.Second, ask: Status, id: "s", want: "ok 0/3"},
-	})
-}
-
-// An instance that has not seen the item gives back too. The item then has no
-// trace of the request.
-func TestAColdInstanceReleases(t *testing.T) {
-	onEachSubject(t, func(t *testing.T, s subject) {
-		p := s.policy()
-		if p.Queues() {
-			t.Skip("a place in a queue is never given back")
-		}
-		store, c := new(memstore.Store), newClock()
-		cold := func() *Limiter { return &Limiter{Store: store, Now: c.now} }
-		r := request(p, "a", 1)
-		r.At = mustCheck(t, cold(), r).At
-		for range 2 {
-			if d, err := cold().Decide(t.Context(), Release, r); err != nil || d.Used != 0 {
-				t.Errorf("%d used after a release, %v", d.Used, err)
-			}
-		}
-		if d := mustCheck(t, cold(), r); d.Reason != OK || d.Used != 1 {
-			t.Errorf("the released id is %s with %d used, want it new", d.Reason, d.Used)
-		}
-	})
-}
-
-// A log gives back a part of a check once. A repeat after 20 to 60 s can give back
-// another action of the same millisecond.
-func TestALogGivesBackAPartOnce(t *testing.T) {
-	timeline(t, "log 5/12h", []moment{
-		{at: 0, id: "a", count: 3, want: "ok 3/5"},
-		{at: time.Second, ask: Release, id: "a", want: "ok 2/5"},
-		{at: 2 * time.Second, ask: Release, id: "a", want: "ok 2/5"},
-		{at: 19 * time.Second, ask: Release, id: "a", want: "ok 2/5"},
-		{at: 61 * time.Second, ask: Release, id: "a", want: "ok 1/5"},
-		{at: 62 * time.Second, ask: Release, id: "a", want: "ok 1/5"},
-	})
-}
-
-// A log gives nothing back for an id that it should still remember and does not.
-func TestALogGivesNothingBackForAnUnknownID(t *testing.T) {
-	timeline(t, "log 5/12h", []moment{
-		{at: time.Second, id: "a", count: 2, want: "ok 2/5"},
-		{at: 18 * time.Second, by: "cold", ask: Release, id: "unknown", receipt: time.Second, want: "ok 2/5"},
-	})
-}
-
 // After 7 s, one limit can give back nothing, because its bucket is full
 // again. The other limit still gets its action back.
 func TestSeveralLimitsReleaseWhatStillCounts(t *testing.T) {
 	for _, text := range []string{"pace: bucket 1/5s, day: 200/1d", "day: 200/1d, pace: bucket 1/5s"} {
 		timeline(t, text, []moment{
 			{id: "a", want: "ok 1/1"},
-			{at: 7 * time.Second, ask: Release, id: "a", want: "ok 0/1", used: []int64{0, 0}},
-			{at: 7 * time.Second, ask: Release, id: "a", want: "ok 0/1", used: []int64{0, 0}},
+			{at: 7 * sec, ask: Release, id: "a", want: "ok 0/1", used: []int64{0, 0}},
+			{at: 7 * sec, ask: Release, id: "a", want: "ok 0/1", used: []int64{0, 0}},
 		})
 	}
 }
@@ -136,12 +63,19 @@ var releasable = []string{
 	"minute: 10/1m, day: 200/1d", "pace: bucket 1/5s, day: 200/1d", "burst: log 5/1m, hour: sliding 50/1h",
 }
 
-// onEachReleasable runs a test for each of them on each store, as a user of its
+// onEachReleasable runs a test for each of them and each subject on each store, as a user of its
 // own.
 func onEachReleasable(t *testing.T, test func(t *testing.T, store Store, r Request)) {
 	t.Helper()
 	onEachStore(t, func(t *testing.T, store Store) {
-		for _, text := range releasable {
+		all := slices.Clone(releasable)
+		for _, s := range subjects() {
+			if !s.policy().Queues() { // a place in a queue is never given back
+				all = append(all, s.text)
+			}
+		}
+		slices.Sort(all)
+		for _, text := range slices.Compact(all) {
 			r := request(policy.Must(text), "r1", 1)
 			r.UserID, r.Fallback = text, false
 			t.Run(text, func(t *testing.T) { test(t, store, r) })
@@ -161,37 +95,41 @@ func used(t *testing.T, l *Limiter, r Request) int64 {
 	return most
 }
 
-// The same request is released and then counted again. The first receipt gives
-// back nothing more, and the second one gives back its own action.
+// The same request is released and then counted again. The first receipt gives back nothing
+// more for 20 s, and the second one gives back its own action.
 func TestAReleaseThatIsDoneGivesBackNothing(t *testing.T) {
 	onEachReleasable(t, func(t *testing.T, store Store, r Request) {
 		c := newClock()
 		l := &Limiter{Store: store, Timeout: 5 * time.Second, Now: c.now}
-		release := func(at int64, want int64) {
+		check := func(at time.Duration) int64 {
 			t.Helper()
-			again := r
-			again.At = at
+			c.at(at)
+			d := mustCheck(t, l, r)
+			if d.At == 0 {
+				t.Fatalf("at %v: %s, want a released id counted again", at, inWords(d))
+			}
+			return d.At
+		}
+		release := func(at time.Duration, receipt int64, gives bool) {
+			t.Helper()
+			c.at(at)
+			again, was, before := r, stateOf(t, store, r), used(t, l, r)
+			again.At = receipt
 			mustDo(t, l, Release, again)
-			if got := used(t, l, r); got != want {
-				t.Fatalf("%v after the start: %d used, want %d", c.now().Sub(start), got, want)
+			if gave := stateOf(t, store, r) != was; gave != gives || gives && used(t, l, r) != before-1 {
+				t.Fatalf("at %v: a release changes the item: %v, and of %d %d are used, want it: %v", at, gave, before, used(t, l, r), gives)
 			}
 		}
-		c.at(time.Second)
-		first := mustCheck(t, l, r).At
-		c.at(2 * time.Second)
-		release(first, 0)
-		release(first, 0)
-		c.at(3 * time.Second)
-		second := mustCheck(t, l, r).At
-		if second == 0 {
-			t.Fatal("the released id is not counted again")
-		}
-		c.at(3500 * time.Millisecond)
-		release(first, 1)
-		c.at(4 * time.Second)
-		release(second, 0)
-		release(second, 0)
-		release(first, 0)
+		first := check(time.Second)
+		release(2*time.Second, first, true)
+		release(2*time.Second, first, false)
+		second := check(3 * time.Second)
+		release(3500*time.Millisecond, first, false)
+		release(4*time.Second, second, true)
+		release(4*time.Second, second, false)
+		release(4*time.Second, first, false)
+		check(5 * time.Second)
+		release(22*time.Second, first, false)
 	})
 }
 
@@ -231,28 +169,6 @@ func TestALateReleaseGivesBackNothing(t *testing.T) {
 		}
 		if _, err := plain.Decide(t.Context(), Release, again); err != nil || used(t, plain, r) != 0 {
 			t.Errorf("the second receipt: %v, %d used, want 0", err, used(t, plain, r))
-		}
-	})
-}
-
-// The same request is released and counted again. A copy of its first release,
-// 20 s after it, changes nothing.
-func TestAReleaseIsRememberedFor20Seconds(t *testing.T) {
-	onEachReleasable(t, func(t *testing.T, store Store, r Request) {
-		c := newClock()
-		l := &Limiter{Store: store, Timeout: 5 * time.Second, Now: c.now}
-		c.at(time.Second)
-		first := r
-		first.At = mustCheck(t, l, r).At
-		for _, copied := range []time.Duration{2 * time.Second, 22 * time.Second} {
-			was := stateOf(t, store, r)
-			c.at(copied)
-			mustDo(t, l, Release, first)
-			if gave, want := stateOf(t, store, r) != was, copied == 2*time.Second; gave != want {
-				t.Errorf("at %v the release changes the item: %v, want %v", copied, gave, want)
-			}
-			c.at(3 * time.Second)
-			mustCheck(t, l, r)
 		}
 	})
 }
@@ -307,14 +223,89 @@ func stateText(s policy.State) string {
 	return text.String()
 }
 
-// Another instance gives back a check and counts it again, in the next window of one of
-// its limits and in one generation of ids. An instance that has seen only the first count
-// gives back the second one in each limit.
-func TestAReleaseOfWhatWasCountedAgainElsewhere(t *testing.T) {
-	timeline(t, "a: 5/10s, b: sliding 9/20s", []moment{
-		{at: 9 * time.Second, id: "r1", count: 2, want: "ok 2/5"},
-		{at: 9 * time.Second, by: "cold", ask: Release, id: "r1", count: 2, want: "ok 0/5"},
-		{at: 11 * time.Second, by: "cold", id: "r1", count: 2, want: "ok 2/5"},
-		{at: 11 * time.Second, ask: Release, id: "r1", count: 2, want: "ok 0/5", used: []int64{0, 0}},
+// What a release gives back, and that it does so once.
+func TestReleaseTimelines(t *testing.T) {
+	stories(t, []story{
+		{"a release gives back once", "3/1m", []moment{
+			{at: sec, id: "a", count: 3, want: "ok 3/3"},
+			{at: sec, id: "b", want: "limited 3/3, wait 59s"},
+			{at: sec, ask: Release, id: "a", count: 2, want: "ok 1/3"},
+			{at: sec, ask: Release, id: "a", count: 2, want: "ok 1/3"},
+			{at: sec, id: "c", want: "ok 2/3"},                                                          // this instance refused a moment ago, and no longer does
+			{at: sec + time.Millisecond, id: "a", want: "ok 3/3"},                                       // a released id is new
+			{at: sec + time.Millisecond, ask: Release, id: "a", count: 2, receipt: sec, want: "ok 3/3"}, // a late copy of the first release
+			{at: 0, ask: Release, id: "a", count: 2, want: "ok 1/3"},                                    // a clock behind; the new action, and one more
+			{at: 0, ask: Release, id: "a", count: 2, want: "ok 1/3"},
+			{at: time.Minute, ask: Release, id: "c", want: "ok 0/3"}, // too late: the window has passed
+			{at: 59 * sec, ask: Status, id: "s", want: "ok 1/3"},
+			{at: 59 * sec, ask: Release, id: "c", want: "ok 0/3"},
+		}},
+		// A receipt may come from an instance whose clock is a little ahead, and no more.
+		{"a receipt from a clock ahead", "3/1m", []moment{
+			{at: 61 * sec, id: "a", count: 2, want: "ok 2/3"},
+			{at: 59 * sec, ask: Release, id: "a", count: 2, receipt: time.UnixMilli(policy.Latest).Sub(start), want: "ok 0/3"}, // of this window
+			{at: 61 * sec, ask: Status, id: "s", want: "ok 2/3"},
+			{at: 59 * sec, ask: Release, id: "a", count: 2, want: "ok 0/3"},
+			{at: 61 * sec, ask: Status, id: "s", want: "ok 0/3"},
+		}},
+		// A receipt of the next window gives back nothing in this one, however far ahead it is.
+		{"a receipt of a later window", "9/1m", []moment{
+			{at: 15 * sec, id: "r", want: "ok 1/9"},
+			{at: 20 * sec, ask: Release, id: "r", receipt: 65 * sec, want: "ok 0/9"},  // the figures belong to that window
+			{at: 20 * sec, ask: Release, id: "r", receipt: 195 * sec, want: "ok 1/9"}, // no clock is that far ahead
+			{at: 20 * sec, ask: Status, id: "s", want: "ok 1/9"},
+		}},
+		// A check is counted in a window of up to 100, and the limit is raised. The
+		// release counts until the window ends.
+		{"a release after the limit was raised", "100/12h", []moment{
+			{id: "r1", want: "ok 1/100"},
+			{at: 30 * sec, by: "cold", ask: Release, id: "r1", limit: "200/12h", want: "ok 0/200"},
+		}},
+		// A bucket that is not full for longer than a window gives a receipt that is
+		// ahead of the clock. It never gives back actions of another window.
+		{"a release of several limits keeps to its window", "minute: 10/1m, pace: bucket 10/10m", []moment{
+			{at: 57 * sec, by: "ahead", id: "first", want: "ok 1/10"},
+			{at: 57 * sec, id: "r", count: 2, want: "ok 3/10"},
+			{at: time.Minute, by: "ahead", id: "next window", count: 3, want: "ok 6/10"},
+			{at: time.Minute, ask: Release, id: "r", count: 2, want: "ok 4/10", used: []int64{3, 4}}, // the 3 of this minute
+		}},
+		// A clock that is 2 s ahead is in the next period already, and counts a request
+		// there. The instance that is behind has just seen an item without room for it.
+		// It does not refuse a repeat of the request from memory.
+		{"a repeat of what a clock ahead counted is a duplicate", "sliding 2/10s", []moment{
+			{at: 9 * sec, id: "first", want: "ok 1/2"},
+			{at: 9 * sec, by: "ahead", id: "r", count: 2, want: "ok 2/2"},
+			{at: 9 * sec, id: "r", count: 2, want: "duplicate 3/2", granted: 2},
+		}},
+		// A log gives back a part of a check once. A repeat after 20 to 60 s can give back
+		// another action of the same millisecond.
+		{"a log gives back a part once", "log 5/12h", []moment{
+			{at: 0, id: "a", count: 3, want: "ok 3/5"},
+			{at: sec, ask: Release, id: "a", want: "ok 2/5"},
+			{at: 2 * sec, ask: Release, id: "a", want: "ok 2/5"},
+			{at: 19 * sec, ask: Release, id: "a", want: "ok 2/5"},
+			{at: 61 * sec, ask: Release, id: "a", want: "ok 1/5"},
+			{at: 62 * sec, ask: Release, id: "a", want: "ok 1/5"},
+		}},
+		// A log gives nothing back for an id that it should still remember and does not.
+		{"a log gives nothing back for an unknown ID", "log 5/12h", []moment{
+			{at: sec, id: "a", count: 2, want: "ok 2/5"},
+			{at: 18 * sec, by: "cold", ask: Release, id: "unknown", receipt: sec, want: "ok 2/5"},
+		}},
+		// Another instance gives back a check and counts it again, in the next window of one of
+		// its limits and in one generation of ids. An instance that has seen only the first count
+		// gives back the second one in each limit.
+		{"a release of what was counted again elsewhere", "a: 5/10s, b: sliding 9/20s", []moment{
+			{at: 9 * sec, id: "r1", count: 2, want: "ok 2/5"},
+			{at: 9 * sec, by: "cold", ask: Release, id: "r1", count: 2, want: "ok 0/5"},
+			{at: 11 * sec, by: "cold", id: "r1", count: 2, want: "ok 2/5"},
+			{at: 11 * sec, ask: Release, id: "r1", count: 2, want: "ok 0/5", used: []int64{0, 0}},
+		}},
+		// The note beside the id is a place and not the time of a renewal. A release gives back what
+		// counts beside the queue, and the place is lost.
+		{"a release beside a reservoir", "jobs: reservoir 2/10s ahead 1m, day: 90/1d", []moment{
+			{at: sec, by: "cold", id: "a", want: "ok 1/2", used: []int64{1, 1}},
+			{at: 2 * sec, by: "cold", ask: Release, id: "a", want: "ok 1/2", used: []int64{1, 0}},
+		}},
 	})
 }

@@ -2,6 +2,7 @@ package ratelimit_test
 
 import (
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,8 +49,8 @@ func TestALostRenewalCostsNothing(t *testing.T) {
 	for op, want := range map[Op]string{Renew: "ok 1/2", Release: "ok 0/2"} {
 		timeline(t, "log 2/10s", []moment{ // the answer to the renewal was lost
 			{by: "ahead", id: "r", want: "ok 1/2"},
-			{at: 3 * time.Second, by: "ahead", ask: Renew, id: "r", want: "ok 1/2"},
-			{at: 3 * time.Second, by: "cold", ask: op, id: "r", receipt: 2 * time.Second, want: want},
+			{at: 3 * sec, by: "ahead", ask: Renew, id: "r", want: "ok 1/2"},
+			{at: 3 * sec, by: "cold", ask: op, id: "r", receipt: 2 * sec, want: want},
 		})
 		// The second renewal in one generation puts the id into the next one. It is two
 		// generations ahead of the clock behind.
@@ -65,8 +66,8 @@ func TestALostRenewalCostsNothing(t *testing.T) {
 			timeline(t, "log 2/10s", []moment{
 				{at: -2400 * time.Millisecond, by: "ahead", id: "r", want: "ok 1/2"},
 				{at: -2300 * time.Millisecond, by: "ahead", ask: Renew, id: "r", want: "ok 1/2"},
-				{at: -time.Second, by: "ahead", ask: Renew, id: "r", want: "ok 1/2"},
-				{at: -time.Second, by: "cold", ask: op, id: "r", receipt: receipt, want: want},
+				{at: -sec, by: "ahead", ask: Renew, id: "r", want: "ok 1/2"},
+				{at: -sec, by: "cold", ask: op, id: "r", receipt: receipt, want: want},
 			})
 		}
 	}
@@ -107,15 +108,6 @@ func TestARenewalAboveTop(t *testing.T) {
 	}
 }
 
-// Hold changes nothing for a log alone, so a deploy that turns it on ends no slot.
-func TestADeployTurnsHoldOn(t *testing.T) {
-	timeline(t, "log 3/10m", []moment{
-		{id: "a", want: "ok 1/3"},
-		{at: 3 * time.Minute, ask: Renew, id: "a", hold: true, want: "ok 1/3"},
-		{at: 3 * time.Minute, ask: Release, id: "a", hold: true, want: "ok 0/3"},
-	})
-}
-
 // A slot that has expired can't be renewed, not even right after its end, and neither
 // with its id nor with a receipt alone.
 func TestAnExpiredSlotIsNotRenewed(t *testing.T) {
@@ -127,18 +119,6 @@ func TestAnExpiredSlotIsNotRenewed(t *testing.T) {
 			{at: 2*window - time.Millisecond, ask: Renew, id: "r", want: "expired 0/2"},
 		})
 	}
-}
-
-// Two slots of one millisecond are alike. A holder that has freed its slot can't renew
-// the other one, which still belongs to its own holder.
-func TestARenewalAfterAReleaseLeavesTheNeighbourAlone(t *testing.T) {
-	timeline(t, "log 2/10m", []moment{
-		{id: "mine", want: "ok 1/2"},
-		{id: "theirs", want: "ok 2/2"},
-		{at: time.Second, by: "cold", ask: Release, id: "mine", want: "ok 1/2"},
-		{at: 2 * time.Second, by: "cold", ask: Renew, id: "mine", want: "expired 1/2"},
-		{at: 3 * time.Second, by: "cold", ask: Renew, id: "theirs", want: "ok 1/2"},
-	})
 }
 
 // A renewal leaves other limits alone, so a later release gives back nothing there. The
@@ -164,73 +144,47 @@ func TestARenewalLeavesASlotOfTheSameMillisecond(t *testing.T) {
 		timeline(t, "log 5/10s", []moment{
 			{at: checked, id: mine, want: "ok 1/5"},
 			{at: checked, by: "cold", id: "theirs", want: "ok 2/5"},
-			{at: 2 * time.Second, by: "cold", ask: Renew, id: mine, want: "ok 2/5"},
-			{at: 3 * time.Second, by: "cold", ask: Renew, id: mine, want: "ok 2/5"},
-			{at: 3 * time.Second, ask: Renew, id: mine, receipt: checked, want: "ok 2/5"}, // again
-			{at: 3 * time.Second, ask: Renew, id: "theirs", want: "ok 2/5"},
-			{at: 12 * time.Second, ask: Status, id: "s", want: "ok 2/5"}, // both were renewed at 3 s
+			{at: 2 * sec, by: "cold", ask: Renew, id: mine, want: "ok 2/5"},
+			{at: 3 * sec, by: "cold", ask: Renew, id: mine, want: "ok 2/5"},
+			{at: 3 * sec, ask: Renew, id: mine, receipt: checked, want: "ok 2/5"}, // again
+			{at: 3 * sec, ask: Renew, id: "theirs", want: "ok 2/5"},
+			{at: 12 * sec, ask: Status, id: "s", want: "ok 2/5"}, // both were renewed at 3 s
 		})
 	}
 }
 
-// Another instance renews a slot twice in one generation of ids, which leaves the id in
-// its first set. An instance that has seen only the check still frees the slot, and the
-// action in the other limit, which it knows by the time of the check.
-func TestAReleaseAfterTwoRenewalsElsewhere(t *testing.T) {
-	timeline(t, "now: log 6/10s, all: sliding 10/20s", []moment{
-		{id: "r1", want: "ok 1/6"},
-		{at: time.Second, by: "cold", ask: Renew, id: "r1", want: "ok 1/6"},
-		{at: 2 * time.Second, by: "cold", ask: Renew, id: "r1", want: "ok 1/6"},
-		{at: 2 * time.Second, ask: Release, id: "r1", want: "ok 0/6", used: []int64{0, 0}},
-	})
-}
-
-// A renewal leaves its id in the next generation, and a release on a clock ahead drops
-// it there and keeps its own in the one after that. A copy of the release on a clock
-// behind finds it, even if the same check was counted again.
-func TestACopyOfAReleaseAfterARenewalOnAClockAhead(t *testing.T) {
-	const renewed = 6 * time.Second
-	timeline(t, "a: sliding 9/20s, b: log 9/20s", []moment{
-		{at: 5 * time.Second, by: "cold", id: "r1", want: "ok 1/9"},
-		{at: renewed, by: "cold", ask: Renew, id: "r1", want: "ok 1/9"},
-		{at: renewed, by: "ahead", ask: Release, id: "r1", want: "ok 0/9"},
-		{at: renewed, by: "cold", id: "r1", want: "ok 1/9"},
-		{at: renewed, by: "cold", ask: Release, id: "r1", receipt: renewed, want: "ok 1/9", used: []int64{1, 1}},
-	})
-}
-
-// A receipt that is held works for 15 minutes, once, while others come with and
-// without a hold. A cold instance settles it.
+// A receipt that is held works for 15 minutes, once, while others come with and without a
+// hold. A cold instance settles it. If the limit has a max, everybody has another number.
 func TestAHeldReceipt(t *testing.T) {
-	for _, text := range []string{"1000/1d", "100000/1h cost 10", "bucket 1000/1d", "sliding 1000/1d", "tokens: 9000/1h, jobs: log 9/1h", "99/1h"} {
+	for _, text := range []string{
+		"1000/1d", "100000/1h cost 10", "bucket 1000/1d", "sliding 1000/1d", "tokens: 9000/1h, jobs: log 9/1h", "99/1h",
+		"20/1d max 1000", "20/1d max 90", "bucket 20/1d max 1000", "sliding 20/1d max 1000", "tokens: 900/1h max 9000, jobs: log 9/1h max 90",
+	} {
 		onEachStore(t, func(t *testing.T, store Store) {
 			l, c := instance(store)
-			held := func(id string, n int64) Request {
-				r := request(policy.Must(text), id, n)
+			held := func(number int64, id string, n int64) Request {
+				r := request(numbered(text, number), id, n)
 				r.Hold = true
 				return r
 			}
-			r := held("r1", 9)
+			r := held(60, "r1", 9)
 			r.At = mustCheck(t, l, r).At
 			c.add(8 * time.Minute)
-			if d := mustCheck(t, l, r); d.Reason != Duplicate {
-				t.Fatalf("%s: %+v", text, d)
+			if d := mustCheck(t, l, held(9, "r1", 9)); d.Reason != Duplicate {
+				t.Fatalf("%s: a repeat, with a low number: %+v", text, d)
 			}
 			for i := range 25 {
 				c.add(14 * time.Second)
-				other := held("o"+strconv.Itoa(i), 1)
-				if d := mustCheck(t, l, other); d.Requests > 2 {
+				if d := mustCheck(t, l, held([]int64{70, 5, 90}[i%3], "o"+strconv.Itoa(i), 1)); d.Requests > 2 {
 					t.Fatalf("%s: %+v", text, d)
 				}
 			}
-			r.Count = 6
+			r.Policy, r.Count = numbered(text, 2), 6
 			cold := &Limiter{Store: store, Now: c.now}
 			c.at(14 * time.Minute)
-			state := stateOf(t, store, r)
-			before := eachUsed(mustDo(t, cold, Status, held("s", 1)))
+			state, before := stateOf(t, store, r), eachUsed(mustDo(t, cold, Status, held(90, "s", 1)))
 			for i := range 5 {
-				d := mustDo(t, cold, Release, r)
-				for limit, n := range eachUsed(d) {
+				for limit, n := range eachUsed(mustDo(t, cold, Release, r)) {
 					if i == 0 && n != before[limit]-6 {
 						t.Fatalf("%s: %d used of limit %d, and after a release of 6 %d", text, before[limit], limit, n)
 					}
@@ -242,7 +196,7 @@ func TestAHeldReceipt(t *testing.T) {
 				state = after
 				c.add(5 * time.Second)
 			}
-			r.Count = 1
+			r.Policy, r.Count = numbered(text, 90), 1
 			if d := mustCheck(t, l, r); d.Reason != OK {
 				t.Fatalf("%s: a check with an id that is given back: %+v", text, d)
 			}
@@ -250,7 +204,8 @@ func TestAHeldReceipt(t *testing.T) {
 			state = stateOf(t, store, r)
 			c.add(21 * time.Minute)
 			mustDo(t, l, Release, r)
-			if after := stateOf(t, store, r); after != state && text != "99/1h" && text != "tokens: 9000/1h, jobs: log 9/1h" {
+			whole := text == "99/1h" || text == "20/1d max 90" || strings.Contains(text, "log") // these know their receipts for longer
+			if after := stateOf(t, store, r); after != state && !whole {
 				t.Errorf("%s: a release after 21 minutes changes %s to %s", text, state, after)
 			}
 		})
@@ -259,7 +214,7 @@ func TestAHeldReceipt(t *testing.T) {
 
 // eachUsed returns the used figure of each limit.
 func eachUsed(d Decision) (all []int64) {
-	for _, r := range eachOf(d) {
+	for _, r := range d.Limits() {
 		all = append(all, r.Used)
 	}
 	return all
@@ -273,43 +228,72 @@ func TestACopyOfAHeldRelease(t *testing.T) {
 		timeline(t, text, []moment{
 			{at: checked, by: "cold", id: "r1", count: 10, hold: true, want: "ok 10/1000"},
 			{at: time.Minute, by: "cold", ask: Release, id: "r1", count: 10, hold: true, want: "ok 0/1000"},
-			{at: 70 * time.Second, by: "cold", id: "r1", count: 10, hold: true, want: "ok 10/1000"},
-			{at: 130 * time.Second, by: "cold", ask: Release, id: "r1", count: 10, hold: true, receipt: checked, want: "ok 10/1000"},
+			{at: 70 * sec, by: "cold", id: "r1", count: 10, hold: true, want: "ok 10/1000"},
+			{at: 130 * sec, by: "cold", ask: Release, id: "r1", count: 10, hold: true, receipt: checked, want: "ok 10/1000"},
 		})
 	}
 }
 
-// A late copy of a release finds the id of the first one, even in the set where it
-// would drop the id of a later check.
-func TestALateCopyOfAReleaseInTheSameSet(t *testing.T) {
-	const checked, released = 6 * time.Second, 8 * time.Second // the next generation
-	timeline(t, "1000/1m", []moment{
-		{at: checked, by: "cold", id: "r1", want: "ok 1/1000"},
-		{at: released, by: "cold", ask: Release, id: "r1", want: "ok 0/1000"},
-		{at: released, by: "cold", id: "r1", want: "ok 1/1000"},
-		{at: released, by: "cold", ask: Release, id: "r1", receipt: checked, want: "ok 1/1000"},
-	})
-}
-
-// The same with a renewal in between: the release drops the check's id from the next set, and
-// keeps its own in the set that a later check uses.
-func TestALateCopyOfAReleaseAfterARenewalInTheSameSet(t *testing.T) {
-	const checked = 8 * time.Second // a generation lasts from second 7 to second 14
-	timeline(t, "now: log 9/10m, day: 90/1d", []moment{
-		{at: checked, by: "cold", id: "r1", want: "ok 1/9"},
-		{at: 9 * time.Second, by: "cold", ask: Renew, id: "r1", want: "ok 1/9"},
-		{at: 10 * time.Second, by: "cold", ask: Release, id: "r1", receipt: checked, want: "ok 0/9"},
-		{at: 11 * time.Second, by: "cold", id: "r1", want: "ok 1/9"},
-		{at: 12 * time.Second, by: "cold", ask: Release, id: "r1", receipt: checked, want: "ok 1/9", used: []int64{1, 1}},
-	})
-}
-
-// A write removes no set of ids that can still be looked for: of a check at the end of a
-// generation, a repeat comes in the third one after it.
-func TestOthersWriteBeforeALateRepeat(t *testing.T) {
-	timeline(t, "1000/1m", []moment{
-		{at: 6900 * time.Millisecond, by: "cold", id: "r1", want: "ok 1/1000"},
-		{at: 22 * time.Second, by: "cold", id: "r2", want: "ok 2/1000"},
-		{at: 24 * time.Second, by: "cold", id: "r1", want: "duplicate 2/1000", granted: 1},
+// What renewals and releases find, whichever instance sends them.
+func TestRenewalTimelines(t *testing.T) {
+	stories(t, []story{
+		// Hold changes nothing for a log alone, so a deploy that turns it on ends no slot.
+		{"a deploy turns hold on", "log 3/10m", []moment{
+			{id: "a", want: "ok 1/3"},
+			{at: 3 * time.Minute, ask: Renew, id: "a", hold: true, want: "ok 1/3"},
+			{at: 3 * time.Minute, ask: Release, id: "a", hold: true, want: "ok 0/3"},
+		}},
+		// Two slots of one millisecond are alike. A holder that has freed its slot can't renew
+		// the other one, which still belongs to its own holder.
+		{"a renewal after a release leaves the neighbour alone", "log 2/10m", []moment{
+			{id: "mine", want: "ok 1/2"},
+			{id: "theirs", want: "ok 2/2"},
+			{at: sec, by: "cold", ask: Release, id: "mine", want: "ok 1/2"},
+			{at: 2 * sec, by: "cold", ask: Renew, id: "mine", want: "expired 1/2"},
+			{at: 3 * sec, by: "cold", ask: Renew, id: "theirs", want: "ok 1/2"},
+		}},
+		// Another instance renews a slot twice in one generation of ids, which leaves the id in
+		// its first set. An instance that has seen only the check still frees the slot, and the
+		// action in the other limit, which it knows by the time of the check.
+		{"a release after two renewals elsewhere", "now: log 6/10s, all: sliding 10/20s", []moment{
+			{id: "r1", want: "ok 1/6"},
+			{at: sec, by: "cold", ask: Renew, id: "r1", want: "ok 1/6"},
+			{at: 2 * sec, by: "cold", ask: Renew, id: "r1", want: "ok 1/6"},
+			{at: 2 * sec, ask: Release, id: "r1", want: "ok 0/6", used: []int64{0, 0}},
+		}},
+		// A renewal leaves its id in the next generation, and a release on a clock ahead drops
+		// it there and keeps its own in the one after that. A copy of the release on a clock
+		// behind finds it, even if the same check was counted again.
+		{"a copy of a release after a renewal on a clock ahead", "a: sliding 9/20s, b: log 9/20s", []moment{
+			{at: 5 * sec, by: "cold", id: "r1", want: "ok 1/9"},
+			{at: 6 * sec, by: "cold", ask: Renew, id: "r1", want: "ok 1/9"},
+			{at: 6 * sec, by: "ahead", ask: Release, id: "r1", want: "ok 0/9"},
+			{at: 6 * sec, by: "cold", id: "r1", want: "ok 1/9"},
+			{at: 6 * sec, by: "cold", ask: Release, id: "r1", receipt: 6 * sec, want: "ok 1/9", used: []int64{1, 1}},
+		}},
+		// A late copy of a release finds the id of the first one, even in the set where it
+		// would drop the id of a later check: the release comes in the next generation.
+		{"a late copy of a release in the same set", "1000/1m", []moment{
+			{at: 6 * sec, by: "cold", id: "r1", want: "ok 1/1000"},
+			{at: 8 * sec, by: "cold", ask: Release, id: "r1", want: "ok 0/1000"},
+			{at: 8 * sec, by: "cold", id: "r1", want: "ok 1/1000"},
+			{at: 8 * sec, by: "cold", ask: Release, id: "r1", receipt: 6 * sec, want: "ok 1/1000"},
+		}},
+		// The same with a renewal in between: the release drops the check's id from the next set, and
+		// keeps its own in the set that a later check uses. A generation lasts from second 7 to 14.
+		{"a late copy of a release after a renewal in the same set", "now: log 9/10m, day: 90/1d", []moment{
+			{at: 8 * sec, by: "cold", id: "r1", want: "ok 1/9"},
+			{at: 9 * sec, by: "cold", ask: Renew, id: "r1", want: "ok 1/9"},
+			{at: 10 * sec, by: "cold", ask: Release, id: "r1", receipt: 8 * sec, want: "ok 0/9"},
+			{at: 11 * sec, by: "cold", id: "r1", want: "ok 1/9"},
+			{at: 12 * sec, by: "cold", ask: Release, id: "r1", receipt: 8 * sec, want: "ok 1/9", used: []int64{1, 1}},
+		}},
+		// A write removes no set of ids that can still be looked for: of a check at the end of a
+		// generation, a repeat comes in the third one after it.
+		{"others write before a late repeat", "1000/1m", []moment{
+			{at: 6900 * time.Millisecond, by: "cold", id: "r1", want: "ok 1/1000"},
+			{at: 22 * sec, by: "cold", id: "r2", want: "ok 2/1000"},
+			{at: 24 * sec, by: "cold", id: "r1", want: "duplicate 2/1000", granted: 1},
+		}},
 	})
 }

@@ -3,7 +3,6 @@ package ratelimit_test
 import (
 	"context"
 	"errors"
-	"strconv"
 	"testing"
 	"time"
 
@@ -11,82 +10,12 @@ import (
 	. "github.com/cric-talk/guards/internal/ratelimit"
 )
 
-func TestReservoirTimeline(t *testing.T) {
-	timeline(t, "reservoir 2/10s ahead 30s", []moment{
-		{at: 0, id: "a", want: "ok 1/2"},
-		{at: 0, ask: Status, id: "b", want: "ok 1/2"},
-		{at: 0, id: "b", want: "ok 2/2"},
-		{at: time.Second, ask: Status, id: "c", want: "delayed 2/2, wait 9s, place at 10s after 0"},
-		{at: time.Second, id: "c", want: "delayed 2/2, wait 9s, place at 10s after 0"},
-		{at: time.Second, id: "d", want: "delayed 2/2, wait 9s, place at 10s after 1"},
-		{at: time.Second, id: "e", want: "delayed 2/2, wait 19s, place at 20s after 2"},
-		{at: 2 * time.Second, id: "c", want: "delayed 2/2, wait 8s, place at 10s after 1"}, // the same place, whose window is full by now
-		{at: 2 * time.Second, id: "a", want: "duplicate 2/2"},
-		{at: 9999 * time.Millisecond, id: "c2", readyAt: 10 * time.Second, want: "delayed, wait 1ms, place at 10s"}, // early
-		{at: 9999 * time.Millisecond, ask: Status, id: "c2", readyAt: 10 * time.Second, want: "delayed, wait 1ms, place at 10s"},
-		{at: 10 * time.Second, id: "c2", readyAt: 10 * time.Second, want: "ok"}, // on time
-		{at: 10 * time.Second, ask: Status, id: "c2", readyAt: 10 * time.Second, want: "ok"},
-		{at: 19999 * time.Millisecond, id: "d2", readyAt: 10 * time.Second, want: "ok"},
-		{at: 20 * time.Second, id: "d2", readyAt: 10 * time.Second, want: "ok 2/2"}, // late: a new place
-		{at: 20 * time.Second, id: "f", want: "delayed 2/2, wait 10s, place at 30s after 0"},
-		{at: 0, id: "g", want: "delayed 2/2, wait 30s, place at 30s after 5"}, // the clock stepped back
-		{at: 0, id: "h", want: "limited 2/2, wait 10s"},                       // more than 30 s ahead
-		{at: 10 * time.Second, id: "h", want: "delayed 2/2, wait 30s, place at 40s after 4"},
-		{at: 50 * time.Second, id: "i2", readyAt: 100 * time.Second, want: "delayed, wait 50s, place at 1m40s"}, // ahead may have been longer
-		{at: 50 * time.Second, id: "i2", readyAt: 400 * 24 * time.Hour, want: "ok 1/2"},                         // never given: a new place
-		{at: 60 * time.Second, ask: Status, id: "i", want: "ok 0/2"},                                            // unused places have passed
-	})
-}
-
-// A request that repeats its id within 20 s keeps the place that it was given,
-// even if it came too late for an earlier one. After that, it takes another.
-func TestAPlaceIsKeptFor20Seconds(t *testing.T) {
-	const begin, again = 6999 * time.Millisecond, 26999 * time.Millisecond // the last moment of a generation of ids
-	timeline(t, "reservoir 1/10s ahead 1m", []moment{
-		{at: begin, id: "a", want: "ok 1/1"},
-		{at: begin, id: "b", want: "delayed 1/1, wait 3.001s, place at 10s after 0"},
-		{at: begin, id: "c", want: "delayed 1/1, wait 13.001s, place at 20s after 1"},
-		{at: begin, id: "d", want: "delayed 1/1, wait 23.001s, place at 30s after 2"},
-		{at: begin, id: "e", readyAt: -10 * time.Second, want: "delayed 1/1, wait 33.001s, place at 40s after 3"}, // late
-		{at: again, id: "d", want: "delayed 1/1, wait 3.001s, place at 30s after 0"},
-		{at: again, id: "e", readyAt: -10 * time.Second, want: "delayed 1/1, wait 13.001s, place at 40s after 1"},
-		{at: 29 * time.Second, id: "d", want: "delayed 1/1, wait 21s, place at 50s after 2"},
-	})
-}
-
 // askColdly returns a function that asks for a place, each time as an instance that knows nothing.
 func askColdly(t *testing.T, c *clock, text string) func(s Store, id string) Decision {
 	return func(s Store, id string) Decision {
 		t.Helper()
 		return mustCheck(t, &Limiter{Store: s, Timeout: 5 * time.Second, Now: c.now}, request(policy.Must(text), id, 1))
 	}
-}
-
-// A place whose answer was lost is found again, however many requests came
-// meanwhile.
-func TestALostPlaceIsFound(t *testing.T) {
-	onEachStore(t, func(t *testing.T, store Store) {
-		c := newClock()
-		ask := askColdly(t, c, "reservoir 2/10s ahead 1m")
-		for i := range 3 {
-			ask(store, strconv.Itoa(i))
-		}
-		others := func(_ context.Context, perform func() error) error {
-			_ = perform()
-			for _, id := range []string{"x", "y", "z"} {
-				ask(store, id)
-			}
-			return errors.New("connection reset")
-		}
-		// The first attempt is planned for an empty item and refused. The second is lost.
-		d := ask(&faulty{Store: store, faults: []fault{pass, others, pass}}, "lost")
-		if d.Reason != Delayed || d.ReadyAt != start.UnixMilli()+10_000 || d.Waiting != 2 {
-			t.Errorf("the lost place: %s, want the last one of the next window", inWords(d))
-		}
-		if last := ask(store, "last"); last.Waiting != 6 {
-			t.Errorf("%d places are given, want 6: one for each request", last.Waiting)
-		}
-	})
 }
 
 // A window of the reservoir ends between the lost answer and the retry. The
@@ -157,41 +86,6 @@ func TestAPlaceFoundAfterTwoLostAttemptsGrantsOneAction(t *testing.T) {
 	})
 }
 
-// The note beside the id is a place and not the time of a renewal. A release gives back what
-// counts beside the queue, and the place is lost.
-func TestAReleaseBesideAReservoir(t *testing.T) {
-	timeline(t, "jobs: reservoir 2/10s ahead 1m, day: 90/1d", []moment{
-		{at: time.Second, by: "cold", id: "a", want: "ok 1/2", used: []int64{1, 1}},
-		{at: 2 * time.Second, by: "cold", ask: Release, id: "a", want: "ok 1/2", used: []int64{1, 0}},
-	})
-}
-
-// A repeat gets the place of its id until the window of that place is over. Then it is a
-// late job: its id gets a new place, and later repeats get this one.
-func TestARepeatAfterItsWindowTakesANewPlace(t *testing.T) {
-	timeline(t, "reservoir 2/10s ahead 30s", []moment{
-		{at: 0, id: "a", want: "ok 1/2"},
-		{at: 0, id: "b", want: "ok 2/2"},
-		{at: 0, id: "c", want: "delayed 2/2, wait 10s, place at 10s after 0"},
-		{at: 9999 * time.Millisecond, id: "a", want: "duplicate 2/2"},
-		{at: 10 * time.Second, ask: Status, id: "a", want: "ok 1/2"}, // as a check now
-		{at: 10 * time.Second, id: "a", want: "ok 2/2"},              // in the current window, beside c
-		{at: 10 * time.Second, id: "c", want: "duplicate 2/2"},       // its window is the current one
-		{at: 10 * time.Second, id: "a", want: "duplicate 2/2"},       // its new place is, too
-		{at: 10 * time.Second, ask: Status, id: "b", want: "delayed 2/2, wait 10s, place at 20s after 0"},
-		{at: 10 * time.Second, id: "b", want: "delayed 2/2, wait 10s, place at 20s after 0"},
-		{at: 19 * time.Second, id: "b", want: "delayed 2/2, wait 1s, place at 20s after 0"},
-		{at: 19 * time.Second, ask: Status, id: "b", want: "delayed 2/2, wait 1s, place at 20s after 0"},
-		{at: 20 * time.Second, id: "b", want: "duplicate 1/2"},
-		{at: 20 * time.Second, id: "d", want: "ok 2/2"},
-		{at: 20 * time.Second, id: "c", want: "delayed 2/2, wait 10s, place at 30s after 0"},
-		{at: 29 * time.Second, by: "ahead", id: "c", want: "duplicate 1/2"}, // its clock shows 31 s
-		{at: 29 * time.Second, id: "c", want: "delayed 2/2, wait 1s, place at 30s after 0"},
-		{at: 29 * time.Second, by: "ahead", id: "d", want: "ok 2/2"},
-		{at: 29 * time.Second, id: "d", want: "delayed 2/2, wait 1s, place at 30s after 1"}, // where the clock ahead put it
-	})
-}
-
 // The windows of a reservoir can be shorter than the generations of ids. Then an id moves
 // to and fro between two sets.
 func TestARepeatInOneGenerationOfIDs(t *testing.T) {
@@ -207,53 +101,6 @@ func TestARepeatInOneGenerationOfIDs(t *testing.T) {
 		)
 	}
 	timeline(t, "reservoir 2/1s", moments)
-}
-
-// A clock that is ahead can move an id to the generation after the next one of another
-// clock, which finds it there.
-func TestAMovedIDIsFoundTwoGenerationsAhead(t *testing.T) {
-	timeline(t, "reservoir 2/1s ahead 10s", []moment{
-		{at: 5500 * time.Millisecond, by: "ahead", id: "a", want: "ok 1/2"}, // at 7.5 s, in the second generation
-		{at: 6500 * time.Millisecond, by: "ahead", id: "a", want: "ok 1/2"}, // moves it to the third one
-		{at: 6600 * time.Millisecond, by: "cold", id: "a", want: "delayed 2/2, wait 1.4s, place at 8s after 2"},
-	})
-}
-
-// Without a free place, a late repeat is refused and can come again.
-func TestALateRepeatWithoutAPlaceIsRefused(t *testing.T) {
-	timeline(t, "reservoir 1/10s", []moment{
-		{at: 0, id: "a", want: "ok 1/1"},
-		{at: 10 * time.Second, id: "b", want: "ok 1/1"},
-		{at: 11 * time.Second, ask: Status, id: "a", want: "limited 1/1, wait 9s"},
-		{at: 11 * time.Second, id: "a", want: "limited 1/1, wait 9s"},
-		{at: 20 * time.Second, id: "a", want: "ok 1/1"},
-	})
-}
-
-// A late repeat counts in every limit of its policy, as each late job does.
-func TestALateRepeatCountsInEachLimit(t *testing.T) {
-	timeline(t, "jobs: reservoir 1/10s, all: 3/1h", []moment{
-		{at: 0, id: "a", want: "ok 1/1", used: []int64{1, 1}},
-		{at: 10 * time.Second, id: "a", want: "ok 1/1", used: []int64{1, 2}},
-		{at: 11 * time.Second, id: "a", want: "duplicate 1/1", used: []int64{1, 2}},
-		{at: 20 * time.Second, id: "a", want: "ok 3/3", used: []int64{1, 3}},
-		{at: 30 * time.Second, id: "a", want: "limited 3/3, wait 45m30s for the all", used: []int64{0, 3}},
-	})
-}
-
-// A check that presents the place that it was given is another request than the one without, and
-// its repeats are late, too.
-func TestALateJobThatIsLateAgain(t *testing.T) {
-	timeline(t, "reservoir 1/10s ahead 10s", []moment{
-		{at: 0, id: "a", want: "ok 1/1"},
-		{at: 0, id: "b", want: "delayed 1/1, wait 10s, place at 10s after 0"},
-		{at: 20 * time.Second, id: "b", readyAt: 10 * time.Second, want: "ok 1/1"}, // late: counted again
-		{at: 21 * time.Second, id: "b", readyAt: 10 * time.Second, want: "duplicate 1/1"},
-		{at: 21 * time.Second, id: "c", want: "delayed 1/1, wait 9s, place at 30s after 0"},
-		{at: 30 * time.Second, id: "b", readyAt: 10 * time.Second, want: "delayed 1/1, wait 10s, place at 40s after 0"},
-		{at: 40 * time.Second, id: "b", readyAt: 10 * time.Second, want: "duplicate 1/1"},
-		{at: 41 * time.Second, id: "b", readyAt: 40 * time.Second, want: "ok"},
-	})
 }
 
 // Two repeats of one late job come at once. They get one place.
@@ -335,38 +182,102 @@ func TestLateCopiesDoNotCountAfterAMove(t *testing.T) {
 	}
 }
 
-// In an outage, memory decides a late repeat in the same way.
-func TestALateRepeatInAnOutage(t *testing.T) {
-	onEachStore(t, func(t *testing.T, store Store) {
-		c := newClock()
-		p := policy.Must("reservoir 2/10s ahead 20s")
-		switchable := &faulty{Store: store, faults: []fault{pass}}
-		l := &Limiter{Store: switchable, Timeout: time.Second, Memory: NewMemory(mib), Now: c.now}
-		ask := func(op Op, id, want string) {
-			t.Helper()
-			d, err := l.Decide(t.Context(), op, request(p, id, 1))
-			if got := inWords(d); err != nil || got != want {
-				t.Fatalf("at %v: %s %s: %s, %v, want %s", c.now().Sub(start), op, id, got, err, want)
-			}
-		}
-		ask(Check, "a", "ok 1/2")
-		ask(Check, "b", "ok 2/2")
-		ask(Check, "c", "delayed 2/2, wait 10s, place at 10s after 0")
-		switchable.set(deny)
-		c.at(9 * time.Second)
-		ask(Check, "a", "unavailable 2/2")
-		c.at(10 * time.Second)
-		ask(Status, "a", "unavailable 1/2")
-		ask(Check, "a", "unavailable 2/2")
-		ask(Check, "a", "unavailable 2/2") // found
-		ask(Check, "c", "unavailable 2/2") // its window
-		ask(Status, "b", "unavailable 2/2, wait 10s, place at 20s after 0")
-		ask(Check, "b", "unavailable 2/2, wait 10s, place at 20s after 0")
-		c.at(15 * time.Second)
-		ask(Check, "b", "unavailable 2/2, wait 5s, place at 20s after 0")
-		ask(Check, "d", "unavailable 2/2, wait 5s, place at 20s after 1")
-		c.at(20 * time.Second)
-		ask(Check, "b", "unavailable 2/2")
-		ask(Check, "a", "unavailable 2/2, wait 10s, place at 30s after 0")
+// How places are given, kept and given anew.
+func TestReservoirTimelines(t *testing.T) {
+	stories(t, []story{
+		{"a reservoir", "reservoir 2/10s ahead 30s", []moment{
+			{at: 0, id: "a", want: "ok 1/2"},
+			{at: 0, ask: Status, id: "b", want: "ok 1/2"},
+			{at: 0, id: "b", want: "ok 2/2"},
+			{at: sec, ask: Status, id: "c", want: "delayed 2/2, wait 9s, place at 10s after 0"},
+			{at: sec, id: "c", want: "delayed 2/2, wait 9s, place at 10s after 0"},
+			{at: sec, id: "d", want: "delayed 2/2, wait 9s, place at 10s after 1"},
+			{at: sec, id: "e", want: "delayed 2/2, wait 19s, place at 20s after 2"},
+			{at: 2 * sec, id: "c", want: "delayed 2/2, wait 8s, place at 10s after 1"}, // the same place, whose window is full by now
+			{at: 2 * sec, id: "a", want: "duplicate 2/2"},
+			{at: 9999 * time.Millisecond, id: "c2", readyAt: 10 * sec, want: "delayed, wait 1ms, place at 10s"}, // early
+			{at: 9999 * time.Millisecond, ask: Status, id: "c2", readyAt: 10 * sec, want: "delayed, wait 1ms, place at 10s"},
+			{at: 10 * sec, id: "c2", readyAt: 10 * sec, want: "ok"}, // on time
+			{at: 10 * sec, ask: Status, id: "c2", readyAt: 10 * sec, want: "ok"},
+			{at: 19999 * time.Millisecond, id: "d2", readyAt: 10 * sec, want: "ok"},
+			{at: 20 * sec, id: "d2", readyAt: 10 * sec, want: "ok 2/2"}, // late: a new place
+			{at: 20 * sec, id: "f", want: "delayed 2/2, wait 10s, place at 30s after 0"},
+			{at: 0, id: "g", want: "delayed 2/2, wait 30s, place at 30s after 5"}, // the clock stepped back
+			{at: 0, id: "h", want: "limited 2/2, wait 10s"},                       // more than 30 s ahead
+			{at: 10 * sec, id: "h", want: "delayed 2/2, wait 30s, place at 40s after 4"},
+			{at: 50 * sec, id: "i2", readyAt: 100 * sec, want: "delayed, wait 50s, place at 1m40s"}, // ahead may have been longer
+			{at: 50 * sec, id: "i2", readyAt: 400 * 24 * time.Hour, want: "ok 1/2"},                 // never given: a new place
+			{at: 60 * sec, ask: Status, id: "i", want: "ok 0/2"},                                    // unused places have passed
+		}},
+		// A request that repeats its id within 20 s keeps the place that it was given,
+		// even if it came too late for an earlier one. After that, it takes another.
+		{"a place is kept for 20 s", "reservoir 1/10s ahead 1m", []moment{
+			{at: 6999 * time.Millisecond, id: "a", want: "ok 1/1"},
+			{at: 6999 * time.Millisecond, id: "b", want: "delayed 1/1, wait 3.001s, place at 10s after 0"},
+			{at: 6999 * time.Millisecond, id: "c", want: "delayed 1/1, wait 13.001s, place at 20s after 1"},
+			{at: 6999 * time.Millisecond, id: "d", want: "delayed 1/1, wait 23.001s, place at 30s after 2"},
+			{at: 6999 * time.Millisecond, id: "e", readyAt: -10 * sec, want: "delayed 1/1, wait 33.001s, place at 40s after 3"}, // late
+			{at: 26999 * time.Millisecond, id: "d", want: "delayed 1/1, wait 3.001s, place at 30s after 0"},
+			{at: 26999 * time.Millisecond, id: "e", readyAt: -10 * sec, want: "delayed 1/1, wait 13.001s, place at 40s after 1"},
+			{at: 29 * sec, id: "d", want: "delayed 1/1, wait 21s, place at 50s after 2"},
+		}},
+		// A repeat gets the place of its id until the window of that place is over. Then it is a
+		// late job: its id gets a new place, and later repeats get this one.
+		{"a repeat after its window takes a new place", "reservoir 2/10s ahead 30s", []moment{
+			{at: 0, id: "a", want: "ok 1/2"},
+			{at: 0, id: "b", want: "ok 2/2"},
+			{at: 0, id: "c", want: "delayed 2/2, wait 10s, place at 10s after 0"},
+			{at: 9999 * time.Millisecond, id: "a", want: "duplicate 2/2"},
+			{at: 10 * sec, ask: Status, id: "a", want: "ok 1/2"}, // as a check now
+			{at: 10 * sec, id: "a", want: "ok 2/2"},              // in the current window, beside c
+			{at: 10 * sec, id: "c", want: "duplicate 2/2"},       // its window is the current one
+			{at: 10 * sec, id: "a", want: "duplicate 2/2"},       // its new place is, too
+			{at: 10 * sec, ask: Status, id: "b", want: "delayed 2/2, wait 10s, place at 20s after 0"},
+			{at: 10 * sec, id: "b", want: "delayed 2/2, wait 10s, place at 20s after 0"},
+			{at: 19 * sec, id: "b", want: "delayed 2/2, wait 1s, place at 20s after 0"},
+			{at: 19 * sec, ask: Status, id: "b", want: "delayed 2/2, wait 1s, place at 20s after 0"},
+			{at: 20 * sec, id: "b", want: "duplicate 1/2"},
+			{at: 20 * sec, id: "d", want: "ok 2/2"},
+			{at: 20 * sec, id: "c", want: "delayed 2/2, wait 10s, place at 30s after 0"},
+			{at: 29 * sec, by: "ahead", id: "c", want: "duplicate 1/2"}, // its clock shows 31 s
+			{at: 29 * sec, id: "c", want: "delayed 2/2, wait 1s, place at 30s after 0"},
+			{at: 29 * sec, by: "ahead", id: "d", want: "ok 2/2"},
+			{at: 29 * sec, id: "d", want: "delayed 2/2, wait 1s, place at 30s after 1"}, // where the clock ahead put it
+		}},
+		// A clock that is ahead can move an id to the generation after the next one of another
+		// clock, which finds it there.
+		{"a moved id is found two generations ahead", "reservoir 2/1s ahead 10s", []moment{
+			{at: 5500 * time.Millisecond, by: "ahead", id: "a", want: "ok 1/2"}, // at 7.5 s, in the second generation
+			{at: 6500 * time.Millisecond, by: "ahead", id: "a", want: "ok 1/2"}, // moves it to the third one
+			{at: 6600 * time.Millisecond, by: "cold", id: "a", want: "delayed 2/2, wait 1.4s, place at 8s after 2"},
+		}},
+		// Without a free place, a late repeat is refused and can come again.
+		{"a late repeat without a place is refused", "reservoir 1/10s", []moment{
+			{at: 0, id: "a", want: "ok 1/1"},
+			{at: 10 * sec, id: "b", want: "ok 1/1"},
+			{at: 11 * sec, ask: Status, id: "a", want: "limited 1/1, wait 9s"},
+			{at: 11 * sec, id: "a", want: "limited 1/1, wait 9s"},
+			{at: 20 * sec, id: "a", want: "ok 1/1"},
+		}},
+		// A late repeat counts in every limit of its policy, as each late job does.
+		{"a late repeat counts in each limit", "jobs: reservoir 1/10s, all: 3/1h", []moment{
+			{at: 0, id: "a", want: "ok 1/1", used: []int64{1, 1}},
+			{at: 10 * sec, id: "a", want: "ok 1/1", used: []int64{1, 2}},
+			{at: 11 * sec, id: "a", want: "duplicate 1/1", used: []int64{1, 2}},
+			{at: 20 * sec, id: "a", want: "ok 3/3", used: []int64{1, 3}},
+			{at: 30 * sec, id: "a", want: "limited 3/3, wait 45m30s for the all", used: []int64{0, 3}},
+		}},
+		// A check that presents the place that it was given is another request than the one without, and
+		// its repeats are late, too.
+		{"a late job that is late again", "reservoir 1/10s ahead 10s", []moment{
+			{at: 0, id: "a", want: "ok 1/1"},
+			{at: 0, id: "b", want: "delayed 1/1, wait 10s, place at 10s after 0"},
+			{at: 20 * sec, id: "b", readyAt: 10 * sec, want: "ok 1/1"}, // late: counted again
+			{at: 21 * sec, id: "b", readyAt: 10 * sec, want: "duplicate 1/1"},
+			{at: 21 * sec, id: "c", want: "delayed 1/1, wait 9s, place at 30s after 0"},
+			{at: 30 * sec, id: "b", readyAt: 10 * sec, want: "delayed 1/1, wait 10s, place at 40s after 0"},
+			{at: 40 * sec, id: "b", readyAt: 10 * sec, want: "duplicate 1/1"},
+			{at: 41 * sec, id: "b", readyAt: 40 * sec, want: "ok"},
+		}},
 	})
 }

@@ -108,13 +108,15 @@ type subject struct {
 	cold int // the most requests that a cold process needs for a decision
 }
 
-func (s subject) policy() policy.Policy { return policy.Must(s.text) }
+// policy returns the policy. If it has a max, the caller gives a number.
+func (s subject) policy() policy.Policy { return numbered(s.text, 30) }
 
 // subjects returns each kind's main example and the special cases of some. A new
 // kind takes part with at most two requests for a cold decision.
 func subjects() []subject {
 	all := []subject{
 		{"1000/1h", 1},
+		{"20/1h max 90", 1},
 		{"bucket 1/5s keep 1h", 1},
 		{"sliding 1000/1h", 2},
 		{"minute: 10/1m, day: 200/1d", 2},

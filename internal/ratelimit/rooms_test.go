@@ -12,32 +12,12 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 )
 
-// A roomStore is a store that fails the requests for some keys.
-type roomStore struct {
-	Store
-	fails map[string]*faulty // by user id; the others work
-}
-
-func (s *roomStore) of(k Key) Store {
-	if f, ok := s.fails[k.UserID]; ok {
-		return f
-	}
-	return s.Store
-}
-
-func (s *roomStore) Update(ctx context.Context, w Write) (Item, bool, error) {
-	return s.of(w.Key).Update(ctx, w)
-}
-func (s *roomStore) Read(ctx context.Context, k Key) (Item, error) { return s.of(k).Read(ctx, k) }
-func (s *roomStore) Delete(ctx context.Context, k Key) error       { return s.of(k).Delete(ctx, k) }
-
 // failingFor returns a limiter on a store that fails the requests for one user or room, and works
 // otherwise.
 func failingFor(user string, faults ...fault) (l *Limiter, works *memstore.Store, broken *faulty) {
 	works = new(memstore.Store)
-	broken = &faulty{Store: works, faults: faults}
-	s := &roomStore{Store: works, fails: map[string]*faulty{user: broken}}
-	return &Limiter{Store: s, Timeout: time.Second, Memory: NewMemory(mib)}, works, broken
+	broken = &faulty{Store: works, user: user, faults: faults}
+	return &Limiter{Store: broken, Timeout: time.Second, Memory: NewMemory(mib)}, works, broken
 }
 
 // say returns the parts of a message in a room.
@@ -124,9 +104,9 @@ func TestAFailingRoomIsDecidedFromMemory(t *testing.T) {
 // keep the circuit of its tenant open for the tenant's other rooms.
 func TestLookingClaimsNoProbe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, works, room := failingFor("broken", hang)
-		user := &faulty{Store: works, faults: []fault{pass}}
-		l.Store = &roomStore{Store: l.Store, fails: map[string]*faulty{"u": user}}
+		l, _, room := failingFor("broken", hang)
+		user := &faulty{Store: room, user: "u", faults: []fault{pass}}
+		l.Store = user
 		_, _ = l.DecideAll(t.Context(), Check, say("r1", "broken", true, false), false) // opens the room's circuit
 		user.set(throttle)
 		_, _ = l.DecideAll(t.Context(), Check, say("r2", "other", true, false), false) // opens the user's circuit

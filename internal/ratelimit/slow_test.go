@@ -240,26 +240,3 @@ func TestAnOldWriteIsNotSent(t *testing.T) {
 		})
 	}
 }
-
-// A probe is one request, however fast the table fails. A decision sends a request at most six
-// times, and counts each.
-func TestRequestsOfADecisionAndAProbe(t *testing.T) {
-	for name, f := range map[string]fault{"throttled": throttle, "fails at once": refuse, "drops connections": lose} {
-		synctest.Test(t, func(t *testing.T) {
-			l, store := newFaulty(f)
-			var r ids
-			began := time.Now()
-			if d := mustCheck(t, l, r.next(1)); d.Requests != 6 || store.count() != 6 {
-				t.Errorf("%s: a decision says %d requests and sends %d, want 6", name, d.Requests, store.count())
-			}
-			if took := time.Since(began); took < 387*time.Millisecond || took > 775*time.Millisecond {
-				t.Errorf("%s: a decision takes %v, want half of 775 ms to all of it", name, took)
-			}
-			time.Sleep(5 * time.Second)
-			before := store.count()
-			if d := mustCheck(t, l, r.next(1)); d.Requests != 1 || store.count() != before+1 {
-				t.Errorf("%s: a probe says %d requests and sends %d, want 1", name, d.Requests, store.count()-before)
-			}
-		})
-	}
-}

@@ -115,8 +115,8 @@ func TestABucketDrainsAtTheNewPace(t *testing.T) {
 	for _, between := range []time.Duration{0, time.Second} {
 		timeline(t, "bucket 1/12h", []moment{
 			{id: "a", want: "ok 1/1"},
-			{at: between, id: "b", limit: "bucket 1/5s", want: "limited 1/1, wait " + (5*time.Second - between).String()},
-			{at: 5 * time.Second, id: "c", want: "ok 1/1"},
+			{at: between, id: "b", limit: "bucket 1/5s", want: "limited 1/1, wait " + (5*sec - between).String()},
+			{at: 5 * sec, id: "c", want: "ok 1/1"},
 		})
 	}
 	timeline(t, "bucket 1/12h", []moment{
@@ -129,25 +129,24 @@ func TestABucketDrainsAtTheNewPace(t *testing.T) {
 // A lower pace holds from its first decision on, even if that is a refusal. Only a bucket that
 // was full by then begins with a whole burst.
 func TestALowerPaceHoldsFromItsFirstDecision(t *testing.T) {
-	const second = time.Second
 	for _, by := range []string{"", "cold"} {
 		timeline(t, "bucket 10/1m", []moment{
 			{id: "a", by: by, count: 10, want: "ok 10/10"},
-			{at: second, by: by, ask: Status, id: "b", limit: "bucket 10/1d", want: "limited 10/10, wait 2h0m0s"},
-			{at: second, by: by, id: "b", want: "limited 10/10, wait 2h0m0s"},
-			{at: 60 * second, by: by, id: "c", count: 10, want: "limited 10/10, wait 23h35m1s"},
-			{at: 60 * second, by: by, id: "d", want: "limited 10/10, wait 1h59m1s"},
-			{at: 2*time.Hour + second, by: by, id: "e", want: "ok 10/10"},
+			{at: sec, by: by, ask: Status, id: "b", limit: "bucket 10/1d", want: "limited 10/10, wait 2h0m0s"},
+			{at: sec, by: by, id: "b", want: "limited 10/10, wait 2h0m0s"},
+			{at: 60 * sec, by: by, id: "c", count: 10, want: "limited 10/10, wait 23h35m1s"},
+			{at: 60 * sec, by: by, id: "d", want: "limited 10/10, wait 1h59m1s"},
+			{at: 2*time.Hour + sec, by: by, id: "e", want: "ok 10/10"},
 		})
 		timeline(t, "slow: bucket 10/1m, hour: 20/1h", []moment{
 			{id: "a", by: by, count: 10, want: "ok 10/10", used: []int64{10, 10}},
-			{at: second, by: by, id: "b", limit: "hour: 20/1h, slow: bucket 10/1d", want: "limited 10/10, wait 2h0m0s for the slow"},
-			{at: 61 * second, by: by, id: "c", want: "limited 10/10, wait 1h59m0s for the slow", used: []int64{10, 10}},
+			{at: sec, by: by, id: "b", limit: "hour: 20/1h, slow: bucket 10/1d", want: "limited 10/10, wait 2h0m0s for the slow"},
+			{at: 61 * sec, by: by, id: "c", want: "limited 10/10, wait 1h59m0s for the slow", used: []int64{10, 10}},
 		})
 		timeline(t, "bucket 10/1m", []moment{
 			{id: "a", by: by, count: 10, want: "ok 10/10"},
-			{at: 60 * second, by: by, id: "b", count: 10, limit: "bucket 10/1d", want: "ok 10/10"},
-			{at: 60 * second, by: by, id: "c", want: "limited 10/10, wait 2h24m0s"},
+			{at: 60 * sec, by: by, id: "b", count: 10, limit: "bucket 10/1d", want: "ok 10/10"},
+			{at: 60 * sec, by: by, id: "c", want: "limited 10/10, wait 2h24m0s"},
 		})
 	}
 }

@@ -3,6 +3,7 @@ package ratelimit_test
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"testing"
@@ -12,6 +13,9 @@ import (
 	. "github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 )
+
+// sec keeps the rows of timelines short.
+const sec = time.Second
 
 // A moment is one row of a timeline.
 type moment struct {
@@ -26,21 +30,29 @@ type moment struct {
 	clear   bool          // release: ends the series of each lockout, too
 	receipt time.Duration // after start, for a release and a renewal; zero: from the id's last check or renewal
 	readyAt time.Duration // the place to present, after start; zero: none
-	want    string        // what inWords returns for the decision
+	table   fault         // what happens to requests from this row on; nil: as before
+	times   int           // asks so often, with the ids id1, id2 and so on; zero: once, with id
+	want    string        // what inWords returns for the decision, or for the last one
 	granted int64         // how many actions; zero: anything
 	used    []int64       // what each of several limits counts afterwards; empty: anything
 }
 
-// timeline runs moments on each store.
+// timeline runs moments on each store. If the table fails in one of them, the instance that
+// remembers decides alone.
 func timeline(t *testing.T, text string, moments []moment) {
 	t.Helper()
 	onEachStore(t, func(t *testing.T, store Store) {
 		t.Helper()
 		c, ahead := newClock(), newClock()
+		table := &faulty{Store: store, faults: []fault{pass}}
 		decider := map[string]*Limiter{
-			"":      {Store: store, Timeout: 20 * time.Second, Memory: NewMemory(mib), Now: c.now},
-			"cold":  {Store: store, Timeout: 20 * time.Second, Now: c.now},
-			"ahead": {Store: store, Timeout: 20 * time.Second, Now: ahead.now},
+			"":      {Store: table, Timeout: 20 * time.Second, Memory: NewMemory(mib), Now: c.now},
+			"cold":  {Store: table, Timeout: 20 * time.Second, Now: c.now},
+			"ahead": {Store: table, Timeout: 20 * time.Second, Now: ahead.now},
+		}
+		fails := slices.ContainsFunc(moments, func(m moment) bool { return m.table != nil })
+		if fails {
+			decider[""].NewBudget = noPauses(3) // no answer is late, however slow this machine is
 		}
 		p, receipts := policy.Must(text), map[string]int64{}
 		for _, m := range moments {
@@ -49,8 +61,11 @@ func timeline(t *testing.T, text string, moments []moment) {
 			if m.limit != "" {
 				p = policy.Must(m.limit)
 			}
+			if m.table != nil {
+				table.set(m.table)
+			}
 			r := request(p, m.id, max(1, m.count))
-			r.Fallback, r.Hold, r.Partial, r.Clear = false, m.hold, m.partial, m.clear
+			r.Fallback, r.Hold, r.Partial, r.Clear = fails, m.hold, m.partial, m.clear
 			if m.readyAt != 0 {
 				r.ReadyAt = start.Add(m.readyAt).UnixMilli()
 			}
@@ -60,24 +75,52 @@ func timeline(t *testing.T, text string, moments []moment) {
 					r.At = start.Add(m.receipt).UnixMilli()
 				}
 			}
-			d, err := decider[m.by].Decide(t.Context(), op, r)
-			if err != nil {
-				t.Fatalf("at %v: %s %s: %v", m.at, op, m.id, err)
+			var d Decision
+			var err error
+			for n := range max(1, m.times) {
+				if m.times > 0 {
+					r.ID = m.id + strconv.Itoa(n+1)
+				}
+				if d, err = decider[m.by].Decide(t.Context(), op, r); err != nil {
+					t.Fatalf("at %v: %s %s: %v", m.at, op, r.ID, err)
+				}
 			}
 			if d.At != 0 {
 				receipts[m.id] = d.At
 			}
-			if got := inWords(d); got != m.want || m.granted != 0 && d.Granted != m.granted {
-				t.Fatalf("at %v: %s %s of %d: %s, granted %d, want %s", m.at, op, m.id, r.Count, got, d.Granted, m.want)
-			}
-			if refused := d.Reason == Limited || d.Reason == Delayed || d.Reason == Expired; d.Allowed == refused || d.Remaining < 0 {
-				t.Fatalf("at %v: %s %s of %d: %+v", m.at, op, m.id, r.Count, d)
-			}
-			if got := eachUsed(d); m.used != nil && !slices.Equal(got, m.used) {
-				t.Fatalf("at %v: %s %s of %d: %d are used, want %d", m.at, op, m.id, r.Count, got, m.used)
-			}
+			m.judge(t, r, d)
 		}
 	})
+}
+
+// judge compares the decision with what is wanted.
+func (m moment) judge(t *testing.T, r Request, d Decision) {
+	t.Helper()
+	asked := fmt.Sprintf("at %v: %s %s of %d", m.at, cmp.Or(m.ask, Check), r.ID, r.Count)
+	if got := inWords(d); got != m.want || m.granted != 0 && d.Granted != m.granted {
+		t.Fatalf("%s: %s, granted %d, want %s", asked, got, d.Granted, m.want)
+	}
+	refused := d.Reason == Limited || d.Reason == Delayed || d.Reason == Expired || d.Reason == Unavailable && d.Wait != 0
+	if d.Allowed == refused || d.Remaining < 0 {
+		t.Fatalf("%s: %+v", asked, d)
+	}
+	if got := eachUsed(d); m.used != nil && !slices.Equal(got, m.used) {
+		t.Fatalf("%s: %d are used, want %d", asked, got, m.used)
+	}
+}
+
+// A story is a timeline of one limit, and what it shows.
+type story struct {
+	holds, limit string
+	moments      []moment
+}
+
+// stories runs each story as a subtest.
+func stories(t *testing.T, all []story) {
+	t.Helper()
+	for _, s := range all {
+		t.Run(s.holds, func(t *testing.T) { timeline(t, s.limit, s.moments) })
+	}
 }
 
 // inWords returns a decision's reason, used/limit, wait, the limit that refused,
@@ -105,129 +148,9 @@ func inWords(d Decision) string {
 	return words
 }
 
-func TestBucketTimeline(t *testing.T) {
-	timeline(t, "bucket 1/5s burst 3", []moment{
-		{at: 0, id: "a", want: "ok 1/3"},
-		{at: 0, id: "b", count: 2, want: "ok 3/3"},
-		{at: 4999 * time.Millisecond, id: "c", want: "limited 3/3, wait 1ms"},
-		{at: 5 * time.Second, id: "c", want: "ok 3/3"},
-		{at: 4 * time.Second, id: "d", want: "limited 4/3, wait 6s"}, // the clock stepped back
-		{at: 6 * time.Second, ask: Release, id: "c", want: "ok 2/3"},
-		{at: 6 * time.Second, ask: Release, id: "c", want: "ok 2/3"}, // once
-		{at: 6 * time.Second, id: "c", want: "ok 3/3"},               // a released id is new again
-		{at: 15 * time.Second, id: "c", want: "duplicate 1/3"},
-		{at: 26 * time.Second, ask: Release, id: "c", want: "ok 0/3"}, // too late
-		{at: 26 * time.Second, ask: Status, id: "e", count: 3, want: "ok 0/3"},
-		{at: time.Hour, id: "e", count: 3, want: "ok 3/3"},
-		{at: time.Hour + 20*time.Second, ask: Release, id: "e", want: "ok 0/3"},
-	})
-}
-
-// An action from before the bucket was last full has no weight and gives nothing
-// back. So two actions are never closer than the interval.
-func TestABucketGivesBackOnlyWhatHasWeight(t *testing.T) {
-	timeline(t, "bucket 1/5s", []moment{
-		{at: 0, id: "a", want: "ok 1/1"},
-		{at: 5 * time.Second, id: "b", want: "ok 1/1"},
-		{at: 5100 * time.Millisecond, ask: Release, id: "a", want: "ok 1/1"},
-		{at: 5100 * time.Millisecond, id: "c", want: "limited 1/1, wait 4.9s"},
-		{at: 5200 * time.Millisecond, ask: Release, id: "b", want: "ok 0/1"},
-		{at: 5300 * time.Millisecond, id: "c", want: "ok 1/1"},
-	})
-}
-
-func TestLogTimeline(t *testing.T) {
-	timeline(t, "log 5/12h", []moment{
-		{at: 0, id: "a", count: 2, want: "ok 2/5"},
-		{at: time.Hour, id: "b", count: 2, want: "ok 4/5"},
-		{at: time.Hour, id: "b", count: 2, want: "duplicate 4/5"},
-		{at: 2 * time.Hour, id: "c", count: 2, want: "limited 4/5, wait 10h0m0s"},
-		{at: 2*time.Hour + time.Second, id: "x", want: "ok 5/5"},
-		{at: 2*time.Hour + 2*time.Second, ask: Release, id: "x", want: "ok 4/5"}, // a second later
-		{at: 2*time.Hour + 2*time.Second, ask: Release, id: "x", want: "ok 4/5"},
-		{at: 2*time.Hour + 2*time.Second, id: "c", want: "ok 5/5"},
-		{at: 2*time.Hour + 62*time.Second, ask: Release, id: "c", want: "ok 4/5"}, // a minute later
-		{at: 2*time.Hour + 63*time.Second, ask: Release, id: "c", want: "ok 4/5"}, // once
-		{at: 3 * time.Hour, ask: Release, id: "c", want: "ok 4/5"},                // never again
-		{at: 12*time.Hour - time.Millisecond, id: "d", count: 2, want: "limited 4/5, wait 1ms"},
-		{at: 12 * time.Hour, id: "d", count: 2, want: "ok 4/5"},                 // the first two have expired
-		{at: 12*time.Hour + time.Second, ask: Release, id: "b", want: "ok 3/5"}, // 11 hours later, one of two
-		{at: 12 * time.Hour, ask: Status, id: "e", want: "ok 3/5"},              // the clock stepped back
-		{at: 13 * time.Hour, ask: Release, id: "b", want: "ok 2/5"},             // too late: it no longer counts
-		{at: 30 * time.Hour, ask: Status, id: "f", count: 5, want: "ok 0/5"},
-	})
-}
-
-func TestSlidingTimeline(t *testing.T) {
-	const hour = 28_339_094 * time.Minute % time.Hour // the minutes of start in its hour
-	timeline(t, "sliding 50/1h", []moment{
-		{at: -hour, id: "a", count: 40, want: "ok 40/50"},
-		{at: 45*time.Minute - hour, id: "b", count: 11, want: "limited 40/50, wait 15m0.001s"},
-		{at: 105*time.Minute - hour, id: "c", count: 40, want: "ok 50/50"}, // three quarters of the hour: a quarter of 40 counts
-		{at: 105*time.Minute - hour, id: "d", want: "limited 50/50, wait 1ms"},
-		{at: 105*time.Minute - hour, id: "c", count: 40, want: "duplicate 50/50"},
-		{at: 106*time.Minute - hour, ask: Release, id: "c", count: 40, want: "ok 49/50"}, // too late
-		{at: 106*time.Minute - hour, id: "e", want: "ok 50/50"},
-		{at: 106*time.Minute - hour, ask: Release, id: "e", want: "ok 49/50"},
-		{at: 106*time.Minute - hour, ask: Release, id: "e", want: "ok 49/50"},
-		{at: 20*time.Minute - hour, ask: Status, id: "f", want: "ok 40/50"}, // a clock that is a period behind finds its own
-		{at: 5 * time.Hour, ask: Status, id: "f", want: "ok 0/50"},
-	})
-}
-
-// hour is how much of its hour is left at start.
-const hour = 60*time.Minute - 28_339_094*time.Minute%time.Hour
-
-func TestSeveralLimitsTimeline(t *testing.T) {
-	timeline(t, "minute: 3/1m, hour: 5/1h", []moment{
-		{at: 0, id: "a", count: 3, want: "ok 3/3"},
-		{at: 0, id: "a", count: 3, want: "duplicate 3/3"},
-		{at: 0, id: "b", want: "limited 3/3, wait 1m0s for the minute"},
-		{at: time.Minute, id: "b", count: 3, want: "limited 3/5, wait " + (hour - time.Minute).String() + " for the hour"},
-		{at: time.Minute, id: "b", count: 2, want: "ok 5/5"},
-		{at: time.Minute, id: "c", want: "limited 5/5, wait " + (hour - time.Minute).String() + " for the hour"},
-		{at: time.Minute, ask: Release, id: "b", count: 2, want: "ok 3/5"},
-		{at: time.Minute, ask: Release, id: "b", count: 2, want: "ok 3/5"},
-		{at: 59 * time.Second, id: "d", want: "ok 4/5"}, // the clock stepped back, so it counts in the minute that has begun
-		{at: time.Minute, id: "d", want: "duplicate 4/5", granted: 1},
-		{at: 119 * time.Second, id: "e", want: "ok 5/5"},
-		{at: 120 * time.Second, ask: Release, id: "e", want: "ok 4/5"}, // of the hour only, because its minute has passed
-		{at: 120 * time.Second, ask: Release, id: "e", want: "ok 4/5"},
-		{at: 121 * time.Second, ask: Release, id: "a", want: "ok 4/5"}, // too late
-		{at: hour, id: "e", count: 3, want: "ok 3/3"},
-	})
-}
-
-func TestFixedWindowTimeline(t *testing.T) {
-	const seconds = time.Second
-	timeline(t, "3/1m", []moment{
-		{at: 0, id: "a", want: "ok 1/3"},
-		{at: 10 * seconds, id: "b", count: 3, want: "limited 1/3, wait 50s"},
-		{at: 20 * seconds, id: "c", count: 5, partial: true, want: "ok 3/3, wait 40s", granted: 2},
-		{at: 59 * seconds, id: "d", want: "limited 3/3, wait 1s"},
-		{at: 59 * seconds, id: "d", partial: true, want: "limited 3/3, wait 1s"},
-		{at: 59 * seconds, id: "a", want: "duplicate 3/3"}, // allowed, although the limit is reached
-		{at: 59999 * time.Millisecond, id: "d", want: "limited 3/3, wait 1ms"},
-		{at: 60 * seconds, id: "d", want: "ok 1/3"},                // a new window; a refusal is not remembered
-		{at: 59 * seconds, id: "e", want: "limited 3/3, wait 1s"},  // the clock stepped back
-		{at: 61 * seconds, id: "e", count: 2, want: "ok 3/3"},      // and forward
-		{at: 119 * seconds, id: "f", want: "limited 3/3, wait 1s"}, // the end of this window
-		{at: 119 * seconds, ask: Reset, id: "g", want: "ok 0/3"},   // it forgets ids, too
-		{at: 119 * seconds, id: "d", count: 3, want: "ok 3/3"},
-	})
-}
-
-// Status answers as a check would be answered now, and counts nothing.
-func TestStatusTimeline(t *testing.T) {
-	timeline(t, "3/1m", []moment{
-		{ask: Status, id: "a", count: 3, want: "ok 0/3", granted: 3},
-		{ask: Status, id: "a", count: 3, want: "ok 0/3", granted: 3},
-		{id: "b", count: 2, want: "ok 2/3"},
-		{ask: Status, id: "a", count: 2, want: "limited 2/3, wait 1m0s"},
-		{ask: Status, id: "a", count: 2, partial: true, want: "ok 2/3, wait 1m0s", granted: 1},
-		{ask: Status, id: "b", count: 2, want: "duplicate 2/3", granted: 2},
-	})
-}
+// begun is how much of its hour has passed at start, and hour how much is left.
+const begun = 28_339_094 * time.Minute % time.Hour
+const hour = time.Hour - begun
 
 func TestCheckRejectsACountThatNeverFits(t *testing.T) {
 	store := &faulty{Store: new(memstore.Store), faults: []fault{pass}}
@@ -283,4 +206,122 @@ func TestHowLongAnIDIsRemembered(t *testing.T) {
 			t.Errorf("%s: the id repeats after %v: %s, want %s", tt.text, tt.after, d.Reason, tt.want)
 		}
 	}
+}
+
+// Each kind of limit, and several together.
+func TestTimelines(t *testing.T) {
+	stories(t, []story{
+		{"a fixed window", "3/1m", []moment{
+			{at: 0, id: "a", want: "ok 1/3"},
+			{at: 10 * sec, id: "b", count: 3, want: "limited 1/3, wait 50s"},
+			{at: 20 * sec, id: "c", count: 5, partial: true, want: "ok 3/3, wait 40s", granted: 2},
+			{at: 59 * sec, id: "d", want: "limited 3/3, wait 1s"},
+			{at: 59 * sec, id: "d", partial: true, want: "limited 3/3, wait 1s"},
+			{at: 59 * sec, id: "a", want: "duplicate 3/3"}, // allowed, although the limit is reached
+			{at: 59999 * time.Millisecond, id: "d", want: "limited 3/3, wait 1ms"},
+			{at: 60 * sec, id: "d", want: "ok 1/3"},                // a new window; a refusal is not remembered
+			{at: 59 * sec, id: "e", want: "limited 3/3, wait 1s"},  // the clock stepped back
+			{at: 61 * sec, id: "e", count: 2, want: "ok 3/3"},      // and forward
+			{at: 119 * sec, id: "f", want: "limited 3/3, wait 1s"}, // the end of this window
+			{at: 119 * sec, ask: Reset, id: "g", want: "ok 0/3"},   // it forgets ids, too
+			{at: 119 * sec, id: "d", count: 3, want: "ok 3/3"},
+		}},
+		{"a bucket", "bucket 1/5s burst 3", []moment{
+			{at: 0, id: "a", want: "ok 1/3"},
+			{at: 0, id: "b", count: 2, want: "ok 3/3"},
+			{at: 4999 * time.Millisecond, id: "c", want: "limited 3/3, wait 1ms"},
+			{at: 5 * sec, id: "c", want: "ok 3/3"},
+			{at: 4 * sec, id: "d", want: "limited 4/3, wait 6s"}, // the clock stepped back
+			{at: 6 * sec, ask: Release, id: "c", want: "ok 2/3"},
+			{at: 6 * sec, ask: Release, id: "c", want: "ok 2/3"}, // once
+			{at: 6 * sec, id: "c", want: "ok 3/3"},               // a released id is new again
+			{at: 15 * sec, id: "c", want: "duplicate 1/3"},
+			{at: 26 * sec, ask: Release, id: "c", want: "ok 0/3"}, // too late
+			{at: 26 * sec, ask: Status, id: "e", count: 3, want: "ok 0/3"},
+			{at: time.Hour, id: "e", count: 3, want: "ok 3/3"},
+			{at: time.Hour + 20*sec, ask: Release, id: "e", want: "ok 0/3"},
+		}},
+		// An action from before the bucket was last full has no weight and gives nothing
+		// back. So two actions are never closer than the interval.
+		{"a bucket gives back only what has weight", "bucket 1/5s", []moment{
+			{at: 0, id: "a", want: "ok 1/1"},
+			{at: 5 * sec, id: "b", want: "ok 1/1"},
+			{at: 5100 * time.Millisecond, ask: Release, id: "a", want: "ok 1/1"},
+			{at: 5100 * time.Millisecond, id: "c", want: "limited 1/1, wait 4.9s"},
+			{at: 5200 * time.Millisecond, ask: Release, id: "b", want: "ok 0/1"},
+			{at: 5300 * time.Millisecond, id: "c", want: "ok 1/1"},
+		}},
+		{"a log", "log 5/12h", []moment{
+			{at: 0, id: "a", count: 2, want: "ok 2/5"},
+			{at: time.Hour, id: "b", count: 2, want: "ok 4/5"},
+			{at: time.Hour, id: "b", count: 2, want: "duplicate 4/5"},
+			{at: 2 * time.Hour, id: "c", count: 2, want: "limited 4/5, wait 10h0m0s"},
+			{at: 2*time.Hour + sec, id: "x", want: "ok 5/5"},
+			{at: 2*time.Hour + 2*sec, ask: Release, id: "x", want: "ok 4/5"}, // a second later
+			{at: 2*time.Hour + 2*sec, ask: Release, id: "x", want: "ok 4/5"},
+			{at: 2*time.Hour + 2*sec, id: "c", want: "ok 5/5"},
+			{at: 2*time.Hour + 62*sec, ask: Release, id: "c", want: "ok 4/5"}, // a minute later
+			{at: 2*time.Hour + 63*sec, ask: Release, id: "c", want: "ok 4/5"}, // once
+			{at: 3 * time.Hour, ask: Release, id: "c", want: "ok 4/5"},        // never again
+			{at: 12*time.Hour - time.Millisecond, id: "d", count: 2, want: "limited 4/5, wait 1ms"},
+			{at: 12 * time.Hour, id: "d", count: 2, want: "ok 4/5"},         // the first two have expired
+			{at: 12*time.Hour + sec, ask: Release, id: "b", want: "ok 3/5"}, // 11 hours later, one of two
+			{at: 12 * time.Hour, ask: Status, id: "e", want: "ok 3/5"},      // the clock stepped back
+			{at: 13 * time.Hour, ask: Release, id: "b", want: "ok 2/5"},     // too late: it no longer counts
+			{at: 30 * time.Hour, ask: Status, id: "f", count: 5, want: "ok 0/5"},
+		}},
+		{"a sliding counter", "sliding 50/1h", []moment{
+			{at: -begun, id: "a", count: 40, want: "ok 40/50"},
+			{at: 45*time.Minute - begun, id: "b", count: 11, want: "limited 40/50, wait 15m0.001s"},
+			{at: 105*time.Minute - begun, id: "c", count: 40, want: "ok 50/50"}, // three quarters of the begun: a quarter of 40 counts
+			{at: 105*time.Minute - begun, id: "d", want: "limited 50/50, wait 1ms"},
+			{at: 105*time.Minute - begun, id: "c", count: 40, want: "duplicate 50/50"},
+			{at: 106*time.Minute - begun, ask: Release, id: "c", count: 40, want: "ok 49/50"}, // too late
+			{at: 106*time.Minute - begun, id: "e", want: "ok 50/50"},
+			{at: 106*time.Minute - begun, ask: Release, id: "e", want: "ok 49/50"},
+			{at: 106*time.Minute - begun, ask: Release, id: "e", want: "ok 49/50"},
+			{at: 20*time.Minute - begun, ask: Status, id: "f", want: "ok 40/50"}, // a clock that is a period behind finds its own
+			{at: 5 * time.Hour, ask: Status, id: "f", want: "ok 0/50"},
+		}},
+		{"several limits", "minute: 3/1m, hour: 5/1h", []moment{
+			{at: 0, id: "a", count: 3, want: "ok 3/3"},
+			{at: 0, id: "a", count: 3, want: "duplicate 3/3"},
+			{at: 0, id: "b", want: "limited 3/3, wait 1m0s for the minute"},
+			{at: time.Minute, id: "b", count: 3, want: "limited 3/5, wait " + (hour - time.Minute).String() + " for the hour"},
+			{at: time.Minute, id: "b", count: 2, want: "ok 5/5"},
+			{at: time.Minute, id: "c", want: "limited 5/5, wait " + (hour - time.Minute).String() + " for the hour"},
+			{at: time.Minute, ask: Release, id: "b", count: 2, want: "ok 3/5"},
+			{at: time.Minute, ask: Release, id: "b", count: 2, want: "ok 3/5"},
+			{at: 59 * sec, id: "d", want: "ok 4/5"}, // the clock stepped back, so it counts in the minute that has begun
+			{at: time.Minute, id: "d", want: "duplicate 4/5", granted: 1},
+			{at: 119 * sec, id: "e", want: "ok 5/5"},
+			{at: 120 * sec, ask: Release, id: "e", want: "ok 4/5"}, // of the hour only, because its minute has passed
+			{at: 120 * sec, ask: Release, id: "e", want: "ok 4/5"},
+			{at: 121 * sec, ask: Release, id: "a", want: "ok 4/5"}, // too late
+			{at: hour, id: "e", count: 3, want: "ok 3/3"},
+		}},
+		// Status answers as a check would be answered now, and counts nothing.
+		{"a status", "3/1m", []moment{
+			{ask: Status, id: "a", count: 3, want: "ok 0/3", granted: 3},
+			{ask: Status, id: "a", count: 3, want: "ok 0/3", granted: 3},
+			{id: "b", count: 2, want: "ok 2/3"},
+			{ask: Status, id: "a", count: 2, want: "limited 2/3, wait 1m0s"},
+			{ask: Status, id: "a", count: 2, partial: true, want: "ok 2/3, wait 1m0s", granted: 1},
+			{ask: Status, id: "b", count: 2, want: "duplicate 2/3", granted: 2},
+		}},
+		// A max above 100 is added to a limit of up to 100. The ids of before are known for the whole
+		// window, and those from then on for 20 s. A max that is taken away changes it back.
+		{"ids after a max was added", "10/12h", []moment{
+			{id: "r1", want: "ok 1/10"},
+			{at: time.Minute, by: "cold", id: "r1", limit: "10/12h max 200", want: "duplicate 1/10"},
+			{at: time.Minute, by: "cold", id: "r2", want: "ok 2/10"},
+			{at: 80 * sec, by: "cold", id: "r2", want: "duplicate 2/10"},
+			{at: 2 * time.Minute, by: "cold", id: "r2", want: "ok 3/10"},
+			{at: 10 * time.Minute, by: "cold", ask: Release, id: "r1", want: "ok 2/10"},
+			{at: 10 * time.Minute, by: "cold", ask: Release, id: "r2", want: "ok 2/10"},
+			{at: 11 * time.Minute, by: "cold", id: "r3", want: "ok 3/10"},
+			{at: 12 * time.Minute, by: "cold", id: "r3", limit: "10/12h", want: "ok 4/10"},
+			{at: time.Hour, by: "cold", id: "r3", want: "duplicate 4/10"},
+		}},
+	})
 }

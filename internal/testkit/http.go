@@ -42,6 +42,16 @@ type Response struct {
 // String returns all that a test shows of a response.
 func (r Response) String() string { return fmt.Sprint(r.Status, " ", r.Header, " ", r.Text) }
 
+// Wants reports a response with another status, and each of these texts that its body lacks.
+func (r Response) Wants(t testing.TB, status int, texts ...string) {
+	t.Helper()
+	request := r.Request.Method + " " + r.Request.URL.Path
+	if r.StatusCode != status {
+		t.Errorf("%s: %v, want the status %d", request, r, status)
+	}
+	Contains(t, "the answer to "+request, r.Text, texts...)
+}
+
 // Send sends a request and reads the response. Headers alternate between names and
 // values; the header Host is the host of the request.
 func Send(t testing.TB, method, address, body string, headers ...string) Response {

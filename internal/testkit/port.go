@@ -12,7 +12,6 @@ import (
 
 // A Port is a server at one address, which need not speak HTTP. What it speaks can change.
 type Port struct {
-	Sent   atomic.Int64 // bytes of answers
 	listen net.Listener
 	speaks atomic.Value // func(net.Conn)
 }
@@ -31,7 +30,7 @@ func OpenPort(t testing.TB) *Port {
 			go func() {
 				defer func() { _ = c.Close() }()
 				_ = c.SetDeadline(time.Now().Add(20 * time.Second))
-				p.speaks.Load().(func(net.Conn))(&counted{c, &p.Sent})
+				p.speaks.Load().(func(net.Conn))(c)
 			}()
 		}
 	}()
@@ -43,26 +42,6 @@ func (p *Port) Addr() string { return p.listen.Addr().String() }
 
 // Speak sets what the port does with each connection, which it closes afterwards.
 func (p *Port) Speak(with func(net.Conn)) { p.speaks.Store(with) }
-
-// counted counts what is written to a connection.
-type counted struct {
-	net.Conn
-	sent *atomic.Int64
-}
-
-func (c *counted) Write(b []byte) (int, error) {
-	n, err := c.Conn.Write(b)
-	c.sent.Add(int64(n))
-	return n, err
-}
-
-// Resets closes a connection of a Port with an RST.
-func Resets(c net.Conn) {
-	Replies("")(c)
-	if tcp, ok := c.(*counted).Conn.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0)
-	}
-}
 
 // SpeaksFirst writes a text before it reads, and then nothing, as an SSH server does.
 func SpeaksFirst(text string) func(net.Conn) {

@@ -181,14 +181,34 @@ def test_an_unknown_option_is_an_error(server: Server, middleware: Middleware) -
     assert server.received == []
 
 
-@pytest.mark.parametrize("value", ["slow down", {"slow": "down"}, (part for part in ("slow", " down"))])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "slow down",
+        {"slow": "down"},
+        (part for part in ("slow", " down")),
+        ("slow down", {"X-Own": "1"}),
+        ("slow down", [("X-Own", "1")]),
+        ("slow down", None, {"X-Own": "1"}),
+    ],
+)
 def test_flask_answers_a_body_without_a_status_with_429(server: Server, value: Any) -> None:
     server.does(refuse())
     client = client_of(by_flask)
     response = by_flask(client, {"refused": lambda _: value})
     assert response.status_code == 429
     assert "slow" in response.text
-    assert by_flask(client, {"refused": lambda _: ("slow down", 430)}).status_code == 430
+    assert response.headers.get("X-Own") == ("1" if isinstance(value, tuple) else None)
+    whole = flask.Response("slow down", 430)
+    with_status: list[Any] = [
+        whole,
+        (whole, {"X-Own": "1"}),
+        ("slow down", 430),
+        ("slow down", "430 Slow Down"),
+        ("slow down", 430, {}),
+    ]
+    for own in with_status:
+        assert by_flask(client, {"refused": lambda _, own=own: own}).status_code == 430
     client.close()
 
 

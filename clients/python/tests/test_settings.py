@@ -412,6 +412,16 @@ def test_a_wrong_clock_is_corrected_after_a_403(server: Server, new: Callable[..
     assert len(server.received) == 3  # the offset is kept
 
 
+def test_a_clock_that_is_put_right_again_is_followed(server: Server, new: Callable[..., Client]) -> None:
+    expired = lambda_error(403, "InvalidSignatureException", "Signature expired")
+    server.does(skewed(600, expired), skewed(600, answer()), skewed(0, expired), skewed(0, answer()))
+    client = new()
+    for _ in range(2):
+        assert client.check("create_post", user_id="u1").reason == "ok"
+    times = [time.mktime(time.strptime(r.headers["X-Amz-Date"], "%Y%m%dT%H%M%SZ")) for r in server.received]
+    assert [round((then - times[0]) / 60) for then in times] == [0, 10, 10, 0]
+
+
 @pytest.mark.parametrize("ahead", [0, 240, -240])
 def test_a_403_with_a_right_clock_is_not_repeated(server: Server, new: Callable[..., Client], ahead: int) -> None:
     server.does(skewed(ahead, lambda_error(403, "InvalidSignatureException")))

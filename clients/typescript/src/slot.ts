@@ -132,6 +132,8 @@ export class Slot {
         return this.#lose();
       }
       // Nothing is limited now, for example because a live mode is off. That may end, and then the slot counts again.
+      this.#sent = undefined;
+      this.#repeatAfter = 0;
       const { age } = this.#since;
       this.#dueAfter = age + Math.max(pause, (this.#lostAfter - age) / 3);
       this.#tick();

@@ -70,6 +70,7 @@ const failures: [name: string, verify: () => unknown, message?: RegExp][] = [
   ["a response of axios", () => ({ status: 401, data: "no", headers: {} }), /^verify returned a response, .* option succeeded/],
   ["the result of a Lambda handler", () => ({ statusCode: 401, body: "no" }), /^verify returned a response, .* option succeeded/],
   ["a status in a string", () => ({ statusCode: "401" }), /^verify returned a response, .* option succeeded/],
+  ["a status in words beside HTTP's", () => ({ status: "fail", statusCode: 401 }), /^verify returned a response, .* option succeeded/],
   ["a refused decision", () => ({ allowed: false, reason: "limited" }), /^verify returned a decision, .* option succeeded/],
   ["an error of another realm", () => runInNewContext("new Error('no')"), /^verify returned an error, .* option succeeded/],
   ["an error", () => new WrongPassword("no"), /^verify returned an error, .* option succeeded/],

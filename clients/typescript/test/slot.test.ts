@@ -173,6 +173,12 @@ test("a renewal that is answered without a receipt keeps the last receipt", asyn
   await Promise.all(unrenewed.map(keeps));
 });
 
+test("a renewal after one without a receipt counts from when it was sent", async (t) => {
+  const lambda = await Lambda.start(t, held(6000), unlimited, held(3500), "reset");
+  const slot = await lambda.guards().slot("create_post", user);
+  between(await lose(slot), 4000, forever); // 1.5 s after the second renewal, which is sent after 3 s
+});
+
 test("a slot that is not renewed while nothing is limited is lost at its end", async (t) => {
   const lambda = await Lambda.start(t, held(6000, 1), unlimited);
   const slot = await lambda.guards().slot("create_post", user);

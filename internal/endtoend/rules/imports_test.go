@@ -3,11 +3,8 @@ package rules_test
 import (
 	"bytes"
 	"encoding/json"
-	"go/parser"
-	"go/token"
 	"os/exec"
 	"path"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -139,76 +136,49 @@ func TestOnlyThePolicyPackageAsksForAKind(t *testing.T) {
 	}
 }
 
-// An app that invokes functions links the words and nothing that decides. One that decides itself
-// links no Lambda function.
-func TestAppsLinkNothingThatTheyDoNotNeed(t *testing.T) {
-	heavy := map[string][]string{
-		"client":  {"github.com/aws/aws-sdk-go-v2/service/dynamodb", "github.com/aws/aws-lambda-go", "github.com/go-json-experiment/json", "time/tzdata", module + "internal/ratelimit", module + "internal/limits"},
-		"limiter": {"github.com/aws/aws-lambda-go", "github.com/aws/aws-sdk-go-v2/service/sqs", "github.com/aws/aws-sdk-go-v2/service/lambda", module + "client"},
-		"agent":   {"github.com/aws/aws-lambda-go", "github.com/aws/aws-sdk-go-v2/service/sqs", "github.com/aws/aws-sdk-go-v2/service/lambda", module + "client", module + "internal/workbench"},
-	}
-	for _, p := range packages(t) {
-		for _, linked := range p.Deps {
-			for _, not := range heavy[strings.TrimPrefix(p.ImportPath, module)] {
-				if linked == not || strings.HasPrefix(linked, not+"/") {
-					t.Errorf("%s links %s", p.ImportPath, linked)
-				}
-			}
-		}
-	}
-}
-
+// An app that invokes functions links the words and nothing that decides. One that decides itself links no Lambda function.
 // No function asks a function. The SQS client makes a binary larger and its cold start longer. A wing is for development:
-// commands, servers for tests, proofs.
-func TestFunctionsLinkNothingThatTheyDoNotNeed(t *testing.T) {
+// commands, servers for tests, proofs. A generic program reads the page of each project, and not that of this repository.
+func TestProgramsLinkNothingThatTheyDoNotNeed(t *testing.T) {
+	const aws, functions = "github.com/aws/aws-sdk-go-v2/service/", "github.com/aws/aws-lambda-go"
+	var development []string
+	for _, wing := range wings {
+		development = append(development, module+strings.TrimSuffix(wing, "/"))
+	}
 	for _, p := range packages(t) {
 		name := strings.TrimPrefix(p.ImportPath, module)
-		if slices.Contains(p.Deps, "github.com/aws/aws-sdk-go-v2/service/sqs") && (strings.HasPrefix(name, "functions/") || strings.HasPrefix(name, "cmd/")) &&
-			path.Base(name) != "delayed-jobs" && path.Base(name) != "jobs-guard" {
-			t.Errorf("%s links the SQS client", name)
+		var heavy []string
+		switch {
+		case name == "client":
+			heavy = []string{aws + "dynamodb", functions, "github.com/go-json-experiment/json", "time/tzdata", module + "internal/ratelimit", module + "internal/limits"}
+		case name == "limiter", name == "agent":
+			heavy = []string{functions, aws + "sqs", aws + "lambda", module + "client", module + "internal/workbench"}
+		case strings.HasPrefix(name, "functions/"):
+			heavy = slices.Concat(development, []string{module + "client", aws + "lambda"})
+		case strings.HasPrefix(name, "cmd/generic/"):
+			heavy = slices.Concat(development, []string{module + "limits"})
+		}
+		if program := strings.HasPrefix(name, "functions/") || strings.HasPrefix(name, "cmd/"); program && path.Base(name) != "delayed-jobs" && path.Base(name) != "jobs-guard" {
+			heavy = append(heavy, aws+"sqs")
 		}
 		for _, linked := range p.Deps {
-			asks := linked == module+"client" || linked == "github.com/aws/aws-sdk-go-v2/service/lambda"
-			if asks && strings.HasPrefix(name, "functions/") {
+			if slices.ContainsFunc(heavy, func(not string) bool { return linked == not || strings.HasPrefix(linked, not+"/") }) {
 				t.Errorf("%s links %s", name, linked)
 			}
-			if dep, ours := strings.CutPrefix(linked, module); ours && wing(dep) != "" && (strings.HasPrefix(name, "functions/") || strings.HasPrefix(name, "cmd/generic/")) {
-				t.Errorf("%s links %s", name, dep)
-			}
-			if linked == module+"limits" && strings.HasPrefix(name, "cmd/generic/") {
-				t.Errorf("%s links the page of this repository, but it reads the page of each project", name)
-			}
-		}
-	}
-}
-
-func TestEachPackageHasOnePackageComment(t *testing.T) {
-	for _, p := range packages(t) {
-		var with []string
-		for _, name := range slices.Concat(p.GoFiles, p.TestGoFiles, p.XTestGoFiles) {
-			mode := parser.PackageClauseOnly | parser.ParseComments
-			file := testkit.Must(parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, mode))(t)
-			if file.Doc != nil {
-				with = append(with, name)
-			}
-		}
-		if len(with) != 1 {
-			t.Errorf("%s has package comments in %q, want exactly one", p.ImportPath, with)
 		}
 	}
 }
 
 // goPackage is the part of go list's output that the rules use.
 type goPackage struct {
-	Dir, ImportPath                    string
-	Imports, Deps                      []string // of the package itself, without its tests' imports
-	GoFiles, TestGoFiles, XTestGoFiles []string
+	ImportPath    string
+	Imports, Deps []string // of the package itself, without its tests' imports
 }
 
 // packages returns the packages of this module, sorted by import path.
 func packages(t *testing.T) (all []goPackage) {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-json=Dir,ImportPath,Imports,Deps,GoFiles,TestGoFiles,XTestGoFiles", "./...").Output()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Imports,Deps", "./...").Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}

@@ -209,7 +209,7 @@ func (c *cloud) wake(t *testing.T, d *driver, by way) {
 	}
 	tr := &trial{T: t, cloud: c, by: by}
 	d.do(t, map[string]any{"new": tr.newOptions()})
-	if r := d.do(t, checkBy("user")); r.Answer["allowed"] != true || r.Answer["outage"] != nil {
+	if r := d.do(t, checkOfANewUser()); r.Answer["allowed"] != true || r.Answer["outage"] != nil {
 		t.Fatalf("%+v", r)
 	}
 }

@@ -168,11 +168,11 @@ func (x *explorer) cleared(l *ledger, w *written) error {
 	return nil
 }
 
-// toldCleared requires that a release with clear has ended the series, unless its item was
-// deleted since.
+// toldCleared requires that a release with clear has ended the series of an item that has a
+// lockout, unless the item was deleted since.
 func (x *explorer) toldCleared(e *ending) error {
 	deleted := e.ledger.removed != [slots]uint8{}
-	if !e.call.Clear || deleted || slices.Contains(e.ledger.back, receipt{e.id, e.call.At, e.item, true}) {
+	if !e.call.Clear || !e.call.Policy.HasLockout() || deleted || slices.Contains(e.ledger.back, receipt{e.id, e.call.At, e.item, true}) {
 		return nil
 	}
 	return fmt.Errorf("nothing was cleared: %s", inWords(e.ledger.entries))

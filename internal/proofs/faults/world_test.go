@@ -170,14 +170,15 @@ func (w *world) step(ctx context.Context, c call, faults []dynamotest.Fault, att
 }
 
 // attempts requires that each error is followed by another attempt exactly if
-// another attempt can help.
+// another attempt can help. A probe is sent once.
 func (w *world) attempts(c call, sent []*dynamotest.Attempt, attempts int, outage bool) {
 	failed := 0
 	for i, a := range sent {
 		last := i == len(sent)-1
 		rejected := slices.Contains([]dynamotest.Fault{dynamotest.AccessDenied, dynamotest.BadCredentials, dynamotest.ExpiredCredentials}, a.Fault)
-		over := rejected || a.Op == "DeleteItem" && a.Fault.Unknown()
-		if a.Fault != dynamotest.Pass && a.Fault != dynamotest.BadChecksum {
+		failing := a.Fault != dynamotest.Pass && a.Fault != dynamotest.BadChecksum
+		over := rejected || a.Op == "DeleteItem" && a.Fault.Unknown() || failing && a.Probes()
+		if failing {
 			failed++
 		}
 		switch {

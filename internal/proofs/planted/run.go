@@ -41,9 +41,10 @@ type Outcome struct {
 // stopped has failed.
 const timeout, longTimeout = 4 * time.Minute, time.Hour
 
-// Run runs the tests in the folders, in this order, until one fails. The sources
-// have the mistake of b; with the zero Bug they are as they are. An error means
-// that the tests show nothing, for example because the sources do not compile.
+// Run runs the tests in the folders, in this order, until one fails: first those of make
+// test, which take seconds, and then all. The sources have the mistake of b; with the zero
+// Bug they are as they are. An error means that the tests show nothing, for example because
+// the sources do not compile.
 func (r *Runner) Run(ctx context.Context, b Bug, folders []string) (o Outcome, err error) {
 	began := time.Now()
 	defer func() { o.Took = time.Since(began) }()
@@ -57,15 +58,24 @@ func (r *Runner) Run(ctx context.Context, b Bug, folders []string) (o Outcome, e
 		return o, err
 	}
 	if folder, test, _ := strings.Cut(r.Known[b.Name], " "); slices.Contains(folders, folder) && !r.All {
-		if o.All, err = r.in(ctx, b, overlay, folder, test); len(o.All) > 0 || err != nil {
+		if o.All, err = r.in(ctx, b, overlay, folder, test, testkit.AllParts); len(o.All) > 0 || err != nil {
 			return o.first(), err
 		}
 	}
-	for _, folder := range folders {
-		failed, err := r.in(ctx, b, overlay, folder, "")
-		o.All = append(o.All, failed...)
-		if err != nil || len(o.All) > 0 && !r.All {
-			return o.first(), err
+	parts := []string{"", testkit.AllParts}
+	switch {
+	case r.All:
+		parts = parts[:1]
+	case r.Long:
+		parts = parts[1:]
+	}
+	for _, parts := range parts {
+		for _, folder := range folders {
+			failed, err := r.in(ctx, b, overlay, folder, "", parts)
+			o.All = append(o.All, failed...)
+			if err != nil || len(o.All) > 0 && !r.All {
+				return o.first(), err
+			}
 		}
 	}
 	return o.first(), nil
@@ -89,7 +99,7 @@ func (r *Runner) Passes(ctx context.Context, test string) (bool, error) {
 	if passes, known := r.passes[test]; known {
 		return passes, nil
 	}
-	failed, err := r.in(ctx, Bug{}, "", folder, name)
+	failed, err := r.in(ctx, Bug{}, "", folder, name, testkit.AllParts)
 	if err != nil {
 		return false, err
 	}
@@ -105,7 +115,7 @@ func (r *Runner) Broken(ctx context.Context, folder string) ([]string, error) {
 	if tests, known := r.broken[folder]; known {
 		return tests, nil
 	}
-	tests, err := r.in(ctx, Bug{}, "", folder, "")
+	tests, err := r.in(ctx, Bug{}, "", folder, "", "")
 	if err != nil {
 		return nil, err
 	}
@@ -116,13 +126,15 @@ func (r *Runner) Broken(ctx context.Context, folder string) ([]string, error) {
 	return tests, nil
 }
 
-// in runs the tests in one folder, or only the one with this name. It returns the tests that
-// failed, as in [Outcome].
-func (r *Runner) in(ctx context.Context, b Bug, overlay, folder, only string) (failed []string, err error) {
-	if c, ok := clients[folder]; ok { // they run all their tests
+// in runs the tests in one folder, or only the one with this name, with these parts of them (see
+// testkit.Part). It returns the tests that failed, as in [Outcome].
+func (r *Runner) in(ctx context.Context, b Bug, overlay, folder, only, parts string) (failed []string, err error) {
+	c, ok := clients[folder]
+	switch {
+	case !ok:
+		failed, err = r.test(ctx, b, overlay, folder, only, parts)
+	case parts != "" || r.All: // they have no parts
 		failed, err = c.test(ctx, r, b, folder)
-	} else {
-		failed, err = r.test(ctx, b, overlay, folder, only)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", folder, err)
@@ -135,7 +147,7 @@ func (r *Runner) in(ctx context.Context, b Bug, overlay, folder, only string) (f
 
 // test runs the tests in one folder, or only the one with this name. It returns the names of
 // those that failed.
-func (r *Runner) test(ctx context.Context, b Bug, overlay, folder, only string) ([]string, error) {
+func (r *Runner) test(ctx context.Context, b Bug, overlay, folder, only, parts string) ([]string, error) {
 	limit := timeout
 	if r.Long {
 		limit = longTimeout
@@ -150,7 +162,7 @@ func (r *Runner) test(ctx context.Context, b Bug, overlay, folder, only string) 
 	}
 	cmd := exec.CommandContext(ctx, "go", append(args, quick...)...)
 	cmd.Dir = r.Root
-	cmd.Env = r.environment(b, overlay)
+	cmd.Env = append(r.environment(b, overlay), "TESTS="+parts)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err = cmd.Run()
@@ -163,7 +175,7 @@ func (r *Runner) test(ctx context.Context, b Bug, overlay, folder, only string) 
 // environment is this process's environment, with some differences. GOFLAGS has
 // the overlay, so that the tests' own builds have the mistake too. PLANTED names
 // the mistake, so that a proof does not save its figures. PROVE is set if a
-// proof shall use its long bounds, and TESTS selects every test, unless All is set.
+// proof shall use its long bounds.
 func (r *Runner) environment(b Bug, overlay string) []string {
 	var env []string
 	for _, v := range os.Environ() {
@@ -176,9 +188,6 @@ func (r *Runner) environment(b Bug, overlay string) []string {
 	}
 	if overlay != "" {
 		env = append(env, "GOFLAGS=-overlay="+overlay)
-	}
-	if !r.All {
-		env = append(env, "TESTS="+testkit.AllParts)
 	}
 	return append(env, "PLANTED="+cmp.Or(b.Name, "none"))
 }

@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,22 +36,23 @@ func TestEachPlantedBugIsCaught(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := hunt{runner: &planted.Runner{Root: root, Long: os.Getenv("PLANTED_LONG") != "", Known: caughtBefore(t)}, proofs: names("PLANTED_BY")}
 	bugs := selected(t, names("PLANTED_NAME"))
-	for i, b := range bugs {
-		h.hunt(t, b)
+	h := hunt{proofs: names("PLANTED_BY"), rows: make([][]string, len(bugs))}
+	onEach(bugs, planted.Runner{Root: root, Long: os.Getenv("PLANTED_LONG") != "", Known: caughtBefore(t)}, func(runner *planted.Runner, i int) {
+		h.hunt(t, runner, bugs[i], &h.rows[i])
 		fmt.Printf("%3d/%d  %s\n", i+1, len(bugs), strings.Join(h.rows[i], "  |  "))
-	}
+	})
+	caught := int(h.caught.Load())
 	if len(h.proofs) == 0 && len(bugs) > 1 && !t.Failed() {
 		prove.Save(t, "planted", findings.Result{
 			Figures: []findings.Figure{
 				{What: "planted bugs", Value: strconv.Itoa(len(bugs))},
-				{What: "caught by a test", Value: strconv.Itoa(h.caught)},
+				{What: "caught by a test", Value: strconv.Itoa(caught)},
 			},
 			Tables: []findings.Table{{Title: "Each planted bug, and the first test that fails", Head: []string{"patch", "the mistake", "caught by", "after"}, Rows: h.rows}},
 		})
 	}
-	fmt.Printf("%d of %d planted bugs are caught\n", h.caught, len(bugs))
+	fmt.Printf("%d of %d planted bugs are caught\n", caught, len(bugs))
 }
 
 // Which tests of the folders that a bug names catch it, and not only the first one. It tells
@@ -69,19 +73,21 @@ func TestWhichTestsCatchEachBug(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	runner := &planted.Runner{Root: root, All: true}
 	bugs := slices.DeleteFunc(selected(t, names("PLANTED_NAME")), func(b planted.Bug) bool { return catches[b.Name] != nil })
-	for i, b := range bugs {
+	var saving sync.Mutex
+	onEach(bugs, planted.Runner{Root: root, All: true}, func(runner *planted.Runner, i int) {
+		b := bugs[i]
 		o, err := runner.Run(t.Context(), b, b.Tests)
 		if err != nil {
 			t.Errorf("%s: %v", b.Name, err)
-			continue
+			return
 		}
 		found := []string{} // and not nil
 		for _, folder := range b.Tests {
 			broken, err := runner.Broken(t.Context(), folder)
 			if err != nil {
-				t.Fatal(err)
+				t.Error(err)
+				return
 			}
 			for _, test := range o.All {
 				in, name, _ := strings.Cut(test, " ")
@@ -90,13 +96,35 @@ func TestWhichTestsCatchEachBug(t *testing.T) {
 				}
 			}
 		}
-		catches[b.Name] = found
 		fmt.Printf("%3d/%d  %s  %d tests  %s\n", i+1, len(bugs), b.Name, len(found), o.Took.Round(100*time.Millisecond))
+		saving.Lock()
+		defer saving.Unlock()
+		catches[b.Name] = found
 		text, err := json.MarshalIndent(catches, "", "\t")
 		if err := cmp.Or(err, os.WriteFile(list, append(text, '\n'), 0o600)); err != nil {
-			t.Fatal(err)
+			t.Error(err)
 		}
+	})
+}
+
+// onEach calls do for each bug, by its index, with a runner of this kind: while one compiles or waits,
+// another one tests.
+func onEach(bugs []planted.Bug, kind planted.Runner, do func(runner *planted.Runner, i int)) {
+	next := make(chan int)
+	var workers sync.WaitGroup
+	for range runtime.NumCPU() {
+		runner := kind
+		workers.Go(func() {
+			for i := range next {
+				do(&runner, i)
+			}
+		})
 	}
+	for i := range bugs {
+		next <- i
+	}
+	close(next)
+	workers.Wait()
 }
 
 // caughtBefore returns, by the name of a bug, the test that caught it in the saved run.
@@ -136,12 +164,11 @@ func selected(t *testing.T, names []string) []planted.Bug {
 	return bugs
 }
 
-// A hunt runs tests on one bug after the other.
+// A hunt runs tests on bugs, some of them at a time.
 type hunt struct {
-	runner *planted.Runner
 	proofs []string // only the tests of these proofs; empty: the tests that each bug names
-	caught int
-	rows   [][]string // of the table: patch, mistake, test, time
+	caught atomic.Int64
+	rows   [][]string // of the table, one for each bug: patch, mistake, test, time
 }
 
 func (h *hunt) folders(b planted.Bug) (folders []string) {
@@ -154,13 +181,13 @@ func (h *hunt) folders(b planted.Bug) (folders []string) {
 	return folders
 }
 
-// hunt runs the tests on one bug. A bug that no test catches is an error. If
-// only proofs run, that holds for the bugs that name one of the proofs.
-func (h *hunt) hunt(t *testing.T, b planted.Bug) {
+// hunt runs the tests on one bug, and writes its row. A bug that no test catches is an error.
+// If only proofs run, that holds for the bugs that name one of the proofs.
+func (h *hunt) hunt(t *testing.T, runner *planted.Runner, b planted.Bug, row *[]string) {
 	t.Helper()
-	o, err := h.runner.Run(t.Context(), b, h.folders(b))
+	o, err := runner.Run(t.Context(), b, h.folders(b))
 	if o.Test != "" {
-		passes, broken := h.runner.Passes(t.Context(), o.Test)
+		passes, broken := runner.Passes(t.Context(), o.Test)
 		if broken == nil && !passes {
 			broken = fmt.Errorf("%s fails without the bug, too", o.Test)
 		}
@@ -172,7 +199,7 @@ func (h *hunt) hunt(t *testing.T, b planted.Bug) {
 		by = "(no result)"
 		t.Errorf("%s: %v", b.Name, err)
 	case o.Test != "":
-		h.caught++
+		h.caught.Add(1)
 	case len(h.proofs) == 0:
 		by = "nothing"
 		t.Errorf("%s survives all tests in %v: %s", b.Name, b.Tests, b.What)
@@ -184,5 +211,5 @@ func (h *hunt) hunt(t *testing.T, b planted.Bug) {
 			}
 		}
 	}
-	h.rows = append(h.rows, []string{b.Name, b.What, by, o.Took.Round(100 * time.Millisecond).String()})
+	*row = []string{b.Name, b.What, by, o.Took.Round(100 * time.Millisecond).String()}
 }

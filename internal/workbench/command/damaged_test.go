@@ -5,12 +5,14 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/cric-talk/guards/internal/liveedit/dynamoedit"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
@@ -138,9 +140,7 @@ func TestAResetThatFailsIsReported(t *testing.T) {
 // An operator who may not write to the history may still reset.
 func TestAResetWithoutAHistory(t *testing.T) {
 	p := ofApp(t)
-	proxy := p.through()
-	p.does("check create_post --user u1 --store dynamodb")
-	proxy.Fail(1, dynamotest.AccessDenied, "UpdateItem")
+	p.through().Fail(1, dynamotest.AccessDenied, "UpdateItem")
 	status, out, log := p.run("reset create_post --user u1 --yes")
 	if status != done || !strings.HasPrefix(out, "create_post of u1: 0/10 used") ||
 		!strings.HasPrefix(log, "guards: the reset is done, but the history has no entry about it: access to the table is denied") {
@@ -149,118 +149,127 @@ func TestAResetWithoutAHistory(t *testing.T) {
 	p.lacks("limits history", "reset")
 }
 
-// byHand writes an item of the settings, as somebody does in the AWS console.
-func (p *project) byHand(name string, attributes map[string]types.AttributeValue) {
-	p.t.Helper()
-	item := map[string]types.AttributeValue{"userId": dynamostore.Text(" config"), "activityWindow": dynamostore.Text(name)}
-	maps.Copy(item, attributes)
-	p.putItem(item)
-}
-
 const (
 	rightLimits = `{"activities":{"create_post":{"limit":"20/1m"},"add_comment":{"mode":"off"}},"grants":[` + rightGrants + `]}`
 	rightGrants = `{"userId":"u1","tier":"premium","until":"2030-01-01T00:00:00Z","reason":"trial"},{"userId":"u2","role":"admin","until":"2030-01-01T00:00:00Z","reason":"ops"}`
+	rightBlock  = `{"userId":"u8","until":"2030-01-01T00:00:00Z","reason":"spam"}`
 )
 
-// What a person can do to the documents by hand. Each command that reads goes on, and tells
-// what it can't read. The repair keeps each entry that is right, and the old item in a file
-// that nobody else can read.
-func TestADamagedDocumentIsRepaired(t *testing.T) {
+// byHand writes an item of the settings, as somebody does in the AWS console.
+func (p *project) byHand(name string, item dynamoedit.Item) {
+	p.t.Helper()
+	whole := map[string]types.AttributeValue{"userId": dynamostore.Text(" config"), "activityWindow": dynamostore.Text(name)}
+	maps.Copy(whole, item)
+	p.putItem(whole)
+}
+
+// withText returns an item of the settings with this document.
+func withText(document string) dynamoedit.Item {
+	return dynamoedit.Item{"version": dynamostore.Number(3), "document": dynamostore.Text(document)}
+}
+
+// edited returns the item of the live limits after somebody has replaced a text in it.
+func edited(before, after string) dynamoedit.Item {
+	return withText(strings.Replace(rightLimits, before, after, 1))
+}
+
+// beside returns the item of the live limits with another value of one attribute.
+func beside(name string, value types.AttributeValue) dynamoedit.Item {
+	item := withText(rightLimits)
+	item[name] = value
+	return item
+}
+
+// What a person can do to the documents by hand, and what a repair keeps of them. Package live has
+// more damaged documents.
+func TestARepairKeepsWhatIsRight(t *testing.T) {
 	text, number := dynamostore.Text, dynamostore.Number
-	for name, tt := range map[string]struct {
-		item       string
-		attributes map[string]types.AttributeValue
-		says       string // in repair --dry-run
-		kept       string
-		after      []string // in limits diff
+	const version, all = "the attribute version is not a number", "add_comment create_post u1 u2"
+	for _, tt := range []struct {
+		what, item string
+		was        dynamoedit.Item
+		keeps      string // activities and users
+		dropped    int
+		problem    string // how it begins
 	}{
-		"a wrong type in an override": {"limits", map[string]types.AttributeValue{"version": number(3), "document": text(strings.Replace(rightLimits, `"20/1m"`, `20`, 1))},
-			"limits: create_post: /limit is a number, which does not fit", "limits: 3 kept, 1 dropped", []string{"add_comment", "u1 ", "u2 "}},
-		"an unknown member of a grant": {"limits", map[string]types.AttributeValue{"version": number(3), "document": text(strings.Replace(rightLimits, `"tier"`, `"tear"`, 1))},
-			"limits: grant 1: /tear is unknown", "limits: 3 kept, 1 dropped", []string{"create_post", "add_comment", "u2 "}},
-		"an end that is no time": {"limits", map[string]types.AttributeValue{"version": number(3), "document": text(rightLimits), "ends": text(`{"create_post":{"limits":{"":{"of":"20/1m","until":7}}}}`)},
-			"limits: end of create_post: /limits//until is a number, which does not fit", "limits: 4 kept, 1 dropped", []string{"create_post", "add_comment", "u1 ", "u2 "}},
-		"ends that are a number": {"limits", map[string]types.AttributeValue{"version": number(3), "document": text(rightLimits), "ends": number(7)},
-			"limits: ends: ", "limits: 4 kept, 1 dropped", []string{"create_post", "add_comment", "u1 ", "u2 "}},
-		"trials that are cut off": {"limits", map[string]types.AttributeValue{"version": number(3), "document": text(rightLimits), "trials": text(`{"create_post":`)},
-			"limits: trials: unexpected EOF", "limits: 4 kept, 1 dropped", []string{"create_post", "add_comment", "u1 ", "u2 "}},
-		"a document that is cut off": {"limits", map[string]types.AttributeValue{"version": number(3), "document": text(rightLimits[:len(rightLimits)-9])},
-			"limits: the document: unexpected EOF", "limits: 3 kept, 1 dropped", []string{"create_post", "add_comment", "u1 "}},
-		"a comma too many": {"limits", map[string]types.AttributeValue{"version": number(3), "document": text(strings.Replace(rightLimits, `"u1",`, `"u1",,`, 1))},
-			"limits: the document: ", "limits: 2 kept, 1 dropped", []string{"create_post", "add_comment"}},
-		"an unknown member of the document": {"limits", map[string]types.AttributeValue{"version": number(3), "document": text(strings.Replace(rightLimits, `"grants"`, `"grant"`, 1))},
-			`limits: the document: the document has the unknown member "grant"`, "limits: 2 kept, 1 dropped", []string{"create_post", "add_comment"}},
-		"a name twice": {"limits", map[string]types.AttributeValue{"version": number(3), "document": text(strings.Replace(rightLimits, `"add_comment"`, `"create_post"`, 1))},
-			"limits: the document: duplicate object member name", "limits: 3 kept, 1 dropped", []string{"u1 ", "u2 "}},
-		"no JSON": {"limits", map[string]types.AttributeValue{"version": number(3), "document": text("create_post = 20/1m")},
-			"limits: the document: ", "limits: 0 kept, 1 dropped", nil},
-		"a version that is a text": {"limits", map[string]types.AttributeValue{"version": text("three"), "document": text(rightLimits)},
-			"limits: the attribute version is not a number", "limits: 4 kept, 0 dropped", []string{"create_post", "add_comment", "u1 ", "u2 "}},
-		"no version": {"limits", map[string]types.AttributeValue{"document": text(rightLimits)},
-			"limits: the attribute version is not a number", "limits: 4 kept, 0 dropped", []string{"create_post", "add_comment", "u1 ", "u2 "}},
-		"a document that is a map": {"limits", map[string]types.AttributeValue{"version": number(3), "document": &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{"activities": text("x")}}},
-			"limits: the document: ", "limits: 0 kept, 1 dropped", nil},
-		"an empty item": {"limits", nil, "limits: the attribute version is not a number", "limits: 0 kept, 1 dropped", nil},
-		"a damaged block": {"blocks", map[string]types.AttributeValue{"version": number(1), "document": text(`{"blocks":[{"userId":"u8","until":"2030-01-01T00:00:00Z","reason":"spam"},{"userId":"u9","until":7}]}`)},
-			"blocks: block 2: /until is a number, which does not fit", "blocks: 1 kept, 1 dropped", []string{"u8 "}},
-		"a name twice in a block": {"blocks", map[string]types.AttributeValue{"version": number(1), "document": text(`{"blocks":[{"userId":"u8","until":"2030-01-01T00:00:00Z","reason":"spam"},{"userId":"u9","userId":"u9","until":"2030-01-01T00:00:00Z"}]}`)},
-			"blocks: block 2: duplicate object member name", "blocks: 1 kept, 1 dropped", []string{"u8 "}},
-		"blocks that are cut off": {"blocks", map[string]types.AttributeValue{"version": number(1), "document": text(`{"blocks":[{"userId":"u8","until":"2030-01-01T00:00:00Z","reason":"spam"},{"userId":"u9","un`)},
-			"blocks: the document: unexpected EOF", "blocks: 1 kept, 1 dropped", []string{"u8 "}},
-		"blocks that are no list": {"blocks", map[string]types.AttributeValue{"version": number(1), "document": text(`{"blocks":{}}`)},
-			"blocks: the document: ", "blocks: 0 kept, 1 dropped", nil},
+		{"a wrong type in an override", "limits", edited(`"20/1m"`, `20`), "add_comment u1 u2", 1, "create_post: /limit is a number, which does not fit"},
+		{"an unknown member of a grant", "limits", edited(`"tier"`, `"tear"`), "add_comment create_post u2", 1, "grant 1: /tear is unknown"},
+		{"an end that is no time", "limits", beside("ends", text(`{"create_post":{"limits":{"":{"of":"20/1m","until":7}}}}`)), all, 1, "end of create_post: /limits//until is a number, which"},
+		{"ends that are a number", "limits", beside("ends", number(7)), all, 1, "ends: "},
+		{"trials that are cut off", "limits", beside("trials", text(`{"create_post":`)), all, 1, "trials: unexpected EOF"},
+		{"a document that is cut off", "limits", withText(rightLimits[:len(rightLimits)-9]), "add_comment create_post u1", 1, "the document: unexpected EOF"},
+		{"a comma too many", "limits", edited(`"u1",`, `"u1",,`), "add_comment create_post", 1, "the document: "},
+		{"an unknown member", "limits", edited(`"grants"`, `"grant"`), "add_comment create_post", 1, `the document: the document has the unknown member "grant"`},
+		{"a name twice", "limits", edited(`"add_comment"`, `"create_post"`), "create_post u1 u2", 1, "the document: duplicate object member name"},
+		{"no JSON", "limits", withText("create_post = 20/1m"), "", 1, "the document: "},
+		{"a document that is a map", "limits", beside("document", &types.AttributeValueMemberM{}), "", 1, "the document: "},
+		{"a version that is a text", "limits", beside("version", text("three")), all, 0, version},
+		{"a version of 0", "limits", beside("version", number(0)), all, 0, version},
+		{"an empty item", "limits", dynamoedit.Item{}, "", 1, version},
+		{"an end of a block that is no time", "blocks", withText(`{"blocks":[` + rightBlock + `,{"userId":"u9","until":7}]}`), "u8", 1, "block 2: /until is a number, which does not fit"},
+		{"a user twice in a block", "blocks", withText(`{"blocks":[` + rightBlock + `,{"userId":"u9","userId":"u9"}]}`), "u8", 1, "block 2: duplicate object member name"},
+		{"blocks that are cut off", "blocks", withText(`{"blocks":[` + rightBlock + `,{"userId":"u9","un`), "u8", 1, "the document: unexpected EOF"},
+		{"blocks that are no list", "blocks", withText(`{"blocks":{}}`), "", 1, "the document: "},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Chdir(t.TempDir())
-			p := ofApp(t)
-			p.byHand(tt.item, tt.attributes)
-			for _, reads := range []string{"status --user u1", "top --yes", "stats", "check create_post --user u5 --store dynamodb", "limits diff", "limits --live", "limits history", "block --list"} {
-				status, out, log := p.run(reads)
-				if status != 0 {
-					t.Errorf("guards %s: status %d, %s%s", reads, status, out, log)
-				}
-				unread := strings.Contains(log, "can't be read") || strings.Contains(log, "is damaged")
-				if about := reads != "stats" && reads != "limits history" && (reads != "block --list" || tt.item == "blocks"); unread != about {
-					t.Errorf("guards %s: it says %q, want something about the damage: %v", reads, log, about)
-				}
-			}
-			if status, out, log := p.run("limits repair --dry-run"); status != 0 || !strings.Contains(out, tt.says) || !strings.Contains(out, "nothing was changed") {
-				t.Errorf("repair --dry-run: status %d, %s%s, want %s", status, out, log, tt.says)
-			}
-			if files, _ := filepath.Glob("guards-*"); len(files) > 0 {
-				t.Errorf("a dry run writes %v", files)
-			}
-			status, out, log := p.run("limits repair --by op --why test")
-			if status != 0 || !strings.Contains(out, tt.kept) {
-				t.Errorf("repair: status %d, %s%s, want %s", status, out, log, tt.kept)
-			}
-			files, _ := filepath.Glob("guards-" + tt.item + "-*.json")
-			if len(files) != 1 || !strings.Contains(log, files[0]) {
-				t.Fatalf("files %v, and the command says %s", files, log)
-			}
-			if info, err := os.Stat(files[0]); err != nil || info.Mode().Perm() != 0o600 {
-				t.Errorf("%v, %v, want a file that only its owner can read", info.Mode(), err)
-			}
-			if _, out, log := p.run("limits diff"); strings.Contains(log, "can't be read") || strings.Contains(log, "damaged") {
-				t.Errorf("after the repair: %s%s", out, log)
-			} else {
-				testkit.Contains(t, "limits diff, after the repair,", out, tt.after...)
-			}
-			_, history, _ := p.run("limits history")
-			if !strings.Contains(history, "repair: ") || strings.Contains(history, "u1") || strings.Contains(history, "u9") {
-				t.Errorf("history: %s", history)
-			}
-			p.contains("limits repair", "nothing to repair in the table")
-			p.does("limits set create_post 30/1m --by op", "block --user u7 --until 1h --reason spam --by op")
-		})
+		r := testkit.Must(inspect(tt.item, tt.was))(t)
+		keeps := regexp.MustCompile(`create_post|add_comment|\bu\d`).FindAllString(string(r.after.Document), -1)
+		slices.Sort(keeps)
+		if got := strings.Join(keeps, " "); got != tt.keeps || r.Kept != len(keeps) || r.Dropped != tt.dropped || !strings.HasPrefix(r.Problems[0], tt.problem) {
+			t.Errorf("%s: %d kept, %q, %d dropped, %q, want %q, %d and %q", tt.what, r.Kept, got, r.Dropped, r.Problems, tt.keeps, tt.dropped, tt.problem)
+		}
 	}
+}
+
+// Each command that reads goes on, and tells what it can't read. The repair keeps the old items in
+// files that nobody else can read.
+func TestADamagedDocumentIsRepaired(t *testing.T) {
+	t.Chdir(t.TempDir())
+	p := ofApp(t)
+	damaged := edited(`"20/1m"`, `20`)
+	damaged["ends"] = dynamostore.Number(7)
+	p.byHand("limits", damaged)
+	p.byHand("blocks", withText(`{"blocks":[`+rightBlock+`,{"userId":"u9","un`))
+	tells := func(command string, want bool) {
+		status, out, log := p.run(command)
+		if got := strings.Contains(log, "can't be read") || strings.Contains(log, "is damaged"); status != done || got != want {
+			t.Errorf("guards %s: status %d, %s%s, want something about the damage: %v", command, status, out, log, want)
+		}
+	}
+	for _, command := range []string{"status --user u1", "top --yes", "check create_post --user u5 --store dynamodb", "limits diff", "limits --live", "block --list"} {
+		tells(command, true)
+	}
+	tells("stats", false)
+	tells("limits history", false)
+	p.contains("limits repair --dry-run", "limits: create_post: /limit is a number", "limits: ends: ", "blocks: the document: unexpected EOF", "nothing was changed")
+	if files, _ := filepath.Glob("guards-*"); len(files) > 0 {
+		t.Errorf("a dry run writes %v", files)
+	}
+	_, out, log := p.run("limits repair --by op --why test")
+	testkit.Contains(t, "limits repair", out, "limits: 3 kept, 2 dropped", "blocks: 1 kept, 1 dropped")
+	files, _ := filepath.Glob("guards-*.json")
+	if len(files) != 2 {
+		t.Errorf("files %v, want one of each item", files)
+	}
+	for _, file := range files {
+		if info := testkit.Must(os.Stat(file))(t); info.Mode().Perm() != 0o600 || !strings.Contains(log, file) {
+			t.Errorf("%s has %v, and the command says %s", file, info.Mode(), log)
+		}
+	}
+	tells("limits diff", false)
+	p.contains("limits diff", "add_comment", "u1 ", "u2 ", "u8 ")
+	p.contains("limits history", "repair: ")
+	p.lacks("limits history", "u1", "u9")
+	p.contains("limits repair", "nothing to repair in the table")
+	p.does("limits set create_post 30/1m --by op", "block --user u7 --until 1h --reason spam --by op")
+	p.byHand("blocks", withText(`{"blocks":[`+rightBlock+`,{"userId":"u9","until":7}]}`)) // one entry alone
+	tells("block --list", true)
 }
 
 // An entry that can't be read stays as it is when another one is changed, until it is set
 // itself or repaired.
 func TestADamagedEntryOutlivesAnEdit(t *testing.T) {
 	p := ofApp(t)
-	p.byHand("limits", map[string]types.AttributeValue{"version": dynamostore.Number(3), "document": dynamostore.Text(strings.Replace(rightLimits, `"20/1m"`, `20`, 1))})
+	p.byHand("limits", edited(`"20/1m"`, `20`))
 	p.does("limits set pin \"log 50/12h\" --by op", "revoke --user u2 --by op")
 	p.contains("limits repair --dry-run", "limits: create_post: /limit is a number, which does not fit")
 	if status, out, log := p.run("limits import " + os.DevNull); status == 0 {
@@ -279,7 +288,7 @@ func TestADamagedEntryOutlivesAnEdit(t *testing.T) {
 // A damaged entry can't be attributed, so an erasure leaves it, and warns if it has the id.
 func TestAnErasureTellsOfADamagedEntry(t *testing.T) {
 	p := ofApp(t)
-	p.byHand("limits", map[string]types.AttributeValue{"version": dynamostore.Number(3), "document": dynamostore.Text(strings.Replace(rightLimits, `"tier"`, `"tear"`, 1))})
+	p.byHand("limits", edited(`"tier"`, `"tear"`))
 	for user, says := range map[string]bool{"u1": true, "u2": false} {
 		if _, _, log := p.run("erase --yes --user " + user); strings.Contains(log, "1 entry that can't be read has the id") != says {
 			t.Errorf("erase of %s says %q", user, log)

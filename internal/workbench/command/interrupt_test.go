@@ -60,16 +60,6 @@ func TestDecliningEndsTheCommand(t *testing.T) {
 	}
 }
 
-// Without --table and TABLE_NAME, the table is the one that the stack creates.
-func TestTheTableIsRateLimit(t *testing.T) {
-	credentials(t)
-	t.Setenv("TABLE_NAME", "")
-	_, _, log := session{page: app.All, in: strings.NewReader("n\n")}.does(t, strings.Fields("erase --user u1 --region eu-west-1")...)
-	if !strings.HasPrefix(log, "Delete everything about u1: items, grants and blocks, with the places that update_member_role gave, which are then given again, in the table rateLimit in eu-west-1") {
-		t.Error(log)
-	}
-}
-
 func TestInterruptAtTheQuestionEndsTheCommand(t *testing.T) {
 	credentials(t)
 	for command, question := range questions {

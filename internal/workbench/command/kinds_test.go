@@ -87,12 +87,14 @@ prepaid: instances can hold some of what is used, and have not handed it out yet
 	p.contains("stats --json", `{"activity":"call","users":1,"prepaid":true}`, `{"activity":"plain","users":1}`)
 }
 
-// A live limit says prepaid itself. status follows it.
+// A live limit says prepaid itself. status and verify follow it.
 func TestALivePrepaidLimit(t *testing.T) {
 	p := ofContent(t)
 	p.page = busy
 	p.does("limits set call 190/1m --yes", "limits set plain \"300/1m prepaid\" --yes", "check call --user u1 --count 9 --store dynamodb", "check plain --user u1 --count 9 --store dynamodb")
 	p.contains("status --user u1", "\ncall        9/190 ", "\nplain       9/300 prepaid ")
+	p.contains("verify call --callers 5 --store dynamodb", " allowed, exactly the limit,")
+	p.contains("verify plain --callers 5 --store dynamodb", " allowed, at most the limit of 300, as a prepaid one promises,")
 }
 
 // numbered are the guards of a project whose callers can give numbers for limits.

@@ -1,8 +1,6 @@
 package command
 
 import (
-	"cmp"
-	"fmt"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -162,60 +160,6 @@ func TestNewAndGenerateOfAPage(t *testing.T) {
 			t.Errorf("it makes %s", none)
 		}
 	}
-}
-
-// A page in Go and the same one in JSON answer alike, byte for byte, by Invoke, by URL and as an
-// agent.
-func TestBothFormsOfAPageAnswerAlike(t *testing.T) {
-	inJSON := testkit.Must(pagefile.Load(filepath.Join("..", "..", "pagefile", "testdata", "limits.json")))(t)
-	first, _ := serveGuards(t, app.All, atPinned)
-	second, _ := serveGuards(t, inJSON, atPinned)
-	n, refusals := 0, 0
-	for _, g := range app.All {
-		for _, a := range g.Activities {
-			for _, rest := range []string{``, `, "tier": "premium"`, `, "tier": "burst"`, `, "op": "status"`, `, "count": 7, "partial": true`, `, "count": 1000`, `, "op": "reset"`, `, "roles": ["admin"]`, `, "teir": 1`} {
-				for range 12 {
-					n++
-					id := fmt.Sprintf(`, "requestId": "r%d"`, n)
-					if strings.Contains(rest, "partial") || strings.Contains(rest, `"op"`) {
-						id = ""
-					}
-					event := fmt.Sprintf(`{"userId": "u1", "activity": %q%s%s}`, a.Name, id, rest)
-					ways := []func(string) string{
-						func(at string) string { return post(t, invocations(at, g.Name), event).Text },
-						func(at string) string { return post(t, at+"/"+g.Name, event).Text },
-						func(at string) string {
-							r := post(t, at+"/", event, "Guards-Token", "local", "Content-Type", "application/json")
-							return r.Status + r.Header.Get("RateLimit") + r.Header.Get("RateLimit-Policy") + r.Text
-						},
-					}
-					one, other := ways[n%3](first), ways[n%3](second)
-					if id == "" { // each request has an id of its own
-						one, other = withoutID(one), withoutID(other)
-					}
-					if one != other || cmp.Or(one, other) == "" {
-						t.Errorf("%s: %s in Go, and %s in JSON", event, one, other)
-					}
-					if strings.Contains(one, `"allowed":false`) {
-						refusals++
-					}
-				}
-			}
-		}
-	}
-	if refusals < 100 {
-		t.Errorf("%d of %d are refused", refusals, n)
-	}
-}
-
-// withoutID returns an answer without its requestId.
-func withoutID(answer string) string {
-	before, rest, ok := strings.Cut(answer, `"requestId":"`)
-	if !ok {
-		return answer
-	}
-	_, after, _ := strings.Cut(rest, `"`)
-	return before + after
 }
 
 // The program was built when limits.go said 5/1m.

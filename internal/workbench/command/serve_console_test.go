@@ -17,29 +17,15 @@ import (
 func TestServeHasAConsole(t *testing.T) {
 	endpoint, log := serve(t)
 	post(t, invocations(endpoint, "posts-guard"), `{"userId": "u1", "activity": "create_post", "count": 4}`)
-	// serve answers requests only after it has written where the console is.
-	if note := "guards: the console for development is at " + endpoint + "/; only this machine can open it\n"; !strings.Contains(log.String(), note) {
-		t.Errorf("the log is %s, want %s in it", log, note)
+	get(t, endpoint+"/").Wants(t, 200, "4 of 10 used, 6 left", "Counts in memory.")
+	const ask = `{"function": "posts-guard", "event": {"userId": "u1", "activity": "create_post", "count": 10}}`
+	for _, step := range [][3]string{ // path, body, and what the answer has
+		{"ask", ask, `{"allowed":false,`}, {"clock", `{"move": 60000}`, `"ahead":"60 s"`}, {"ask", ask, `{"allowed":true,`},
+	} {
+		post(t, endpoint+"/console/"+step[0], step[1], "Origin", endpoint, "Content-Type", "application/json").Wants(t, 200, step[2])
 	}
-	if page := get(t, endpoint+"/"); page.StatusCode != 200 || !strings.Contains(page.Text, "4 of 10 used, 6 left") || !strings.Contains(page.Text, "Counts in memory.") {
-		t.Errorf("%s %s", page.Status, page.Text)
-	}
-	headers := []string{"Origin", endpoint, "Content-Type", "application/json"}
-	ask := func() string {
-		return post(t, endpoint+"/console/ask", `{"function": "posts-guard", "event": {"userId": "u1", "activity": "create_post", "count": 10}}`, headers...).Text
-	}
-	if body := ask(); !strings.HasPrefix(body, `{"allowed":false,`) {
-		t.Error(body)
-	}
-	if r := post(t, endpoint+"/console/clock", `{"move": 60000}`, headers...); r.StatusCode != 200 || !strings.Contains(r.Text, `"ahead":"60 s"`) {
-		t.Errorf("%s %s", r.Status, r.Text)
-	}
-	if body := ask(); !strings.HasPrefix(body, `{"allowed":true,`) {
-		t.Errorf("a minute later: %s", body)
-	}
-	if line := "22:15:18  posts-guard         check create_post: allowed, ok, 10/10 used, crossed 100 %\n"; !strings.Contains(log.String(), line) {
-		t.Errorf("the log is %s, want the moved time in it: %s", log, line)
-	}
+	testkit.Contains(t, "the log", log.String(), "guards: the console for development is at "+endpoint+"/; only this machine can open it\n",
+		"22:15:18  posts-guard         check create_post: allowed, ok, 10/10 used, crossed 100 %\n") // the moved time
 }
 
 // The console shows what the guards of serve hold: for a user, in a group and for a subject.
@@ -97,12 +83,8 @@ func TestServeHasNoConsoleForOtherMachines(t *testing.T) {
 		t.Errorf("the log is %s", log)
 	}
 	_, port, _ := strings.Cut(regexp.MustCompile(`:\d+$`).FindString(endpoint), ":")
-	if r := get(t, "http://127.0.0.1:"+port+"/"); r.StatusCode != 404 {
-		t.Errorf("GET /: %s %s", r.Status, r.Text)
-	}
-	if r := post(t, "http://127.0.0.1:"+port+"/posts-guard", like); r.StatusCode != 200 {
-		t.Errorf("POST /posts-guard: %s %s", r.Status, r.Text)
-	}
+	get(t, "http://127.0.0.1:"+port+"/").Wants(t, 404)
+	post(t, "http://127.0.0.1:"+port+"/posts-guard", like).Wants(t, 200)
 }
 
 // Others count in a table in AWS too, and they have the real time.

@@ -24,48 +24,22 @@ func TestServeFails(t *testing.T) {
 	} {
 		t.Run(how, func(t *testing.T) {
 			endpoint, log := serve(t, "--fail", how)
-			for i, want := range []string{`{"allowed":true,"reason":"unavailable"`, `{"allowed":false,"reason":"unavailable"`} {
-				if r := post(t, invocations(endpoint, "posts-guard"), six); !strings.HasPrefix(r.Text, want) {
-					t.Errorf("request %d: %s, want %s", i+1, r.Text, want)
-				}
+			for _, want := range []string{`{"allowed":true,"reason":"unavailable"`, `{"allowed":false,"reason":"unavailable"`} {
+				post(t, invocations(endpoint, "posts-guard"), six).Wants(t, 200, want)
 			}
-			testkit.Contains(t, "the log", log.String(), "22:14:18  posts-guard         check create_post: allowed, unavailable, 6/10 used\n", "22:14:18  posts-guard         check create_post: refused, unavailable, 6/10 used, wait 42 s\n")
-			if !strings.Contains(log.String(), "counting in a table that is "+how+", because of --fail") {
-				t.Errorf("the first line does not name the outage: %s", log)
-			}
+			testkit.Contains(t, "the log", log.String(), "counting in a table that is "+how+", because of --fail",
+				"22:14:18  posts-guard         check create_post: allowed, unavailable, 6/10 used\n",
+				"22:14:18  posts-guard         check create_post: refused, unavailable, 6/10 used, wait 42 s\n")
 		})
 		t.Run(how+" and deny", func(t *testing.T) {
 			t.Setenv("ON_OUTAGE", "deny")
 			testkit.Retry(t, func(t testing.TB) { // on a busy machine, 100 ms can pass before the first answer
 				endpoint, log := serve(t, "--fail", how)
-				if r := post(t, invocations(endpoint, "posts-guard"), six); !strings.Contains(r.Text, `"errorType":"Unavailable"`) || !strings.Contains(r.Text, cause) {
-					t.Errorf("invoked: %s, want %s", r.Text, cause)
-				}
-				if r := post(t, endpoint+"/posts-guard", six); r.StatusCode != 503 {
-					t.Errorf("over HTTP: %s %s", r.Status, r.Text)
-				}
-				if !strings.Contains(log.String(), "  posts-guard         error "+cause) || !strings.Contains(log.String(), "  posts-guard         error 503 ") {
-					t.Errorf("the log lacks an error:\n%s", log)
-				}
+				post(t, invocations(endpoint, "posts-guard"), six).Wants(t, 200, `"errorType":"Unavailable"`, cause)
+				post(t, endpoint+"/posts-guard", six).Wants(t, 503)
+				testkit.Contains(t, "the log", log.String(), "  posts-guard         error "+cause, "  posts-guard         error 503 ")
 			})
 		})
-	}
-}
-
-// A guard answers POST /NAME as its Function URL would.
-func TestServeAnswersHTTP(t *testing.T) {
-	endpoint, _ := serve(t)
-	ten := `{"userId": "u1", "activity": "create_post", "count": 10}`
-	r := post(t, endpoint+"/posts-guard", ten)
-	if r.StatusCode != 200 || r.Header.Get("RateLimit-Policy") != `"create_post";q=10;w=60` || !strings.Contains(r.Text, `"granted":10`) {
-		t.Errorf("%s %v %s", r.Status, r.Header, r.Text)
-	}
-	r = post(t, endpoint+"/posts-guard", ten)
-	if r.StatusCode != 429 || r.Header.Get("Retry-After") == "" || r.Header.Get("Content-Type") != "application/problem+json" {
-		t.Errorf("%s %v %s", r.Status, r.Header, r.Text)
-	}
-	if r := get(t, endpoint+"/posts-guard"); r.StatusCode != 405 {
-		t.Errorf("GET: %s", r.Status)
 	}
 }
 
@@ -86,12 +60,9 @@ func TestServeLogsHTTPErrors(t *testing.T) {
 		{"/2015-03-31/functions/posts-guard/invocations", `{`, "posts-guard         error 400 Could not parse request body into json\n", "Could not parse"},
 		{"/2015-03-31/functions", `{}`, "/2015-03-31/functions  error 404 no such path, want POST /2015-03-31/functions/NAME/invocations or POST /NAME", functions},
 	} {
-		if r := post(t, endpoint+tt.path, tt.body); !strings.Contains(r.Text, tt.answer) {
-			t.Errorf("%s %s: %s, want %s", tt.path, tt.body, r.Text, tt.answer)
-		}
-		if !strings.Contains(log.String(), tt.line) {
-			t.Errorf("%s %s: the log has no line %q:\n%s", tt.path, tt.body, tt.line, log)
-		}
+		answer := post(t, endpoint+tt.path, tt.body).Text
+		testkit.Contains(t, "the answer to "+tt.path, answer, tt.answer)
+		testkit.Contains(t, "the log about "+tt.path, log.String(), tt.line)
 	}
 }
 
@@ -126,9 +97,7 @@ func TestServeLogsJSON(t *testing.T) {
 func TestServeLogsNoControlCharacters(t *testing.T) {
 	endpoint, log := serve(t)
 	for _, path := range []string{"/%1b%5d0%3bowned%07", "/%1b%5b2J%0aguards:%20all%20is%20well", "/a/%1b%5b2J", "/\u009b2J"} {
-		if r := post(t, endpoint+path, "{}"); r.StatusCode != 404 {
-			t.Errorf("%q: %s %s", path, r.Status, r.Text)
-		}
+		post(t, endpoint+path, "{}").Wants(t, 404)
 	}
 	post(t, invocations(endpoint, "posts-guard"), "{\"userId\": \"u1\", \"activity\": \"\\u001b[2J\"}")
 	for line := range strings.Lines(log.String()) {

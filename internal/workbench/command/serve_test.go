@@ -43,9 +43,7 @@ func TestServeCreatesTheTable(t *testing.T) {
 	t.Setenv("DECISION_TIMEOUT", "5s") // a busy machine takes more than a second
 	endpoint, _ := serve(t, "--store", "dynamodb", "--endpoint", dynamotest.Endpoint(t), "--region", "us-east-1",
 		"--table", dynamotest.Table(t), "--create-table") // the table exists already
-	if r := post(t, invocations(endpoint, "posts-guard"), `{"userId": "u1", "activity": "create_post"}`); !strings.HasPrefix(r.Text, `{"allowed":true,"reason":"ok",`) {
-		t.Error(r.Text)
-	}
+	post(t, invocations(endpoint, "posts-guard"), `{"userId": "u1", "activity": "create_post"}`).Wants(t, 200, `{"allowed":true,"reason":"ok",`)
 }
 
 // serve reads the variables that the deployed functions read.
@@ -65,15 +63,11 @@ func TestServeReadsTheFunctionsVariables(t *testing.T) {
 			t.Setenv(name, value)
 			endpoint, log := serve(t)
 			ask(endpoint, `, "count": 10`)
-			if r := ask(endpoint, ""); !strings.HasPrefix(r.Text, want) {
-				t.Errorf("%s, want %s", r.Text, want)
-			}
+			ask(endpoint, "").Wants(t, 200, want)
 			if r := ask(endpoint, `, "roles": ["boss"]`); strings.Contains(r.Text, `"reason":"bypassed"`) != (value == "boss") {
 				t.Errorf("the role boss: %s", r.Text)
 			}
-			if !strings.Contains(log.String(), ", counting in memory, "+setting+"; press Ctrl-C to stop\n") {
-				t.Errorf("serve does not report that %s is set:\n%s", setting, log)
-			}
+			testkit.Contains(t, "the log", log.String(), ", counting in memory, "+setting+"; press Ctrl-C to stop\n")
 		})
 	}
 }
@@ -81,13 +75,8 @@ func TestServeReadsTheFunctionsVariables(t *testing.T) {
 func TestServeCleanup(t *testing.T) {
 	endpoint, _ := serve(t)
 	post(t, invocations(endpoint, "posts-guard"), `{"userId": "u1", "activity": "create_post"}`)
-	for _, tt := range [][2]string{
-		{`{}`, `{"scanned":1,"stale":0,"deleted":0,"users":1,"finished":true,`}, {`{"userId": "u1"}`, `{"scanned":1,"stale":1,"deleted":1,"users":1,"finished":true,`},
-	} {
-		if r := post(t, invocations(endpoint, "cleanup"), tt[0]); !strings.HasPrefix(r.Text, tt[1]) {
-			t.Errorf("%s: %s, want %s", tt[0], r.Text, tt[1])
-		}
-	}
+	post(t, invocations(endpoint, "cleanup"), `{}`).Wants(t, 200, `{"scanned":1,"stale":0,"deleted":0,"users":1,"finished":true,`)
+	post(t, invocations(endpoint, "cleanup"), `{"userId": "u1"}`).Wants(t, 200, `{"scanned":1,"stale":1,"deleted":1,"users":1,"finished":true,`)
 }
 
 // The log names the limit or the subject that refused, without its id.
@@ -105,53 +94,27 @@ func TestTheLogNamesWhatRefuses(t *testing.T) {
 // An app's test moves the clock of guards serve, and the guards count in the next window.
 func TestServeMovesTheClockForTests(t *testing.T) {
 	endpoint, _ := serve(t, "--clock")
-	count := func() string {
-		return post(t, invocations(endpoint, "posts-guard"), `{"userId": "u1", "activity": "create_post", "count": 10}`).Text
-	}
-	if first, second := count(), count(); !strings.Contains(first, `"allowed":true`) || !strings.Contains(second, `"allowed":false`) {
-		t.Fatalf("%s %s", first, second)
-	}
-	before := get(t, endpoint+"/clock")
-	if before.StatusCode != 200 || !strings.Contains(before.Text, `"now":`) || !strings.Contains(before.Text, `"ahead":""`) {
-		t.Errorf("%s %s", before.Status, before.Text)
-	}
-	json := []string{"Content-Type", "application/json"}
-	if r := post(t, endpoint+"/clock", `{"move": 86400000}`, json...); r.StatusCode != 200 || !strings.Contains(r.Text, `"ahead":"24 h 0 min"`) {
-		t.Errorf("%s %s", r.Status, r.Text)
-	}
-	if tomorrow := count(); !strings.Contains(tomorrow, `"allowed":true`) {
-		t.Errorf("tomorrow: %s", tomorrow)
-	}
-	if r := post(t, endpoint+"/clock", `{"reset": true}`, json...); r.StatusCode != 200 || !strings.Contains(r.Text, `"ahead":""`) {
-		t.Errorf("%s %s", r.Status, r.Text)
-	}
+	const ten = `{"userId": "u1", "activity": "create_post", "count": 10}`
+	post(t, invocations(endpoint, "posts-guard"), ten).Wants(t, 200, `"allowed":true`)
+	post(t, invocations(endpoint, "posts-guard"), ten).Wants(t, 200, `"allowed":false`)
+	get(t, endpoint+"/clock").Wants(t, 200, `"now":`, `"ahead":""`)
+	post(t, endpoint+"/clock", `{"move": 86400000}`, "Content-Type", "application/json").Wants(t, 200, `"ahead":"24 h 0 min"`)
+	post(t, invocations(endpoint, "posts-guard"), ten).Wants(t, 200, `"allowed":true`)
+	post(t, endpoint+"/clock", `{"reset": true}`, "Content-Type", "application/json").Wants(t, 200, `"ahead":""`)
 }
 
 // Nobody but a program on this machine moves the clock, and nobody at all without --clock.
 func TestTheClockIsForTestsOnly(t *testing.T) {
 	endpoint, _ := serve(t, "--clock")
-	for _, tt := range []struct {
-		name    string
-		headers []string
-		body    string
-		want    int
-	}{
-		{"a page of another site", []string{"Content-Type", "application/json", "Origin", "https://example.com"}, `{"move": 1}`, 403},
-		{"the console's own page", []string{"Content-Type", "application/json", "Origin", endpoint}, `{"move": 1}`, 403},
-		{"a page without an Origin", []string{"Content-Type", "application/json", "Sec-Fetch-Site", "none"}, `{"move": 1}`, 403},
-		{"a form", []string{"Content-Type", "text/plain"}, `{"move": 1}`, 415},
-		{"back", []string{"Content-Type", "application/json"}, `{"move": -1}`, 400},
-		{"too far", []string{"Content-Type", "application/json"}, `{"move": 31708800000}`, 400},
-		{"no JSON", []string{"Content-Type", "application/json"}, `{`, 400},
-	} {
-		if r := post(t, endpoint+"/clock", tt.body, tt.headers...); r.StatusCode != tt.want {
-			t.Errorf("%s: %s %s, want %d", tt.name, r.Status, r.Text, tt.want)
-		}
-	}
+	clock, json := endpoint+"/clock", []string{"Content-Type", "application/json"}
+	post(t, clock, `{"move": 1}`, append(json, "Origin", "https://example.com")...).Wants(t, 403) // a page of another site
+	post(t, clock, `{"move": 1}`, append(json, "Origin", endpoint)...).Wants(t, 403)              // the console's own page
+	post(t, clock, `{"move": 1}`, append(json, "Sec-Fetch-Site", "none")...).Wants(t, 403)        // a page without an Origin
+	post(t, clock, `{"move": 1}`, "Content-Type", "text/plain").Wants(t, 415)                     // a form
+	post(t, clock, `{"move": -1}`, json...).Wants(t, 400)
+	post(t, clock, `{`, json...).Wants(t, 400)
 	without, _ := serve(t)
-	if r := post(t, without+"/clock", `{"move": 1}`, "Content-Type", "application/json"); r.StatusCode != 404 {
-		t.Errorf("without --clock: %s %s", r.Status, r.Text)
-	}
+	post(t, without+"/clock", `{"move": 1}`, json...).Wants(t, 404)
 }
 
 // A request with Guards-Token is answered as an agent answers it, and counts with all others.
@@ -160,23 +123,26 @@ func TestServeAnswersAsAnAgent(t *testing.T) {
 	endpoint, log := serve(t)
 	const event = `{"userId": "u1", "activity": "create_post", "count": 5}`
 	headers := []string{"Guards-Token", "local", "Content-Type", "application/json"}
-	for n, address := range []string{endpoint + "/posts-guard", endpoint + "/"} {
-		r := post(t, address, event, headers...)
-		if r.StatusCode != 200 || r.Header.Get("Guards-Agent") != "1" || r.Header.Get("RateLimit") == "" || !strings.HasPrefix(r.Text, `{"allowed":true,"reason":"ok"`) {
-			t.Errorf("%d: %s %v %s", n, r.Status, r.Header, r.Text)
+	for _, tt := range []struct {
+		path    string
+		headers []string
+		status  int
+		agent   string // the answer's Guards-Agent
+		header  string // which else the answer has
+	}{
+		{"/posts-guard", headers, 200, "1", "RateLimit"},
+		{"/", headers, 200, "1", "RateLimit"},
+		{"/posts-guard", headers, 429, "1", "Retry-After"}, // the eleventh
+		{"/posts-guard", nil, 429, "", "Retry-After"},      // as a Function URL
+		{"/posts-guard", []string{"Guards-Token", "other"}, 403, "1", "Content-Type"},
+		{"/posts-guard", append(headers, "Origin", endpoint), 403, "1", "Content-Type"},
+	} {
+		r := post(t, endpoint+tt.path, event, tt.headers...)
+		if r.StatusCode != tt.status || r.Header.Get("Guards-Agent") != tt.agent || r.Header.Get(tt.header) == "" {
+			t.Errorf("POST %s, %q: %v, want %+v", tt.path, tt.headers, r, tt)
 		}
 	}
-	if r := post(t, endpoint+"/posts-guard", event, headers...); r.StatusCode != 429 || r.Header.Get("Guards-Agent") != "1" || r.Header.Get("Retry-After") == "" {
-		t.Errorf("the eleventh: %s %v %s", r.Status, r.Header, r.Text)
-	}
-	if r := post(t, endpoint+"/posts-guard", event); r.StatusCode != 429 || r.Header.Get("Guards-Agent") != "" {
-		t.Errorf("without a token: %s %v %s", r.Status, r.Header, r.Text)
-	}
-	for _, wrong := range [][]string{{"Guards-Token", "other"}, append(headers, "Origin", endpoint)} {
-		if r := post(t, endpoint+"/posts-guard", event, wrong...); r.StatusCode != 403 || r.Header.Get("Guards-Agent") != "1" {
-			t.Errorf("%v: %s %s", wrong, r.Status, r.Text)
-		}
-	}
+	get(t, endpoint+"/posts-guard").Wants(t, 405)
 	if n := strings.Count(log.String(), "create_post"); n != 4 {
 		t.Errorf("%d lines about the requests, want 4:\n%s", n, log)
 	}
@@ -187,9 +153,7 @@ func TestServeHasTheTokenOfAnAgent(t *testing.T) {
 	t.Setenv("GUARDS_AGENT_TOKEN", "secret-1")
 	endpoint, log := serve(t)
 	for token, want := range map[string]int{"secret-1": 200, "local": 403} {
-		if r := post(t, endpoint+"/posts-guard", like, "Guards-Token", token, "Content-Type", "application/json"); r.StatusCode != want {
-			t.Errorf("%s: %s %s", token, r.Status, r.Text)
-		}
+		post(t, endpoint+"/posts-guard", like, "Guards-Token", token, "Content-Type", "application/json").Wants(t, want)
 	}
 	if strings.Contains(log.String(), "secret-1") {
 		t.Errorf("the log has the token:\n%s", log)

@@ -85,22 +85,18 @@ func TestVerifyFindsWrongGroups(t *testing.T) {
 			}
 			l := &ratelimit.Limiter{Store: new(memstore.Store), Now: now}
 			var mu sync.Mutex
-			ask := func(ctx context.Context, r guard.Request) (got guards.Decision, err error) {
+			ask := asking(l, func(r guard.Request) []ratelimit.Part {
 				mu.Lock()
 				defer mu.Unlock()
 				time.Sleep(wrong.each / 10)
 				_, a, _ := all.Activity(r.Activity)
-				asks := ratelimit.Request{UserID: "u1", Activity: a.Name, Group: a.Group, Policy: a.Limit, Count: 1, ID: time.Now().String(), Fresh: true}
+				parts := alone(r, a.Limit)
+				parts[0].Group = a.Group
 				if r.Op != guard.Status || name == "comments have another limit" {
-					wrong.change(&asks)
+					wrong.change(&parts[0].Request)
 				}
-				d, err := l.Decide(ctx, r.Op, asks)
-				if err != nil {
-					return got, err
-				}
-				answer := guard.Answer{Request: r, Allowed: d.Allowed, Reason: d.Reason, Decision: &d}
-				return got, json.Unmarshal(answer.AppendJSON(nil), &got)
-			}
+				return parts
+			})
 			c := verifyCommand{Activity: "create_post", Callers: 4}
 			v, err := c.race(t.Context(), session{guards: all, err: io.Discard, now: atPinned}, ask, group)
 			if !errors.Is(err, wrong.want) || v.Exact != wrong.exact {
@@ -124,17 +120,24 @@ func TestFunctionsOfAGroup(t *testing.T) {
 
 // Actions of several costs can use up units that actions of one cost leave. For example, of 11
 // units, three actions of cost 3 use 9, and two of cost 3 and one of cost 4 use 10. Activities can
-// also have several limits of the same count.
+// also have several limits of the same count, which are shown in actions if they have names.
 func TestVerifyOfUnevenGroups(t *testing.T) {
-	for limits, want := range map[[2]guards.Limit]string{
-		{"units: 11/1h cost 3", "units: 11/1h cost 4"}: "api: 3 of 7 allowed, exactly the limits: units 10/11 (read 2 of 4, write 1 of 3), in ",
-		{"units: 8/1h", "units: 3/1h"}:                 "api: 8 of 13 allowed, exactly the limits: units 8/8 (read 7 of 9, write 1 of 4), in ",
+	for _, tt := range []struct {
+		read, write guards.Limit // no write: an activity alone
+		callers     string
+		want        string
+	}{
+		{"units: 11/1h cost 3", "units: 11/1h cost 4", "1", "api: 3 of 7 allowed, exactly the limits: units 10/11 (read 2 of 4, write 1 of 3), in "},
+		{"units: 8/1h", "units: 3/1h", "1", "api: 8 of 13 allowed, exactly the limits: units 8/8 (read 7 of 9, write 1 of 4), in "},
+		{"hour: 20/1h cost 2, day: 100/1d", "", "5", "read: 10 of 15 allowed, exactly the limit: hour 10/10, day 10/100, in "},
 	} {
-		uneven := []guards.Guard{{Name: "api-guard", Message: "m", Activities: []guards.Activity{
-			{Name: "read", Limit: limits[0], Group: "api"}, {Name: "write", Limit: limits[1], Group: "api"},
-		}}}
-		if status, out, log := command(t, uneven, "verify read --callers 1"); status != done || !strings.HasPrefix(out, want) {
-			t.Errorf("%s: status %d, %s%s, want %s", limits, status, out, log, want)
+		all := []guards.Activity{{Name: "read", Limit: tt.read}}
+		if tt.write != "" {
+			all = []guards.Activity{{Name: "read", Limit: tt.read, Group: "api"}, {Name: "write", Limit: tt.write, Group: "api"}}
+		}
+		page := []guards.Guard{{Name: "api-guard", Message: "m", Activities: all}}
+		if status, out, log := command(t, page, "verify read --callers "+tt.callers); status != done || !strings.HasPrefix(out, tt.want) {
+			t.Errorf("%+v: status %d, %s%s", tt, status, out, log)
 		}
 	}
 }
@@ -157,14 +160,6 @@ func TestVerifyCountsTheUnitsOfAGroup(t *testing.T) {
 		if v, err := r.judge(checks, statuses); err != nil || v.Exact != want || v.Miscount != "" {
 			t.Errorf("5 posts of cost 2 and %d comments of 30 units: %+v, %v", writes, v, err)
 		}
-	}
-}
-
-// The limits of an activity alone are shown if they have names, in actions.
-func TestVerifyShowsSeveralLimits(t *testing.T) {
-	several := []guards.Guard{{Name: "api-guard", Message: "m", Activities: []guards.Activity{{Name: "read", Limit: "hour: 20/1h cost 2, day: 100/1d"}}}}
-	if status, out, log := command(t, several, "verify read --callers 5"); status != done || !strings.HasPrefix(out, "read: 10 of 15 allowed, exactly the limit: hour 10/10, day 10/100, in ") {
-		t.Errorf("status %d, %s%s", status, out, log)
 	}
 }
 
@@ -216,32 +211,24 @@ func TestVerifyFindsWrongSubjects(t *testing.T) {
 		"the limit changes":       {change: func([]ratelimit.Part) {}, limit: 5, want: errLimitChanged},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := &ratelimit.Limiter{Store: new(memstore.Store), Now: atPinned}
-			var mu sync.Mutex
-			ask := func(ctx context.Context, r guard.Request) (got guards.Decision, err error) {
-				mu.Lock()
-				defer mu.Unlock()
-				one := ratelimit.Request{UserID: r.UserID, Activity: r.Activity, Policy: write.Limit, Count: 1, ID: time.Now().String(), Fresh: true}
+			guarded := asking(&ratelimit.Limiter{Store: new(memstore.Store), Now: atPinned}, func(r guard.Request) []ratelimit.Part {
+				parts := alone(r, write.Limit)
 				if r.Op == guard.Reset {
-					_, err := l.Decide(ctx, r.Op, one)
-					return got, err
+					return parts
 				}
-				parts := []ratelimit.Part{{Request: one}}
 				for _, s := range write.Subjects {
-					part := ratelimit.Part{Request: one, Subject: s.Name}
+					part := ratelimit.Part{Request: parts[0].Request, Subject: s.Name}
 					part.UserID, part.For, part.Policy = limits.SubjectID(s.Name, r.Subjects[s.Name]), r.UserID, s.Limit
 					parts = append(parts, part)
 				}
 				if r.Op == guard.Check {
 					wrong.change(parts)
 				}
-				d, err := l.DecideAll(ctx, r.Op, parts, false)
-				if err != nil {
-					return got, err
-				}
-				answer := guard.Answer{Request: r, Allowed: d.Allowed, Reason: d.Reason, Decision: &d}
-				err = json.Unmarshal(answer.AppendJSON(nil), &got)
-				if r.Op == guard.Check && d.Allowed && wrong.limit > 0 {
+				return parts
+			})
+			ask := func(ctx context.Context, r guard.Request) (guards.Decision, error) {
+				got, err := guarded(ctx, r)
+				if r.Op == guard.Check && got.Allowed && wrong.limit > 0 {
 					got.Limits[1].Limit = wrong.limit
 				}
 				return got, err

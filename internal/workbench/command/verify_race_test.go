@@ -20,6 +20,20 @@ import (
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
+// asking asks a limiter in the place of a function. Parts tells what counts a request.
+func asking(l *ratelimit.Limiter, parts func(guard.Request) []ratelimit.Part) asker {
+	return func(ctx context.Context, r guard.Request) (guards.Decision, error) {
+		d, err := l.DecideAll(ctx, r.Op, parts(r), false)
+		answer := guard.Answer{Request: r, Allowed: d.Allowed, Reason: d.Reason, Decision: &d}
+		return answer.Public(), err
+	}
+}
+
+// alone is a request that only the user's item counts.
+func alone(r guard.Request, p policy.Policy) []ratelimit.Part {
+	return []ratelimit.Part{{Request: ratelimit.Request{UserID: r.UserID, Activity: r.Activity, Policy: p, Count: 1, ID: rand.Text(), Fresh: true}}}
+}
+
 // If counted actions expire during the race, more than the limit gets through,
 // so verify must not compare that with the limit.
 func TestVerifyNeedsARaceThatIsShorterThanTheLimit(t *testing.T) {
@@ -40,12 +54,10 @@ func TestVerifyNeedsARaceThatIsShorterThanTheLimit(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			p := policy.Must(tt.limit)
 			limiter := &ratelimit.Limiter{Store: new(memstore.Store), Now: func() time.Time { return time.Now().AddDate(25, 0, 0) }}
-			ask := func(ctx context.Context, r guard.Request) (guards.Decision, error) {
+			ask := asking(limiter, func(r guard.Request) []ratelimit.Part {
 				time.Sleep(tt.each)
-				d, err := limiter.Decide(ctx, r.Op, ratelimit.Request{UserID: "u1", Activity: "a", Policy: p, Count: 1, ID: "r" + time.Now().String(), Fresh: true})
-				answer := guard.Answer{Request: r, Allowed: d.Allowed, Reason: d.Reason, Decision: &d}
-				return answer.Public(), err
-			}
+				return alone(r, p)
+			})
 			c := verifyCommand{Callers: 1}
 			v, err := c.race(t.Context(), session{err: io.Discard, now: limiter.Now}, ask, []limits.Activity{{Name: "a", Limit: p}})
 			if !errors.Is(err, tt.want) || tt.want == nil && !v.Exact {
@@ -78,28 +90,10 @@ func TestVerifyInALiveMode(t *testing.T) {
 	}
 }
 
-// A live limit says prepaid itself, and is judged by it.
-func TestVerifyOfALivePrepaidLimit(t *testing.T) {
-	p := ofContent(t)
-	p.page = busy
-	for activity, tt := range map[string][2]string{
-		"call":  {"190/1m", "exactly the limit,"},
-		"plain": {"300/1m prepaid", "at most the limit of 300, as a prepaid one promises,"},
-	} {
-		p.does(`limits set ` + activity + ` "` + tt[0] + `" --yes`)
-		p.contains("verify "+activity+" --callers 5 --store dynamodb", " allowed, "+tt[1])
-	}
-}
-
 // A live limit that only a function knows can consist of several.
 func TestVerifyOfSeveralLiveLimits(t *testing.T) {
 	l := &ratelimit.Limiter{Store: new(memstore.Store), Now: atPinned}
-	ask := func(ctx context.Context, r guard.Request) (guards.Decision, error) {
-		several := ratelimit.Request{UserID: r.UserID, Activity: "a", Policy: policy.Must("minute: 20/1m, hour: 7/1h"), Count: 1, ID: rand.Text(), Fresh: true}
-		d, err := l.Decide(ctx, r.Op, several)
-		answer := guard.Answer{Request: r, Allowed: d.Allowed, Reason: d.Reason, Decision: &d}
-		return answer.Public(), err
-	}
+	ask := asking(l, func(r guard.Request) []ratelimit.Part { return alone(r, policy.Must("minute: 20/1m, hour: 7/1h")) })
 	c := verifyCommand{Callers: 5}
 	v, err := c.race(t.Context(), session{now: atPinned}, ask, one("10/1m"))
 	if want := []usedLimit{{"minute", 20, 7}, {"hour", 7, 7}}; err != nil || !v.Exact || v.Asked != 12 || !slices.Equal(v.Limits, want) {

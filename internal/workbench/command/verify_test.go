@@ -21,62 +21,42 @@ import (
 	app "github.com/cric-talk/guards/limits"
 )
 
-// The command uses the SDK's client, as applications do.
-func TestVerifyThroughServe(t *testing.T) {
-	credentials(t)
-	endpoint, _ := serve(t)
-	verify := "verify create_room --region us-east-1 --callers 16 --lambda-endpoint " + endpoint
-	if status, out, log := command(t, app.All, verify); status != done || !strings.HasPrefix(out, "create_room: 10 of 26 allowed, exactly the limit") {
-		t.Errorf("status %d: %s%s", status, out, log)
-	}
-	// The command has removed its user.
-	if r := post(t, invocations(endpoint, "cleanup"), `{"dryRun": true}`); !strings.Contains(r.Text, `"scanned":0`) {
-		t.Errorf("verify left counted actions of its user: %s", r.Text)
-	}
-	status, _, wrong := command(t, app.All, verify+" --function pots-guard")
-	want := "guards: there is no function pots-guard at " + endpoint + "\nguards: name the deployed guard with --function\n"
-	if status != unreachable || wrong != want {
-		t.Errorf("an unknown function: status %d: %s, want %s", status, wrong, want)
-	}
-}
-
-// With --invoke, the SDK's own settings lead to Lambda, and --function to a guard
-// with another name.
-func TestVerifyInvokesADeployedGuard(t *testing.T) {
-	credentials(t)
-	endpoint, _ := serve(t)
-	t.Setenv("AWS_ENDPOINT_URL_LAMBDA", endpoint)
-	for name, tt := range map[string]struct {
-		status int
-		prints string
-	}{
-		"posts-guard":     {done, "create_post: 10 of 60 allowed, exactly the limit"},
-		"dev-posts-guard": {unreachable, "guards: there is no function dev-posts-guard in us-east-1\n"},
-	} {
-		if status, out, log := command(t, app.All, "verify create_post --invoke --region us-east-1 --function "+name); status != tt.status || !strings.HasPrefix(out+log, tt.prints) {
-			t.Errorf("%s: status %d: %s%s, want %d: %s", name, status, out, log, tt.status, tt.prints)
-		}
-	}
-}
-
-// A guard with ON_LIMIT=error refuses with an error, which has no figures. An
+// The command uses the SDK's client, as applications do: at the address of a flag, or where the SDK's
+// own settings lead. A guard with ON_LIMIT=error refuses with an error, which has no figures. An
 // outage of a guard's table is no verdict.
-func TestVerifyReadsTheErrorsOfAFunction(t *testing.T) {
+func TestVerifyAsksAFunction(t *testing.T) {
 	credentials(t)
+	const exactly = "create_room: 10 of 26 allowed, exactly the limit"
 	for _, tt := range []struct {
-		variable, value string
-		flags           []string
-		status          int
-		prints          string
+		variable, serve, flags string // HERE is the address of guards serve
+		status                 int
+		prints                 string
 	}{
-		{"ON_LIMIT", "error", nil, done, "create_post: 10 of 60 allowed, exactly the limit"},
-		{"ON_OUTAGE", "deny", []string{"--fail", "unavailable"}, unreachable, "guards: posts-guard failed: "},
+		{"", "", "--lambda-endpoint HERE", done, exactly},
+		{"", "", "--lambda-endpoint HERE --function pots-guard", unreachable, "guards: there is no function pots-guard at HERE\nguards: name the deployed guard with --function\n"},
+		{"AWS_ENDPOINT_URL_LAMBDA=HERE", "", "--invoke --function rooms-guard", done, exactly},
+		{"AWS_ENDPOINT_URL_LAMBDA=HERE", "", "--invoke --function dev-rooms-guard", unreachable, "guards: there is no function dev-rooms-guard in us-east-1\n"},
+		{"ON_LIMIT=error", "", "--lambda-endpoint HERE", done, exactly},
+		{"ON_OUTAGE=deny", "--fail unavailable", "--lambda-endpoint HERE", unreachable, "guards: rooms-guard failed: "},
 	} {
-		t.Setenv(tt.variable, tt.value)
-		endpoint, _ := serve(t, tt.flags...)
-		if status, out, log := command(t, app.All, "verify create_post --region us-east-1 --lambda-endpoint "+endpoint); status != tt.status || !strings.HasPrefix(out+log, tt.prints) {
-			t.Errorf("%s=%s: status %d: %s%s", tt.variable, tt.value, status, out, log)
-		}
+		t.Run(tt.variable+" "+tt.flags, func(t *testing.T) {
+			name, value, set := strings.Cut(tt.variable, "=")
+			if set {
+				t.Setenv(name, value)
+			}
+			endpoint, _ := serve(t, strings.Fields(tt.serve)...)
+			if value == "HERE" {
+				t.Setenv(name, endpoint)
+			}
+			line := "verify create_room --region us-east-1 --callers 16 " + strings.ReplaceAll(tt.flags, "HERE", endpoint)
+			status, out, log := command(t, app.All, line)
+			if want := strings.ReplaceAll(tt.prints, "HERE", endpoint); status != tt.status || !strings.HasPrefix(out+log, want) {
+				t.Errorf("status %d: %s%s, want %d: %s", status, out, log, tt.status, want)
+			}
+			if tt.status == done { // the command has removed its user
+				post(t, invocations(endpoint, "cleanup"), `{"dryRun": true}`).Wants(t, 200, `"scanned":0`)
+			}
+		})
 	}
 }
 

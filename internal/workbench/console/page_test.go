@@ -32,12 +32,7 @@ func TestThePageAsServedHasGuardsLimitsAndAnswers(t *testing.T) {
 			}
 		}
 	}
-	if !strings.Contains(empty, "<noscript>") || !strings.Contains(empty, "JavaScript is off.") {
-		t.Error("the page does not tell that JavaScript is off")
-	}
-	if !strings.Contains(empty, "Listens only on <strong>"+strings.TrimPrefix(r.url, "http://")) {
-		t.Error("the page does not tell where it listens")
-	}
+	testkit.Contains(t, "the page", empty, "<noscript>", "JavaScript is off.", "Listens only on <strong>"+strings.TrimPrefix(r.url, "http://"))
 	r.app("posts-guard", `{"userId": "<script>x</script>", "activity": "create_post", "count": 4}`)
 	r.app("posts-guard", `{"activity": "create_post"}`)
 	full := r.get("/")
@@ -56,9 +51,7 @@ func TestTheClockCanBeFixed(t *testing.T) {
 	if page := html.UnescapeString(r.get("/")); !strings.Contains(page, why) || strings.Contains(page, `id="moves"`) {
 		t.Error("the page offers to move the clock")
 	}
-	if got := r.own("/console/clock", `{"move": 1000}`); got.StatusCode != 409 || strings.TrimSpace(got.Text) != why {
-		t.Errorf("%d %s", got.StatusCode, got.Text)
-	}
+	r.own("/console/clock", `{"move": 1000}`).Wants(t, 409, why)
 }
 
 // A clock that was moved by hours leaves the requests before and after it side by side.
@@ -90,18 +83,14 @@ func TestThePictureAfterALateRelease(t *testing.T) {
 		receipt := regexp.MustCompile(`"at":\d+,"requestId":"[^"]+"`).FindString(r.app("late-guard", `{"userId": "u1", "activity": "late"}`))
 		r.own("/console/clock", `{"move": 15000}`)
 		r.app("late-guard", `{"userId": "u1", "activity": "late", "op": "release", `+receipt+`}`)
-		if got := r.send("GET", "/console/picture.svg?user=u1&activity=late", ""); got.StatusCode != want {
-			t.Errorf("%s: %d, want %d", limit, got.StatusCode, want)
-		}
+		r.send("GET", "/console/picture.svg?user=u1&activity=late", "").Wants(t, want)
 	}
 }
 
 func TestThePictureShowsTheLastRequests(t *testing.T) {
 	r := start(t, 0, nil)
 	const picture = "/console/picture.svg?user=u1&activity=create_post"
-	if got := r.send("GET", picture, ""); got.StatusCode != 404 || !strings.HasPrefix(got.Text, "Nothing to draw yet") {
-		t.Errorf("%d %s", got.StatusCode, got.Text)
-	}
+	r.send("GET", picture, "").Wants(t, 404, "Nothing to draw yet")
 	var receipt string
 	for range 12 {
 		answer := r.app("posts-guard", `{"userId": "u1", "activity": "create_post"}`)
@@ -125,9 +114,7 @@ func TestThePictureShowsTheLastRequests(t *testing.T) {
 		}
 		svg := r.send("GET", picture, "")
 		if step.want == "" {
-			if svg.StatusCode != 404 {
-				t.Errorf("%s: %d", step.event, svg.StatusCode)
-			}
+			svg.Wants(t, 404)
 			continue
 		}
 		description := regexp.MustCompile(`<desc id="d">.*`).FindString(svg.Text)
@@ -147,15 +134,11 @@ func TestTheConsoleKeepsTheLastAnswers(t *testing.T) {
 	for range 5 {
 		r.app("pins-guard", `{"userId": "u1", "activity": "pin"}`)
 	}
-	if !strings.Contains(r.get("/"), ", and 2 more.") {
-		t.Error("the page does not tell that there are more slots than it lists")
-	}
+	testkit.Contains(t, "the page", r.get("/"), ", and 2 more.") // slots
 	for range 201 {
 		r.app("ingest-guard", `{"userId": "u1", "activity": "ingest", "count": 50}`)
 	}
-	if svg := r.get("/console/picture.svg?user=u1&activity=ingest"); !strings.Contains(svg, ">10000 requests of the user u1 ") {
-		t.Errorf("the picture of 10,050 requests is of %s", regexp.MustCompile(`<desc id="d">.*`).FindString(svg))
-	}
+	testkit.Contains(t, "the picture of 10,050 requests", r.get("/console/picture.svg?user=u1&activity=ingest"), ">10000 requests of the user u1 ")
 	if n := strings.Count(r.get("/"), `<li class="answer refused">`); n != 100 {
 		t.Errorf("the page as served has %d of 201 answers, want the last 100", n)
 	}

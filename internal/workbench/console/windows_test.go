@@ -56,32 +56,16 @@ func TestWindowsOfSubjects(t *testing.T) {
 	r.app("rooms-guard", `{"userId": "u2", "activity": "write", "count": 2, "subjects": {"room": "r42"}}`)
 	s.wait("windows", `"user":"u2","activity":"write","guard":"rooms-guard","limit":"3/1m","group":"","slots":"","bars":[],`) // not known yet
 	seen = s.wait("windows", `"slots":"","bars":[{"name":"","used":0,"limit":3,`).data
-	if !strings.Contains(seen, `"again":"{\"userId\":\"u2\",\"activity\":\"write\",\"count\":2,\"subjects\":{\"room\":\"r42\"}}"`) {
-		t.Errorf("the windows are %s", seen)
-	}
-	if !strings.Contains(seen, `"refused":"Refused by room=r42."`) {
-		t.Errorf("the window of u2 does not name the room:\n%s", seen)
-	}
-	if page := html.UnescapeString(r.get("/")); !strings.Contains(page, `data-text="detail">room=r42: 3 of 4 used, 1 left`) {
-		t.Errorf("the answer to u2 does not name the room:\n%s", page)
-	}
-	if got := r.send("GET", "/console/picture.svg?user=u2&activity=write", ""); got.StatusCode != 404 {
-		t.Errorf("the picture of u2 has what the room refused: %d", got.StatusCode)
-	}
-	if picture := r.get("/console/picture.svg?user=+room+r42&activity=write"); !strings.Contains(picture, "room=r42") {
-		t.Errorf("the picture of the room is %s", picture)
-	}
+	testkit.Contains(t, "the windows", seen, `"again":"{\"userId\":\"u2\",\"activity\":\"write\",\"count\":2,\"subjects\":{\"room\":\"r42\"}}"`, `"refused":"Refused by room=r42."`)
+	r.send("GET", "/console/picture.svg?user=u2&activity=write", "").Wants(t, 404) // what the room refused is not there
+	testkit.Contains(t, "the picture of the room", r.get("/console/picture.svg?user=+room+r42&activity=write"), "room=r42")
 	// A release gives back for all, and the answer's button knows the subjects.
-	page := html.UnescapeString(r.get("/"))
-	if !strings.Contains(page, `"op":"release","count":3,"subjects":{"room":"r42","tenant":"acme"},"requestId":`) || !strings.Contains(page, "u1, room=r42, tenant=acme") {
-		t.Error("the button that gives back does not name the subjects")
-	}
+	testkit.Contains(t, "the page", html.UnescapeString(r.get("/")), `data-text="detail">room=r42: 3 of 4 used, 1 left`,
+		`"op":"release","count":3,"subjects":{"room":"r42","tenant":"acme"},"requestId":`, "u1, room=r42, tenant=acme")
 	// A reset clears the user alone.
 	r.app("rooms-guard", `{"userId": "u1", "activity": "write", "op": "reset"}`)
 	seen = s.wait("windows", `"user":"u1","activity":"write","guard":"rooms-guard","limit":"3/1m","group":"","slots":"","bars":[{"name":"","used":0`).data
-	if !strings.Contains(seen, `"used":3,"limit":4,`) {
-		t.Errorf("after a reset of a user, the room has forgotten its messages: %s", seen)
-	}
+	testkit.Contains(t, "after a reset of a user, the room", seen, `"used":3,"limit":4,`)
 }
 
 // ofContent starts a rig of guards with a group, and one with slots.
@@ -91,6 +75,9 @@ func ofContent(t *testing.T) *rig {
 		guards.Guard{Name: "posts-guard", Message: "m", Activities: []guards.Activity{{Name: "create_post", Limit: "posts: 10/1m, writes: 40/1h cost 2", Group: "content"}}},
 		guards.Guard{Name: "comments-guard", Message: "m", Activities: []guards.Activity{{Name: "add_comment", Limit: "writes: 40/1h", Group: "content"}}},
 		guards.Guard{Name: "exports-guard", Message: "m", Activities: []guards.Activity{{Name: "export", Limit: "log 3/10m", Hold: true}}},
+		guards.Guard{Name: "films-guard", Message: "m", Activities: []guards.Activity{
+			{Name: "render", Limit: "films: log 3/10m", Hold: true, Group: "films"}, {Name: "preview", Limit: "films: log 3/10m", Hold: true, Group: "films"},
+		}},
 	)
 }
 
@@ -113,9 +100,7 @@ func TestWindowsOfAGroupShareTheirCount(t *testing.T) {
 	r.get(picture)
 	r.app("posts-guard", `{"userId": "u1", "activity": "create_post", "op": "reset"}`)
 	s.wait("windows", `"used":0,"limit":40`)
-	if got := r.send("GET", picture, ""); got.StatusCode != 404 {
-		t.Errorf("after a reset of the group, the picture of the other activity is there: %d", got.StatusCode)
-	}
+	r.send("GET", picture, "").Wants(t, 404) // of the other activity
 }
 
 // The page shows until when slots are held, also after a renewal.
@@ -125,38 +110,41 @@ func TestSlotsOnThePage(t *testing.T) {
 		return r.app("exports-guard", `{"userId": "u1", "activity": "export"`+rest+`}`)
 	}
 	at := func(answer string) string { return regexp.MustCompile(`"at":\d+`).FindString(answer) }
-	slots := func() string {
-		return regexp.MustCompile(`data-text="slots"[^<]*`).FindString(r.get("/"))
-	}
 	held := func(answer string) string {
 		var ms int64
 		_, _ = fmt.Sscan(regexp.MustCompile(`"heldUntil":(\d+)`).FindStringSubmatch(answer)[1], &ms)
 		return time.UnixMilli(ms).UTC().Format(time.TimeOnly)
 	}
+	shows := func(want string) {
+		t.Helper()
+		if got := regexp.MustCompile(`data-text="slots"[^<]*`).FindString(r.get("/")); !strings.HasSuffix(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
 	first := ask(`, "requestId": "r1"`)
 	r.own("/console/clock", `{"move": 60000}`)
 	second := ask(`, "requestId": "r2"`)
-	if got, want := slots(), "Held until "+held(first)+", "+held(second)+"."; !strings.HasSuffix(got, want) {
-		t.Errorf("%q, want %q", got, want)
-	}
+	shows(">Held until " + held(first) + ", " + held(second) + ".")
 	r.own("/console/clock", `{"move": 60000}`)
 	renewed := ask(`, "op": "renew", "requestId": "r1", ` + at(first))
-	if got, want := slots(), "Held until "+held(second)+", "+held(renewed)+"."; !strings.HasSuffix(got, want) {
-		t.Errorf("after a renewal: %q, want %q", got, want)
-	}
-	if page := html.UnescapeString(r.get("/")); !strings.Contains(page, "2 of 3 used, 1 left, held until "+held(renewed)) {
-		t.Error("the renewal's answer does not tell until when the slot is held")
-	}
+	shows(">Held until " + held(second) + ", " + held(renewed) + ".")
+	testkit.Contains(t, "the page", html.UnescapeString(r.get("/")), "2 of 3 used, 1 left, held until "+held(renewed))
 	ask(`, "op": "release", "requestId": "r2", ` + at(second))
-	if got, want := slots(), "Held until "+held(renewed)+"."; !strings.HasSuffix(got, want) {
-		t.Errorf("after a release: %q, want %q", got, want)
-	}
+	shows(">Held until " + held(renewed) + ".")
 	r.own("/console/clock", `{"move": 600000}`)
-	if answer := ask(`, "op": "renew", "requestId": "r1", ` + at(renewed)); !strings.Contains(answer, `"reason":"expired"`) || !strings.Contains(r.get("/"), `data-text="verdict">expired<`) {
-		t.Errorf("the page does not tell that the slot has expired: %s", answer)
-	}
-	if got := slots(); strings.Contains(got, "Held") || !strings.Contains(got, "hidden") {
-		t.Errorf("an expired slot: %q", got)
+	testkit.Contains(t, "the answer", ask(`, "op": "renew", "requestId": "r1", `+at(renewed)), `"reason":"expired"`)
+	testkit.Contains(t, "the page", r.get("/"), `data-text="verdict">expired<`)
+	shows(" hidden>")
+}
+
+// A reset of one activity of a group frees the slots of the others.
+func TestAResetFreesTheSlotsOfItsGroup(t *testing.T) {
+	r := ofContent(t)
+	r.app("films-guard", `{"userId": "u1", "activity": "render"}`)
+	testkit.Contains(t, "the page", r.get("/"), "Held until")
+	r.app("films-guard", `{"userId": "u1", "activity": "preview", "op": "reset"}`)
+	if strings.Contains(r.get("/"), "Held until") {
+		t.Error("after a reset of the group, the page shows a slot that is free")
 	}
 }
 
@@ -251,10 +239,7 @@ func TestWindowsByNumbers(t *testing.T) {
 	if !strings.Contains(seen, figures) { // a status reads them, perhaps later
 		seen = s.wait("windows", figures).data
 	}
-	page = html.UnescapeString(r.get("/"))
-	if !strings.Contains(page, `"op":"release","count":5,"limit":5,"requestId":`) {
-		t.Error("the button that gives back does not send the number")
-	}
+	testkit.Contains(t, "the page", html.UnescapeString(r.get("/")), `"op":"release","count":5,"limit":5,"requestId":`) // of the button that gives back
 	if strings.Contains(seen, "These figures may be old") {
 		t.Error(seen)
 	}

@@ -176,20 +176,3 @@ func names(changes []Change) (files []string) {
 	}
 	return files
 }
-
-// A file in the place of a folder makes the last change fail.
-func TestWritePutsBackWhatItWrote(t *testing.T) {
-	p := open(t, small(t, "package limits\n"), mapsOnly)
-	changes := []Change{
-		{File: "limits/limits.go", Before: "package limits\n", After: "new"}, {File: "functions/a/main.go", New: true, After: "new"}, {File: "go.mod/b", New: true},
-	}
-	if err := p.Write(changes); err == nil {
-		t.Error("want an error")
-	}
-	if text, err := p.read("limits/limits.go"); text != "package limits\n" || err != nil {
-		t.Errorf("limits.go is %q, %v, want the old text", text, err)
-	}
-	if _, err := p.root.Stat("functions/a/main.go"); err == nil {
-		t.Error("a new file is still there")
-	}
-}

@@ -194,22 +194,27 @@ func TestStaleRefuses(t *testing.T) {
 	}
 }
 
-// A removal is undone with all other changes.
-func TestWriteRestoresARemovedFile(t *testing.T) {
+// A file in the place of a folder makes the last change fail. All others are undone: a removed
+// file is there again, a changed one has its old text, and a new one is gone.
+func TestWritePutsBackWhatItWrote(t *testing.T) {
 	dir := t.TempDir()
 	root := testkit.Must(os.OpenRoot(dir))(t)
 	p := &Project{Dir: dir, root: root}
 	t.Cleanup(func() { _ = p.Close() })
 	const program, event = "functions/photos-guard/main.go", "functions/photos-guard/event.json"
-	testkit.OK(t, p.Write([]Change{{File: program, New: true, After: "main"}, {File: event, New: true, After: "event"}, {File: "more", New: true}}))
+	testkit.OK(t, p.Write([]Change{{File: program, New: true, After: "main"}, {File: event, New: true, After: "event"}, {File: "more", New: true, After: "old"}}))
 	gone := []Change{{File: program, Gone: true, Before: "main"}, {File: event, Gone: true, Before: "event"}}
-	if err := p.Write(append(gone, Change{File: "more/file", New: true})); err == nil {
+	others := []Change{{File: "more", Before: "old", After: "new"}, {File: "functions/a/main.go", New: true, After: "new"}, {File: "more/file", New: true}}
+	if err := p.Write(append(gone, others...)); err == nil {
 		t.Error("a file below a file was written")
 	}
-	for file, want := range map[string]string{program: "main", event: "event"} {
+	for file, want := range map[string]string{program: "main", event: "event", "more": "old"} {
 		if got, err := p.read(file); got != want || err != nil {
 			t.Errorf("%s is %q (%v) after the failure, want %q", file, got, err, want)
 		}
+	}
+	if exists(root.FS(), "functions/a/main.go") {
+		t.Error("a new file is still there")
 	}
 	if err := p.Write(gone); err != nil || exists(root.FS(), "functions/photos-guard") || !exists(root.FS(), "functions") {
 		t.Errorf("%v, want the function's folder removed", err)

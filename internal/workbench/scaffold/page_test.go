@@ -115,9 +115,3 @@ func TestDiffersFindsNothingInTheProgramsOwnPage(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
-
-func BenchmarkDiffers(b *testing.B) {
-	for b.Loop() {
-		Differs(os.DirFS(root), app.All)
-	}
-}

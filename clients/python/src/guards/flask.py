@@ -89,7 +89,7 @@ def limit(
             else:
                 value = not_async(answer(decision), "The option refused")
                 response = flask.make_response(value)
-                if not isinstance(value, tuple | flask.Response):  # a body alone: Flask would give it the status 200
+                if not _has_status(value):  # Flask would give it the status 200
                     response.status_code = http.refusal(decision).status
             for name, value in http.rate_limit_headers(decision).items():
                 response.headers.setdefault(name, value)
@@ -98,6 +98,13 @@ def limit(
         return checked
 
     return decorate
+
+
+def _has_status(value: Any) -> bool:
+    """Report whether what a view returns has a status of its own. A body has none, and (body, headers) neither."""
+    if isinstance(value, tuple):
+        return isinstance(value[1], int | str) or _has_status(value[0])
+    return callable(value)  # a response, or another WSGI application
 
 
 def _decided_at_the_end(attempt: Attempt, count_if: http.CountIf) -> Decision:

@@ -85,6 +85,18 @@ func attr(e xml.StartElement, name string) string {
 	return ""
 }
 
+// ticks returns where the labels of times are on the axis, from the left.
+func ticks(all []xml.StartElement) (at []float64) {
+	for _, e := range all {
+		x, _ := strconv.ParseFloat(attr(e, "x"), 64)
+		y, _ := strconv.ParseFloat(attr(e, "y"), 64)
+		if e.Name.Local == "text" && attr(e, "class") == "s" && attr(e, "text-anchor") == "middle" && y > 200 {
+			at = append(at, x)
+		}
+	}
+	return at
+}
+
 func TestEachKindHasAShape(t *testing.T) {
 	all, text := elements(t, draw(t, sample()))
 	shapes := map[string]int{}
@@ -106,9 +118,7 @@ func TestEachKindHasAShape(t *testing.T) {
 		"act: 2/1m", "user u1 at the worst, 5 January 2026 00:00:00 to 00:02:00 UTC", "3 allowed", "50 refused", "7 delayed", "when those run",
 		"held up", "limit 2", "limit 15", "limit “minute”", "00:01:30", "most run in any minute: 3, here in 59 s",
 	)
-	if !strings.Contains(draw(t, sample()), ">50<") {
-		t.Error("a pile that is cut has no number")
-	}
+	testkit.Contains(t, "a pile that is cut", draw(t, sample()), ">50<")
 }
 
 // Everything is inside the picture, whatever the counts and the length of the
@@ -130,7 +140,6 @@ func TestEverythingIsInsideThePicture(t *testing.T) {
 		line.To = line.From + length.Milliseconds()
 		all, _ := elements(t, draw(t, line))
 		height, _ := strconv.ParseFloat(attr(all[0], "height"), 64)
-		ticks := 0
 		for _, e := range all[1:] {
 			x, y := attr(e, "x"), attr(e, "y")
 			if x == "" {
@@ -143,12 +152,9 @@ func TestEverythingIsInsideThePicture(t *testing.T) {
 			if right < 0 || right+w > 800 || bottom < 0 || bottom+h > height {
 				t.Errorf("%v: %s at %s, %s is outside of 800 by %v", length, e.Name.Local, x, y, height)
 			}
-			if e.Name.Local == "text" && attr(e, "class") == "s" && attr(e, "text-anchor") == "middle" && bottom > 200 {
-				ticks++
-			}
 		}
-		if ticks < 2 || ticks > 10 {
-			t.Errorf("%v: %d times on the axis, want 2 to 10", length, ticks)
+		if n := len(ticks(all)); n < 2 || n > 10 {
+			t.Errorf("%v: %d times on the axis, want 2 to 10", length, n)
 		}
 	}
 }
@@ -227,9 +233,8 @@ func TestTimesAreInHoursAndMinutes(t *testing.T) {
 	for minutes, want := range map[int64]string{5: "5 min", 59: "59 min", 60: "1 h 0 min", 69: "1 h 9 min", 23*60 + 59: "23 h 59 min", 48 * 60: "48 h"} {
 		line := sample()
 		line.Densest.To = line.Densest.From + minutes*60_000
-		if _, text := elements(t, draw(t, line)); !strings.Contains(text, "here in "+want+"\n") {
-			t.Errorf("the picture of %d minutes does not say %q", minutes, want)
-		}
+		_, text := elements(t, draw(t, line))
+		testkit.Contains(t, "the picture", text, "here in "+want+"\n")
 	}
 }
 
@@ -240,19 +245,12 @@ func TestLabelsBesideACutStayApart(t *testing.T) {
 		cut := replay.Cut{From: line.From + 50_000, To: line.From + 50_000 + gap}
 		line.Cuts, line.To = []replay.Cut{cut}, line.To+gap
 		all, text := elements(t, draw(t, line))
-		last := -100.0
-		for _, e := range all {
-			x, _ := strconv.ParseFloat(attr(e, "x"), 64)
-			y, _ := strconv.ParseFloat(attr(e, "y"), 64)
-			if e.Name.Local == "text" && attr(e, "class") == "s" && attr(e, "text-anchor") == "middle" && y > 200 {
-				if x-last < 55 {
-					t.Errorf("with a cut of %d ms, two labels are %v pixels apart", gap, x-last)
-				}
-				last = x
+		at := ticks(all)
+		for i := range at[1:] {
+			if apart := at[i+1] - at[i]; apart < 55 {
+				t.Errorf("with a cut of %d ms, two labels are %v pixels apart", gap, apart)
 			}
 		}
-		if !strings.Contains(text, "without empty windows") {
-			t.Error("the picture does not say that it leaves out time")
-		}
+		testkit.Contains(t, "the picture", text, "without empty windows")
 	}
 }

@@ -127,12 +127,8 @@ func TestSeveralFiles(t *testing.T) {
 		File{"old", strings.NewReader(zipped(t, `{"time":1767571200000,"user":"b1","activity":"act"}`+"\n"+`{"time":1767571203000,"user":"b2","activity":"act"}`+"\n"+`{"time":1767571205000,"user":"b3","activity":"act"}`))},
 	)
 	got, err := lines(r)
-	var users []string
-	for _, line := range got {
-		users = append(users, line.User)
-	}
-	if diff := cmp.Diff("b1 b2 a1 a2 b3 a3", strings.Join(users, " ")); err != nil || diff != "" || r.Name() != "new, empty, old" {
-		t.Errorf("%s: %v (-want +got):\n%s", r.Name(), err, diff)
+	if users := usersOf(got); err != nil || users != "b1 b2 a1 a2 b3 a3" || r.Name() != "new, empty, old" {
+		t.Errorf("%s: %s, %v", r.Name(), users, err)
 	}
 }
 

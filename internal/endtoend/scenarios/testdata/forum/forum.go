@@ -18,8 +18,6 @@ func Guard() guards.Guard {
 			{Name: "record", Limit: "1000/1d", Subjects: room("log 1/1m")},
 			{Name: "note", Limit: "100000/1d", Subjects: room("100000/1d")},
 			{Name: "call", Limit: "log 100/10m", Subjects: room("log 100/10m")},
-			{Name: "export", Limit: "log 3/12s"},
-			{Name: "render", Limit: "log 3/12s"},
 		},
 	}
 }

@@ -12,7 +12,6 @@ func main() {
 		Message: "Too many requests. Please try again later.",
 		Activities: []guards.Activity{
 			{Name: "call", Limit: "60000/1m prepaid"},
-			{Name: "burst", Limit: "500/2s prepaid"},
 			{Name: "write", Limit: "60/1m", Subjects: []guards.Subject{{Name: "room", Limit: "20000/1m prepaid"}}},
 		},
 	}
