@@ -131,7 +131,9 @@ func (m *Memory) consume(q *question) (d Decision, ok bool) {
 			d.At, d.Leased = 0, true // the item does not have its id, so there is no receipt
 			return
 		}
-		q.hot, q.take, q.held = l.plan(q, m.NoLeases, carried)
+		if q.hot, q.take, q.held = l.plan(q, m.NoLeases, carried); q.held > 0 {
+			q.until = l.until
+		}
 	})
 	return d, ok
 }
@@ -231,19 +233,19 @@ func (m *Memory) refund(q *question) {
 	})
 }
 
-// release returns to the lease what the visit of q held of it, but did not hand out.
+// release returns to the lease what the visit of q held of it, but did not hand out. A lease that
+// was taken since then and lasts longer does not have it. One that ends as early has carried it
+// over, as lend says.
 func (m *Memory) release(q *question) {
 	if q.held == 0 {
 		return
 	}
 	m.visit(q, func(l *lease) {
-		if l == nil {
+		if l == nil || l.until > q.until {
 			return
 		}
 		held := min(q.held, l.held)
-		if l.held -= held; l.at <= q.write.Now {
-			l.left += held
-		}
+		l.held, l.left = l.held-held, l.left+held
 	})
 }
 

@@ -239,6 +239,45 @@ func TestALostVisit(t *testing.T) {
 	t.Error(errors.New("no visit was lost"))
 }
 
+// A visit that is refused returns what it held of the lease, even if another one has been counted
+// meanwhile. The next requests take exactly that from memory.
+func TestARefusedVisitReturnsWhatItHeld(t *testing.T) {
+	p, c := leased("2000/1m"), clockAt(start)
+	st := &hooked{Store: new(memstore.Store)}
+	l := &Limiter{Store: st, Now: c.now, Memory: NewMemory(mib)}
+	held := func() int64 {
+		window, _ := p.Item(c.now().UnixMilli())
+		left, _ := l.Memory.Recall(Key{UserID: "hot", Activity: "call", Window: window}).Held(c.now().UnixMilli())
+		return left
+	}
+	used := int64(0)
+	for id := 0; held() < 5; id++ {
+		used = heat(t, l, c, p, id, 1)[0].Used
+	}
+	rest := call(p, 5000)
+	rest.Count, rest.ID = 2000-used-1, "the rest but one"
+	mustCheck(t, &Limiter{Store: st.Store, Now: c.now}, rest)
+
+	before, counted := held(), false
+	st.before = func(Write) error {
+		st.before = nil
+		d := heat(t, l, c, p, 6000, 1)[0]
+		counted = d.Allowed && !d.Leased
+		return nil
+	}
+	large := call(p, 7000)
+	large.Count = before + 2
+	if d := mustCheck(t, l, large); d.Allowed || !counted || held() != before {
+		t.Fatalf("%+v, another one meanwhile was counted: %v, and %d are held, want a refusal and %d", d, counted, held(), before)
+	}
+	for i := range before {
+		if d := mustCheck(t, l, call(p, 8000+int(i))); !d.Leased {
+			t.Errorf("request %d of %d: %+v, want it from the lease", i, before, d)
+		}
+	}
+	mustRefuse(t, l, []Part{{Request: call(p, 9000)}}, "", "the limit is used up")
+}
+
 // A room lends, and then the tenant refuses. What the room lent goes back into the lease,
 // so a hundred refusals take nothing from the room.
 func TestALeaseGetsBackWhatWasRefused(t *testing.T) {

@@ -38,6 +38,7 @@ type question struct {
 	hot   bool  // check: the key is hot, see lease
 	take  int64 // check: how many actions a visit for a lease takes; 0: none
 	held  int64 // check: how many actions of a lease the visit hands out beside these
+	until int64 // check: when that lease ends
 	mine  bool  // release: this decision has counted what it gives back
 
 	budget  Budget      // what a probe for it has begun; nil: none was sent

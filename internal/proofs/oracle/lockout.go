@@ -16,8 +16,6 @@ type lockout struct {
 	back     int64   // how many of them were given back
 	before   int64   // the latest attempt of all series before
 	locks    int64   // of the series before, if they are not forgotten
-
-	text policy.Rate // at the last attempt
 }
 
 func (m *lockout) At(now int64) int64 { return now }
@@ -106,7 +104,6 @@ func (m *lockout) Count(now, n int64, r policy.Rate) {
 		}
 		*m = lockout{prefix: m.prefix, before: m.last(), locks: locks}
 	}
-	m.text = r
 	for range n {
 		m.attempts = append(m.attempts, now)
 	}
@@ -143,7 +140,7 @@ func (m *lockout) Same(s policy.State) bool {
 }
 
 func (m *lockout) String() string {
-	return fmt.Sprintf("%d attempts from %d to %d, after %d locks, by %s", m.n(), m.first(), m.last(), m.locks, m.text.String())
+	return fmt.Sprintf("%d attempts from %d to %d, after %d locks", m.n(), m.first(), m.last(), m.locks)
 }
 
 func (m *lockout) Clone() Model {
@@ -187,11 +184,11 @@ func (a *Account) Locked(t *Terms, w Moment) bool {
 	return false
 }
 
-// Over reports whether nothing that m holds matters at now, by the limit r: nothing counts. A
-// lockout's locks are forgotten, too, by its text at the last attempt.
+// Over reports whether nothing that m holds matters at now, by the limit r: nothing counts, and
+// the locks of a lockout are forgotten.
 func Over(m Model, now int64, r policy.Rate) bool {
 	if l, ok := m.(*lockout); ok {
-		_, forgotten := l.ends(l.text)
+		_, forgotten := l.ends(r)
 		return now >= forgotten
 	}
 	return m.Used(now, r, true) == 0

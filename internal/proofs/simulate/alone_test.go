@@ -15,7 +15,8 @@ type alone struct {
 	ids     map[counter]*record // its own admissions
 	perhaps map[counter]bool    // prepaid ones that came from a lease, or are its own
 	given   map[string]bool     // what it has given back, by receipts
-	kept    int                 // how many writes of unknown outcome can have places there
+	kept    int                 // how many writes of unknown outcome, or beside others, can have places there
+	latest  int64               // up to which place other writes can have places there
 	busy    int                 // decisions that give back now, perhaps some of it
 	loose   bool                // it may have counted more, because it can have forgotten requests or not
 }
@@ -107,16 +108,15 @@ func (o *op) giveBackAlone(next *op) {
 // sameAlone requires that the memory of an instance holds what it has admitted alone, and
 // not what was given back.
 func (l *ledger) sameAlone(o *op) {
-	a := o.in.alone[o.owner()]
-	if a == nil || a.loose || a.busy > 0 || o.in.dead || l.sim.prepaid() { // an action from a lease can look the same
+	a := o.in.aloneOf(o.owner())
+	if a.loose || a.busy > 0 || o.in.dead || l.sim.prepaid() { // an action from a lease can look the same
 		return
 	}
 	window, _ := o.terms.Item(o.now)
 	key := o.item()
 	key.Window = window
 	held := o.in.limiter.Memory.Recall(key).Fallback.State
-	models := a.Clone()
-	models.GiveAll(held) // it may keep a place that a write has skipped to
+	models := o.in.withKept(o, a.Account, held)
 	if !models.Same(held) || window != 0 && !o.terms.Named() && a.Counted(window) != held.Get("activityCount") {
 		l.sim.wrong("%s: instance %d has admitted alone %v, and its memory holds %v", o.name, o.in.number, a.Account, held)
 	}

@@ -167,7 +167,11 @@ func (s *sim) arrive() {
 	default:
 		if c.subjects != nil && !c.Fresh && s.chance(3) { // it is sent twice, side by side
 			s.stats[twice]++
-			s.at(s.now+s.upTo(30), func() { s.ask(s.any(), c) })
+			twin := in
+			if s.chance(2) {
+				twin = s.any()
+			}
+			s.at(s.now+s.soon(1000), func() { s.ask(twin, c) })
 		}
 		s.ask(in, c)
 	}
@@ -208,7 +212,7 @@ func (s *sim) ask(in *instance, c call) {
 	if s.chance(12) {
 		leaves = s.now + 1 + s.upTo(300)
 		if !c.Fresh && !c.Partial {
-			s.at(leaves+s.upTo(5000), func() { s.ask(s.any(), c) })
+			s.at(leaves+s.soon(5000), func() { s.ask(s.any(), c) })
 		}
 	}
 	in.send(ratelimit.Check, c, leaves, func(o *op, d ratelimit.Decision, err error) { s.answered(o, c, d, err) })
@@ -221,7 +225,7 @@ func (s *sim) answered(o *op, c call, d ratelimit.Decision, err error) {
 		in = s.any()
 	}
 	if !c.Fresh && !c.Partial && s.chance(5) { // a repeat, sometimes one that comes too late
-		after := s.upTo(8000)
+		after := s.soon(8000)
 		if s.chance(4) {
 			after = s.upTo(lateness(c))
 		}

@@ -141,7 +141,7 @@ func (s *sim) rate(hold, prepaid bool, times int64) string {
 	if hold {
 		windows = []string{"20m", "30m", "1h", "2h"}
 	}
-	if kind == "reservoir" { // a place far ahead takes few checks
+	if kind == "reservoir" && s.chance(2) { // a place far ahead takes few checks
 		windows = windows[len(windows)/2:]
 	}
 	text := fmt.Sprintf("%s %d/%s", kind, n, windows[s.random.IntN(len(windows))])

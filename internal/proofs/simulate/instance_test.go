@@ -184,10 +184,10 @@ func (in *instance) send(v ratelimit.Op, c call, leaves int64, done func(*op, ra
 		if len(o.parts) > 0 {
 			s.ledger.judgeAll(o, d, err)
 		} else {
-			s.ledger.judge(o, d, err)
-			if o.terms.Queues() && o.again {
+			if in.given(o) != 0 && (o.again || in.others(o)) {
 				in.aloneOf(o.owner()).kept++
 			}
+			s.ledger.judge(o, d, err)
 		}
 		if done != nil && s.now < o.leaves {
 			done(o, d, err)

@@ -40,6 +40,7 @@ func (l *ledger) judge(o *op, d ratelimit.Decision, err error) {
 		s.stats["decided from memory in an outage"]++
 		l.judgeAlone(o, d)
 		l.sameAlone(o)
+		l.sameSeen(o)
 		return
 	case o.kind == ratelimit.Reset:
 		o.in.forget(o)

@@ -64,6 +64,9 @@ func (in *instance) attempt(k ratelimit.Key, perform func(a *landing)) (*landing
 		arrives += s.upTo(400)
 	}
 	answered := arrives + 1 + s.upTo(14)
+	if s.chance(15) { // much can happen between a write and its answer
+		answered += s.soon(400)
+	}
 	if s.now < s.slowUntil {
 		s.stats[slowly]++
 		arrives, answered = arrives+s.slow/2, answered+s.slow
@@ -142,6 +145,7 @@ func (in *instance) Update(ctx context.Context, w ratelimit.Write) (ratelimit.It
 		a.op.marks(a)
 	default:
 		a.op.answered(a)
+		in.keeps(a)
 		if a.took > 0 {
 			in.balanceOf(ownerOf(w.Key)).takes(a.op, a.took)
 		}

@@ -3,6 +3,7 @@ package simulate_test
 import (
 	"slices"
 
+	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/proofs/oracle"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
@@ -77,8 +78,14 @@ func (l *ledger) skips(u *user, a *landing, when oracle.Moment) {
 		return
 	}
 	plain, counted, exact := u.Clone(), u.Clone(), u.Clone()
+	alone := o.in.aloneOf(u.owner)
+	known := !alone.loose && u.deleted == 0 && !o.alone && !o.in.others(o) // what the instance had given when it planned this
 	_ = plain.CountAt(o.terms.numbers, when, 1)
 	if plain.Same(after) {
+		last := alone.Ticket(o.terms.numbers)
+		if known && plain.Ticket(o.terms.numbers) <= last && counted.Skip(o.terms.numbers, when.Came, last) {
+			l.sim.wrong("%s takes a place that its instance has given from memory, up to %d there: %v; the item has %v", o.name, a.given, alone.Account, u)
+		}
 		return
 	}
 	for _, ticket := range []int64{after.Get("t"), after.Get(o.queueName() + "_t")} {
@@ -87,8 +94,7 @@ func (l *ledger) skips(u *user, a *landing, when oracle.Moment) {
 			u.Account = counted
 		}
 	}
-	alone := o.in.aloneOf(u.owner)
-	if alone.loose || a.again || u.deleted > 0 || o.in.others(o) { // what it has given is not known
+	if !known || a.again {
 		return
 	}
 	exact.Skip(o.terms.numbers, when.Came, alone.Ticket(o.terms.numbers))
@@ -101,6 +107,26 @@ func (l *ledger) skips(u *user, a *landing, when oracle.Moment) {
 		exact.Skip(o.terms.numbers, when.Came, next.Ticket(o.terms.numbers))
 	}
 	l.sim.wrong("%s skips places up to %d, and its instance has given %v", o.name, a.given, alone.Account)
+}
+
+// keeps notes that a write has taken a place, and that its instance has given places from memory.
+// As long as these lie ahead, the memory keeps the place that the write was planned with, which
+// can be an earlier one.
+func (in *instance) keeps(a *landing) {
+	if a.done && a.given != 0 {
+		alone := in.aloneOf(a.op.owner())
+		alone.latest = max(alone.latest, a.snapshot.Ticket(a.op.terms.numbers))
+	}
+}
+
+// withKept returns what models hold, with the places that the memory holds beside, if writes can
+// have kept them there.
+func (in *instance) withKept(o *op, models *oracle.Account, held policy.State) *oracle.Account {
+	alone, with := in.aloneOf(o.owner()), models.Clone()
+	if with.GiveAll(held); alone.kept > 0 || in.others(o) || with.Ticket(o.terms.numbers) <= alone.latest {
+		return with
+	}
+	return models.Clone()
 }
 
 // others reports whether the instance has decided about the item of o while o was under way. What

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/cric-talk/guards/internal/proofs/oracle"
+	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
 // seen is what an instance knows of a user's item: what the store last showed it,
@@ -12,8 +13,10 @@ import (
 type seen struct {
 	*oracle.Account
 
-	order int   // how many writes the store had performed
-	asked int64 // by its own clock: when the attempt began that showed this
+	order      int   // how many writes the store had performed
+	asked      int64 // by its own clock: when the attempt began that showed this
+	afterwards bool  // it has an admission from before the store showed this
+
 	doubt int64 // since then, it has perhaps admitted a request alone, and then an older answer may have replaced this; 0: no
 }
 
@@ -71,6 +74,25 @@ func (o *op) doubts() {
 	}
 }
 
+// sameSeen requires that the memory of an instance holds what the store last showed it, and what
+// it has admitted alone since.
+func (l *ledger) sameSeen(o *op) {
+	name := o.in.knows(o)
+	s, a := o.in.seen[name], o.in.aloneOf(o.owner())
+	if s == nil || s.afterwards || s.doubt != 0 || a.loose || a.busy > 0 || o.in.dead || l.sim.prepaid() { // as in sameAlone
+		return
+	}
+	held := o.in.limiter.Memory.Recall(ratelimit.Key{UserID: name.user, Activity: name.item, Window: name.window}).Seen.State
+	models := o.in.withKept(o, s.Account, held)
+	same := models.Same(held)
+	if name.window != 0 {
+		same = s.Counted(name.window) == held.Get("activityCount")
+	}
+	if len(held) > 0 && !same {
+		l.sim.wrong("%s: instance %d has seen %v, and its memory holds %v", o.name, o.in.number, s.Account, held)
+	}
+}
+
 // fitsSeen counts n actions that the instance admits alone in what it has seen. It
 // returns when they count there, and whether they fit.
 func (in *instance) fitsSeen(o *op, n, place int64) (when oracle.Moment, fits bool) {
@@ -79,6 +101,7 @@ func (in *instance) fitsSeen(o *op, n, place int64) (when oracle.Moment, fits bo
 		return when, true
 	}
 	s.asked = math.MinInt64 // whatever the store shows next is newer
+	s.afterwards = s.afterwards || o.earlier
 	when, fits = s.Give(o.terms.numbers, o.now, n, max(place, o.now))
 	return when, fits || s.doubt != 0
 }

@@ -207,3 +207,7 @@ func (s *sim) chance(in int) bool { return s.random.IntN(in) == 0 }
 
 // upTo returns a number from 0 to most.
 func (s *sim) upTo(most int64) int64 { return s.random.Int64N(most + 1) }
+
+// soon returns a number from 0 to most, often a small one: what follows an event in
+// milliseconds meets other things than what follows it in seconds.
+func (s *sim) soon(most int64) int64 { return s.upTo(most >> s.random.IntN(8)) }

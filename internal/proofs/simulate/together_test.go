@@ -225,6 +225,7 @@ func (l *ledger) judgeAll(o *op, d ratelimit.Decision, err error) {
 	o.busy(-1)
 	for _, p := range o.parts {
 		l.sameAlone(p)
+		l.sameSeen(p)
 	}
 	switch {
 	case err != nil:
@@ -331,7 +332,7 @@ func (l *ledger) judgeGivenBack(p *op, d ratelimit.Decision, err error) {
 	window, _ := p.terms.Item(p.now)
 	current, _ := p.terms.Item(p.in.millis())
 	r := u.records[counter{p.id, window}]
-	if r == nil || r.over || r.gone || p.unsure || p.lost || p.in.frozenUntil >= p.began || p.in.limiter.CircuitOpen() {
+	if r == nil || r.over || r.gone || p.unsure || p.lost || p.in.frozenUntil >= p.began {
 		return
 	}
 	counts := p.kind == ratelimit.Check && window == current && r.by == p && !r.relied && !r.stale && u.given[receipt(p.id, r.at)] == nil
