@@ -17,17 +17,25 @@ import (
 type client struct {
 	packages string         // what its tests need, which make checked installs: a folder of .cache/packages
 	tests    string         // the command that runs its tests, in the shell
+	one      string         // the command that runs only the test $ONLY; it may run others, or none if there is no such test
 	failed   *regexp.Regexp // finds a test that failed
 }
 
 var clients = map[string]client{
-	"clients/typescript": {"typescript/source/node_modules", "npm test --silent", regexp.MustCompile(`(?m)^\s*not ok \d+ - (.+)$|^\s*✖ (.+?) \(`)},
-	"clients/python":     {"python-tools", "PYTHONPATH=src python -m pytest -q -x -n 4", regexp.MustCompile(`(?m)^FAILED (\S+)`)},
+	"clients/typescript": {
+		"typescript/source/node_modules", "npm test --silent",
+		`npm run --silent build && npx tsc -p test && node --test --test-force-exit --test-name-pattern="$ONLY" dist-test/*.test.js`,
+		regexp.MustCompile(`(?m)^\s*not ok \d+ - (.+)$|^\s*✖ (.+?) \(`),
+	},
+	"clients/python": {
+		"python-tools", "PYTHONPATH=src python -m pytest -q -x -n 4", `PYTHONPATH=src python -m pytest -q -x "${ONLY%%::*}" || test $? = 4`,
+		regexp.MustCompile(`(?m)^FAILED (\S+)`),
+	},
 }
 
-// test runs the tests of a client in a copy of its folder, which has the mistake
-// of b. It returns the names of those that failed.
-func (c client) test(ctx context.Context, r *Runner, b Bug, folder string) (failed []string, err error) {
+// test runs the tests of a client, or only the one with this name, in a copy of its folder, which has
+// the mistake of b. It returns the names of those that failed.
+func (c client) test(ctx context.Context, r *Runner, b Bug, folder, only string) (failed []string, err error) {
 	temp, err := os.MkdirTemp("", "planted-")
 	if err != nil {
 		return nil, err
@@ -37,14 +45,20 @@ func (c client) test(ctx context.Context, r *Runner, b Bug, folder string) (fail
 		return nil, err
 	}
 	tests := c.tests
-	if r.All {
+	switch {
+	case r.All:
 		tests = strings.Replace(tests, " -x", "", 1)
+	case only != "":
+		tests = c.one
+	}
+	if folder == "clients/typescript" {
+		only = regexp.QuoteMeta(only)
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-c", tests)
 	cmd.Dir = temp
-	cmd.Env = append(os.Environ(), "PATH="+filepath.Join(r.Root, ".cache/packages", c.packages, "bin")+":"+os.Getenv("PATH"))
+	cmd.Env = append(os.Environ(), "ONLY="+only, "PATH="+filepath.Join(r.Root, ".cache/packages", c.packages, "bin")+":"+os.Getenv("PATH"))
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err = cmd.Run(); err == nil {

@@ -93,9 +93,6 @@ func (o Outcome) first() Outcome {
 // fails anyway catches nothing.
 func (r *Runner) Passes(ctx context.Context, test string) (bool, error) {
 	folder, name, _ := strings.Cut(test, " ")
-	if _, all := clients[folder]; all {
-		test = folder
-	}
 	if passes, known := r.passes[test]; known {
 		return passes, nil
 	}
@@ -134,7 +131,7 @@ func (r *Runner) in(ctx context.Context, b Bug, overlay, folder, only, parts str
 	case !ok:
 		failed, err = r.test(ctx, b, overlay, folder, only, parts)
 	case parts != "" || r.All: // they have no parts
-		failed, err = c.test(ctx, r, b, folder)
+		failed, err = c.test(ctx, r, b, folder, only)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", folder, err)
