@@ -58,8 +58,9 @@ func (c *circuit) next(r record) {
 	if c.open && !c.closes.IsZero() && !r.start.Before(c.closes) {
 		c.open, c.closes = false, time.Time{}
 	}
-	if c.open && r.requests > 0 && !c.back.IsZero() && !r.start.Before(c.back) && c.back.Sub(c.probed) < timeout {
-		c.open = false // a probe goes on after its decision, so this one was answered late
+	late := !c.back.IsZero() && !r.start.Before(c.back) && c.back.Sub(c.probed) < timeout
+	if c.open && r.requests > 0 && late && r.start.Before(c.earliest) { // this one is no probe
+		c.open = false // a probe goes on after its decision, so the last one was answered late
 	}
 	switch {
 	case r.requests == 0 && !r.outage: // the memory refused before it looked at the circuit
