@@ -108,18 +108,24 @@ func TestAReleaseLeavesTheExpiry(t *testing.T) {
 	}
 }
 
-// A refusal by a low number slows a bucket down. A release with clear, which says when the item
-// expires, does not let it go before the bucket is full.
-func TestAClearLeavesTheTimeOfASlowBucket(t *testing.T) {
-	store, expires := expiring()
-	l := &Limiter{Store: store, Now: newClock().now}
-	const text = "pace: bucket 100/100s max 100, try: lockout 100/10m for 5m"
-	mustCheck(t, l, request(numbered(text, 100), "a", 50))
-	slow := request(numbered(text, 1), "b", 1)
-	refused := mustCheck(t, l, slow)
-	slow.At, slow.Clear = start.UnixMilli(), true
-	mustDo(t, l, Release, slow)
-	if full := start.UnixMilli() + 5_000_000; refused.Allowed || refused.ResetAt != full || *expires*1000 < full {
-		t.Errorf("%+v, and the item expires at %d, want a refusal by a bucket that is full at %d", refused, *expires, full)
+// A refusal by a low number slows a bucket down. A release with clear and a renewal, which say when
+// the item expires, do not let it go before the bucket is full.
+func TestOtherWritesLeaveTheTimeOfASlowBucket(t *testing.T) {
+	for op, other := range map[Op]string{Release: "try: lockout 100/10m for 5m", Renew: "work: log 100/10m"} {
+		text := "pace: bucket 100/100s max 100, " + other
+		store, expires := expiring()
+		l := &Limiter{Store: store, Now: newClock().now}
+		mustCheck(t, l, request(numbered(text, 100), "a", 50))
+		refused := mustCheck(t, l, request(numbered(text, 1), "b", 1))
+		r := request(numbered(text, 1), "a", 50)
+		r.At, r.Clear = start.UnixMilli(), op == Release
+		if op == Release {
+			r.ID, r.Count = "b", 1
+		}
+		*expires = 0
+		mustDo(t, l, op, r)
+		if full := start.UnixMilli() + 5_000_000; refused.Allowed || refused.ResetAt != full || *expires*1000 < full {
+			t.Errorf("%s: %+v, and the item expires at %d, want a refusal by a bucket that is full at %d", op, refused, *expires, full)
+		}
 	}
 }

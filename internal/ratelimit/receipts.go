@@ -179,6 +179,7 @@ func (q *question) renew(item Item) (s step) {
 	}
 	var ok bool
 	if w.Update, ok = q.Policy.Renew(w.Note, r.at, q.Count, item.State); ok {
+		w.Expires = q.Policy.KeptUntil(w.Expires, item.State)
 		s.request = request{updates, w}
 	}
 	return s

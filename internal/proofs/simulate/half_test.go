@@ -329,7 +329,7 @@ func lets(r policy.Rate, from, to int64) int64 {
 		return r.Limit / cost * (passed/window + 1)
 	case r.Kind == "lockout": // the end of a series, and others that each last until the lock or the window is over
 		return r.Limit - 1 + r.Limit*(passed/min(window, r.Lock.Milliseconds())+1)
-	case r.Kind == "sliding": // a write that lands in the next period counts there
+	case r.Kind == "sliding", r.Kind == "fixed" && r.Name != "": // a write that lands in the next period, or window, counts there
 		to += 5000
 	case r.Kind == "bucket":
 		return (max(r.Burst, r.Limit) + passed*r.Limit/window) / cost

@@ -174,12 +174,17 @@ func (l *ledger) update(a *landing, w ratelimit.Write, before ratelimit.Item) {
 	l.expect(u, a, w.Key, w.Now)
 }
 
-// lasts requires that an item without a window is kept for as long as something counts in it. A
-// bucket with a max is the exception that ended describes.
+// lasts requires that an item without a window is kept for as long as something counts in it, and
+// until the locks of a lockout are forgotten by the text of w. A bucket with a max is the exception
+// that ended describes.
 func (l *ledger) lasts(u *user, o *op, w ratelimit.Write) {
 	for _, t := range append(l.sim.itemOf(u.owner), o.terms) {
 		for m, r := range u.Own(t.numbers) {
-			if w.Key.Window == 0 && w.Expires != 0 && !oracle.Over(m, w.Expires*1000, r) && (r.Kind != "bucket" || r.Max == 0) {
+			over := m.Used(w.Expires*1000, r, true) == 0
+			if t == o.terms {
+				over = oracle.Over(m, w.Expires*1000, r)
+			}
+			if w.Key.Window == 0 && w.Expires != 0 && !over && (r.Kind != "bucket" || r.Max == 0) {
 				l.sim.wrong("%s: the item can be deleted at %d, and then %s still counts: %v", o.name, w.Expires*1000, r, m)
 			}
 		}
