@@ -125,8 +125,8 @@ func (a *Account) Holds(t *Terms, now int64, w Moment, n int64, strict bool) boo
 // item shows whether it gave them back. A log may have used their slots for others
 // already, if they are over on a clock ahead. An action of another pace may have filled
 // a bucket again that could give nothing back before. Or the item has changed since the
-// release began (raced), so that a bucket or a lockout did not count them then. Back returns
-// the limits that gave them back.
+// release began (raced), so that a limit did not count them then. Back returns the limits that
+// gave them back.
 func (a *Account) Back(t *Terms, now int64, w Moment, n int64, before, after policy.State, raced bool) (gave []policy.Rate) {
 	now = max(now, w.Counts)
 	for m, r := range a.Own(t) {
@@ -138,6 +138,9 @@ func (a *Account) Back(t *Terms, now int64, w Moment, n int64, before, after pol
 			continue
 		}
 		if l, ok := m.(*lockout); ok && raced && l.leaves(before, after) {
+			continue
+		}
+		if raced && (r.Kind == "fixed" || r.Kind == "sliding") && m.Counted(w.Counts, r, before, after) == 0 {
 			continue
 		}
 		if m.Holds(now, w.in(m), n*Cost(r), true) {

@@ -63,7 +63,7 @@ func (l *ledger) expect(u *user, a *landing, k ratelimit.Key, now int64) {
 				}
 			}
 		}
-		if a.must = u.mustRenew(r, o, now); r != nil {
+		if a.must, a.rec = u.mustRenew(r, o, now), r; r != nil {
 			a.at = r.at
 		}
 		return

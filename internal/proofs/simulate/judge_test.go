@@ -180,6 +180,8 @@ func (l *ledger) judgeStatus(o *op, d ratelimit.Decision) {
 		s.wrong("%s: allowed %v, receipt %d; it fits: %v", o.name, d.Allowed, d.At, a.surely)
 	case d.Allowed && o.request.Partial:
 		wait = [2]int64{-1} // the wait after the grant
+	case a.clock-o.now > 2000: // frozen: it is about a time that others have left behind
+		wait = [2]int64{-1}
 	}
 	l.judgeFigures(o, d, a.figures, wait)
 }

@@ -114,14 +114,16 @@ func (o *op) inVain() bool {
 	return !log.Holds(max(o.now, at), at, o.request.Count*oracle.Cost(rate), true)
 }
 
-// judgeRenew judges a renewal that the store has answered.
+// judgeRenew judges a renewal that the store has answered. Before its answer arrives, others can have
+// given the slots back and counted the check again.
 func (l *ledger) judgeRenew(o *op, d ratelimit.Decision) {
 	s, a := l.sim, o.last
 	switch d.Reason {
 	case ratelimit.OK:
 		r := l.user(o.owner()).records[counter{o.id, 0}]
 		apart := o.whole != nil && slices.ContainsFunc(o.whole.parts, func(p *op) bool { return p.last != nil && p.last.at != a.at }) // by another renewal under way
-		if !d.Allowed || d.Granted != o.request.Count || r == nil || d.At != r.at && !slices.Contains(r.older, d.At) && (d.At != 0 || !apart) {
+		has := func(r *record) bool { return r != nil && (d.At == r.at || slices.Contains(r.older, d.At)) }
+		if !d.Allowed || d.Granted != o.request.Count || r == nil || !has(r) && !has(a.rec) && (d.At != 0 || !apart) {
 			s.wrong("%s is told ok with the receipt %d, granted %d, and the store has %s", o.name, d.At, d.Granted, r)
 		}
 	case ratelimit.Expired:
