@@ -332,7 +332,7 @@ func (l *ledger) forget(u *user, k ratelimit.Key, item ratelimit.Item, clears bo
 		for i, m := range u.Models {
 			r, ok := t.numbers.Rate(u.Names[i])
 			slowed := (len(all) > 1 || t.HasLog()) && u.ended(r, s.now)
-			if ok && (others || slowed || r.Kind == "lockout") && (u.deployed || slowed || oracle.Over(m, s.now, r)) {
+			if ok && (others || slowed || r.Kind == "lockout") && (u.deployed || slowed || m.Used(s.now, r, true) == 0) {
 				u.Models[i] = empty.Models[i]
 			}
 		}
