@@ -104,8 +104,6 @@ export class Slot {
     const lasts = (decision.heldUntil ?? 0) - (decision.at ?? 0);
     this.#receipt = decision;
     this.#since = sent;
-    this.#sent = undefined;
-    this.#repeatAfter = 0;
     this.#dueAfter = lasts / 3;
     this.#lostAfter = lasts - early;
     this.#tick();
@@ -126,14 +124,14 @@ export class Slot {
     try {
       const decision = await this.#calls.renew(this.#receipt, this.#ended.signal);
       if (this.#ended.signal.aborted || this.lost) return;
+      this.#sent = undefined; // the next renewal repeats nothing
+      this.#repeatAfter = 0;
       if (this.#calls.held(decision)) return this.#hold(sent, decision);
       if (!decision.allowed) {
         this.#held = false;
         return this.#lose();
       }
       // Nothing is limited now, for example because a live mode is off. That may end, and then the slot counts again.
-      this.#sent = undefined;
-      this.#repeatAfter = 0;
       const { age } = this.#since;
       this.#dueAfter = age + Math.max(pause, (this.#lostAfter - age) / 3);
       this.#tick();
