@@ -137,10 +137,7 @@ func (a *Account) Back(t *Terms, now int64, w Moment, n int64, before, after pol
 		if b, ok := m.(*bucket); ok && (raced || b.every != Interval(r)) && before.Get(b.prefix+"tat") == after.Get(b.prefix+"tat") {
 			continue
 		}
-		if l, ok := m.(*lockout); ok && raced && l.leaves(before, after) {
-			continue
-		}
-		if raced && (r.Kind == "fixed" || r.Kind == "sliding") && m.Counted(w.Counts, r, before, after) == 0 {
+		if raced && slices.Contains([]string{"fixed", "sliding", "lockout"}, r.Kind) && m.Counted(w.Counts, r, before, after) == 0 {
 			continue
 		}
 		if m.Holds(now, w.in(m), n*Cost(r), true) {

@@ -124,11 +124,6 @@ func (m *lockout) Counted(_ int64, _ policy.Rate, before, after policy.State) in
 	return n - before.Get(m.prefix+"n")
 }
 
-// leaves reports whether a write of other limits has left m as it was.
-func (m *lockout) leaves(before, after policy.State) bool {
-	return before.Get(m.prefix+"n") == after.Get(m.prefix+"n")
-}
-
 func (m *lockout) Same(s policy.State) bool {
 	want := map[string]int64{"n": m.n(), "opened": m.first(), "latest": m.last(), "strikes": m.locks}
 	for name, v := range want {

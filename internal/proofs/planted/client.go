@@ -17,14 +17,14 @@ import (
 type client struct {
 	packages string         // what its tests need, which make checked installs: a folder of .cache/packages
 	tests    string         // the command that runs its tests, in the shell
-	one      string         // the command that runs only the test $ONLY; it may run others, or none if there is no such test
+	one      string         // the command that runs the test $ONLY, whose name $PATTERN matches; it may run others, or none if there is no such test
 	failed   *regexp.Regexp // finds a test that failed
 }
 
 var clients = map[string]client{
 	"clients/typescript": {
 		"typescript/source/node_modules", "npm test --silent",
-		`npm run --silent build && npx tsc -p test && node --test --test-force-exit --test-name-pattern="$ONLY" dist-test/*.test.js`,
+		`npm run --silent build && npx tsc -p test && node --test --test-force-exit --test-name-pattern="$PATTERN" dist-test/*.test.js`,
 		regexp.MustCompile(`(?m)^\s*not ok \d+ - (.+)$|^\s*✖ (.+?) \(`),
 	},
 	"clients/python": {
@@ -51,14 +51,11 @@ func (c client) test(ctx context.Context, r *Runner, b Bug, folder, only string)
 	case only != "":
 		tests = c.one
 	}
-	if folder == "clients/typescript" {
-		only = regexp.QuoteMeta(only)
-	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-c", tests)
 	cmd.Dir = temp
-	cmd.Env = append(os.Environ(), "ONLY="+only, "PATH="+filepath.Join(r.Root, ".cache/packages", c.packages, "bin")+":"+os.Getenv("PATH"))
+	cmd.Env = append(os.Environ(), "ONLY="+only, "PATTERN="+regexp.QuoteMeta(only), "PATH="+filepath.Join(r.Root, ".cache/packages", c.packages, "bin")+":"+os.Getenv("PATH"))
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err = cmd.Run(); err == nil {

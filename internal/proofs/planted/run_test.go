@@ -39,7 +39,7 @@ func TestEachPlantedBugIsCaught(t *testing.T) {
 	bugs := selected(t, names("PLANTED_NAME"))
 	h := hunt{proofs: names("PLANTED_BY"), rows: make([][]string, len(bugs))}
 	onEach(bugs, planted.Runner{Root: root, Long: os.Getenv("PLANTED_LONG") != "", Known: caughtBefore(t)}, func(runner *planted.Runner, i int) {
-		h.hunt(t, runner, bugs[i], &h.rows[i])
+		h.rows[i] = h.hunt(t, runner, bugs[i])
 		fmt.Printf("%3d/%d  %s\n", i+1, len(bugs), strings.Join(h.rows[i], "  |  "))
 	})
 	caught := int(h.caught.Load())
@@ -181,9 +181,9 @@ func (h *hunt) folders(b planted.Bug) (folders []string) {
 	return folders
 }
 
-// hunt runs the tests on one bug, and writes its row. A bug that no test catches is an error.
+// hunt runs the tests on one bug, and returns its row. A bug that no test catches is an error.
 // If only proofs run, that holds for the bugs that name one of the proofs.
-func (h *hunt) hunt(t *testing.T, runner *planted.Runner, b planted.Bug, row *[]string) {
+func (h *hunt) hunt(t *testing.T, runner *planted.Runner, b planted.Bug) (row []string) {
 	t.Helper()
 	o, err := runner.Run(t.Context(), b, h.folders(b))
 	if o.Test != "" {
@@ -211,5 +211,5 @@ func (h *hunt) hunt(t *testing.T, runner *planted.Runner, b planted.Bug, row *[]
 			}
 		}
 	}
-	*row = []string{b.Name, b.What, by, o.Took.Round(100 * time.Millisecond).String()}
+	return []string{b.Name, b.What, by, o.Took.Round(100 * time.Millisecond).String()}
 }
