@@ -231,7 +231,7 @@ func byLambda(status int, code, message string) reply {
 // u1 is the request of most tests.
 var u1 = client.Request{UserID: "u1"}
 
-// verbs returns what a client can ask of a guard with a request, but for a reset.
+// verbs returns the verbs of a client that take a request, except Reset.
 func verbs(g *client.Guards) map[guards.Op]func(context.Context, string, client.Request) (client.Decision, error) {
 	return map[guards.Op]func(context.Context, string, client.Request) (client.Decision, error){
 		guards.Check: g.Check, guards.Status: g.Status, guards.Release: g.Release, guards.Renew: g.Renew,

@@ -270,9 +270,9 @@ func TestAReleaseSoonAfterARenewalLeavesOthersAlone(t *testing.T) {
 	})
 }
 
-// The room is throttled, so the check ends with an error, and what it counted for the user is
-// given back: whoever chose the id. But if a second attempt with the same id is admitted
-// meanwhile, the first one leaves the user's count to it.
+// The room is throttled, so the check ends with an error. What it counted for the user is given
+// back, by an id of the guard and by one of the app. But if a second attempt with the same id is
+// admitted meanwhile, the first one leaves the user's count to it.
 func TestAnErrorKeepsWhatARepeatReliesOn(t *testing.T) {
 	for name, tt := range map[string]struct{ fresh, repeated bool }{
 		"an id of the guard": {true, false}, "an id of the app": {false, false}, "a second attempt": {false, true},

@@ -271,8 +271,8 @@ func TestRenewalTimelines(t *testing.T) {
 			{at: 6 * sec, by: "cold", id: "r1", want: "ok 1/9"},
 			{at: 6 * sec, by: "cold", ask: Release, id: "r1", receipt: 6 * sec, want: "ok 1/9", used: []int64{1, 1}},
 		}},
-		// A late copy of a release finds the id of the first one, even in the set where it
-		// would drop the id of a later check: the release comes in the next generation.
+		// The release comes in the next generation. A late copy finds its id, even in the set
+		// where the copy would drop the id of a later check.
 		{"a late copy of a release in the same set", "1000/1m", []moment{
 			{at: 6 * sec, by: "cold", id: "r1", want: "ok 1/1000"},
 			{at: 8 * sec, by: "cold", ask: Release, id: "r1", want: "ok 0/1000"},

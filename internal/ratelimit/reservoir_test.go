@@ -182,7 +182,7 @@ func TestLateCopiesDoNotCountAfterAMove(t *testing.T) {
 	}
 }
 
-// How places are given, kept and given anew.
+// How places are given, kept and given again.
 func TestReservoirTimelines(t *testing.T) {
 	stories(t, []story{
 		{"a reservoir", "reservoir 2/10s ahead 30s", []moment{

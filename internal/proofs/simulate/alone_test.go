@@ -152,9 +152,10 @@ func (o *op) relyAlone() {
 // repeats reports whether an instance knows a request already: it has admitted the
 // request alone, or has seen that the store counted it. If the instance can have
 // forgotten that, the model can't know what it counts, and starts its bounds
-// again. So it does if others have renewed the slots since: the instance knows the id only
-// from before, or if the instance perhaps learned it only after o was decided. A request whose
-// place is over, where the instance knows it, is a late job, which has got place instead.
+// again. So it does if others have renewed the slots since, because the instance knows the id
+// only from before. And so it does if the instance perhaps learned it only after o was
+// decided. A request whose place is over, where the instance knows it, is a late job, which
+// has got place instead.
 func (in *instance) repeats(o *op, u *user, place int64) bool {
 	window, _ := o.terms.Item(o.now)
 	name := counter{o.id, window}

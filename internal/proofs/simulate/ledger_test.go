@@ -174,9 +174,9 @@ func (l *ledger) update(a *landing, w ratelimit.Write, before ratelimit.Item) {
 	l.expect(u, a, w.Key, w.Now)
 }
 
-// lasts requires that an item without a window is kept for as long as something counts in it, and
-// until the locks of a lockout are forgotten by the text of w. A bucket with a max is the exception
-// that ended describes.
+// lasts requires that an item without a window is kept for as long as something counts in it. The
+// text of w says when the locks of a lockout are forgotten, and the item is kept until then. A
+// bucket with a max is the exception that ended describes.
 func (l *ledger) lasts(u *user, o *op, w ratelimit.Write) {
 	for _, t := range append(l.sim.itemOf(u.owner), o.terms) {
 		for m, r := range u.Own(t.numbers) {
