@@ -60,7 +60,8 @@ func (k Known) refuse(q *question, now time.Time) (Decision, bool) {
 		asked.Count -= lease.rest(q.write.Now)
 		then, rest = &asked, q.pauseOf(lease, asked.write.Now)-age
 	}
-	if s := then.check(taken{item: k.Seen}); s.sends() || hot && rest < time.Millisecond {
+	s := then.checkNew(taken{item: k.Seen}, Location{})
+	if s.sends() || hot && rest < time.Millisecond {
 		return Decision{}, false
 	}
 	// A request that is not fresh may repeat one that an instance whose clock is
@@ -71,6 +72,9 @@ func (k Known) refuse(q *question, now time.Time) (Decision, bool) {
 		if n, _ := ahead.in(k.Seen.State).fits(); n > 0 {
 			return Decision{}, false
 		}
+	}
+	if !hot {
+		return s.decision, true
 	}
 	d := q.in(k.Seen.State).decision(0, 0)
 	d.Wait = max(d.Wait, rest)
@@ -165,7 +169,7 @@ func (k Known) find(w Write) (Location, bool) {
 
 // both returns the decision by Seen or by Fallback: the one that restricts more.
 func (k Known) both(q *question, decide func(view) Decision) Decision {
-	return tighter(decide(*q.in(k.Seen.State)), decide(*q.in(k.Fallback.State)))
+	return tighter(decide(q.in(k.Seen.State)), decide(q.in(k.Fallback.State)))
 }
 
 // tighter returns the decision that restricts more, marked as one from memory.

@@ -67,8 +67,6 @@ func (l *Limiter) DecideAll(ctx context.Context, op Op, parts []Part, readOn boo
 		a.parts[i].question = r.ask(op, a.now.UnixMilli())
 		a.parts[i].known = l.recall(&a.parts[i].question)
 	}
-	ctx, stop := a.begin(ctx)
-	defer stop()
 	err := a.carryOut(ctx, op, readOn || op == Status)
 	if len(parts) == 1 {
 		return a.parts[0].decision, err
@@ -109,6 +107,11 @@ func (a *action) carryOut(ctx context.Context, op Op, readOn bool) error {
 			break
 		}
 	}
+	if refused && (!readOn || next == len(a.parts)) {
+		return nil
+	}
+	ctx, stop := a.begin(ctx)
+	defer stop()
 	if !refused {
 		if err := a.allow(ctx); err != nil {
 			return err

@@ -115,8 +115,8 @@ type view struct {
 	state  policy.State // the same, as if the store had given the places of q.given, too
 }
 
-func (q *question) in(s policy.State) *view {
-	v := &view{question: q, stored: s, state: s}
+func (q *question) in(s policy.State) view {
+	v := view{question: q, stored: s, state: s}
 	if q.given != nil {
 		v.state, _ = q.Policy.Skip(q.write.Now, q.given, s)
 	}
@@ -124,13 +124,13 @@ func (q *question) in(s policy.State) *view {
 }
 
 // take plans n of the request's actions.
-func (v *view) take(n int64) (policy.Update, bool) {
+func (v view) take(n int64) (policy.Update, bool) {
 	return v.Policy.TakeAfter(v.write.Now, n, v.write.ID.number(), v.given, v.stored)
 }
 
 // fits plans the request's actions and returns how many fit: all of them or none.
 // With Partial it can be any number in between.
-func (v *view) fits() (int64, policy.Update) {
+func (v view) fits() (int64, policy.Update) {
 	n := v.Count
 	if v.Partial {
 		n = min(n, v.Policy.Max(), v.Policy.Read(v.write.Now, 0, v.state).Remaining)
@@ -144,7 +144,7 @@ func (v *view) fits() (int64, policy.Update) {
 // decision returns the decision that grants this many actions, with the figures
 // of the state, which counts them. ReadyAt is the place that they were given; 0:
 // none. Only a check that is counted now has a receipt.
-func (v *view) decision(granted, readyAt int64) Decision {
+func (v view) decision(granted, readyAt int64) Decision {
 	need := v.Count // how many actions the request waits for
 	switch {
 	case granted == v.Count:
@@ -172,7 +172,7 @@ func (v *view) decision(granted, readyAt int64) Decision {
 //     attempt counted it, or an earlier decision did if the id is the caller's.
 //   - Otherwise an earlier decision counted it: a duplicate. Granted is 0 for a
 //     partial request, because the item does not show how many actions it got.
-func (v *view) found(kept Location, done bool, sent amount) Decision {
+func (v view) found(kept Location, done bool, sent amount) Decision {
 	readyAt, note := int64(0), kept.Note
 	switch {
 	case v.Policy.Queues(): // the note of a queue is the place
@@ -223,7 +223,7 @@ func (r Request) CountIn(now int64, s *policy.State) Decision {
 }
 
 // delayed returns d if readyAt has come, and otherwise "come at readyAt".
-func (v *view) delayed(d Decision, readyAt int64) Decision {
+func (v view) delayed(d Decision, readyAt int64) Decision {
 	now := v.write.Now
 	if readyAt <= now {
 		return d
@@ -235,7 +235,7 @@ func (v *view) delayed(d Decision, readyAt int64) Decision {
 }
 
 // wouldBe returns what a check would get if n of its actions fit, with the update u.
-func (v *view) wouldBe(n int64, u policy.Update) Decision {
+func (v view) wouldBe(n int64, u policy.Update) Decision {
 	d := v.decision(n, 0)
 	if n == 0 {
 		return d

@@ -114,20 +114,26 @@ func (q *question) next(got taken) step {
 
 // check returns the step of a check after got.
 func (q *question) check(got taken) step {
-	v := q.in(got.item.State)
 	kept, found := got.item.Find(q.write)
 	if found && !q.late(kept) {
 		own := got.done && got.counts > 0
-		return step{decision: v.found(kept, own, got.sent), claim: claim{own: own, kept: kept}}
+		return step{decision: q.in(got.item.State).found(kept, own, got.sent), claim: claim{own: own, kept: kept}}
 	}
+	return q.checkNew(got, kept)
+}
+
+// checkNew is check for an item that does not have the id, or has it in drop with a place that
+// is over.
+func (q *question) checkNew(got taken, drop Location) step {
+	v := q.in(got.item.State)
 	if n, u := v.fits(); n > 0 {
-		return v.count(n, u, kept)
+		return v.count(n, u, drop)
 	}
 	return v.refuse(got)
 }
 
 // refuse returns the step of a check or a visit that does not fit: it records the pace, once.
-func (v *view) refuse(got taken) step {
+func (v view) refuse(got taken) step {
 	if s, slower := v.repace(); slower && !got.records {
 		s.visit, s.takes = got.visit, got.takes
 		return s
@@ -155,7 +161,7 @@ func (q *question) blind(known Item) step {
 
 // count returns the step that counts n actions by the update u. The id in drop makes way for
 // the new one.
-func (v *view) count(n int64, u policy.Update, drop Location) step {
+func (v view) count(n int64, u policy.Update, drop Location) step {
 	w := v.write
 	w.Update, w.First, w.Last = u, u.CountedAt, u.CountedAt
 	w.Note, w.Drop = u.ReadyAt, drop
@@ -168,7 +174,7 @@ func (v *view) count(n int64, u policy.Update, drop Location) step {
 //
 // For example, a user has used 10 of bucket 10/1m, and a live limit makes it bucket 10/1d.
 // The next check is refused. Without a record, the item would be full after a minute.
-func (v *view) repace() (step, bool) {
+func (v view) repace() (step, bool) {
 	u, expires, slower := v.Policy.Repace(v.write.Now, v.state)
 	w := Write{Key: v.write.Key, Update: u, Now: v.write.Now, Expires: expires}
 	return step{request: request{updates, w}, records: true}, slower
