@@ -164,7 +164,7 @@ func TestAllocations(t *testing.T) {
 	}
 	refusal := testing.AllocsPerRun(50, func() { ask(again, "limited") })
 	t.Logf("a decision makes %.0f allocations, with a room %.0f, a refusal from memory %.0f", decision, two, refusal)
-	if decision > 300 || two > 2*decision+10 || refusal > 40 {
-		t.Errorf("a decision makes %.0f allocations, with a room %.0f, a refusal from memory %.0f, want at most 300, twice as many and 10, and 40", decision, two, refusal)
+	if decision > 200 || two > 2*decision+10 || refusal > 33 {
+		t.Errorf("a decision makes %.0f allocations, with a room %.0f, a refusal from memory %.0f, want at most 200, twice as many and 10, and 33", decision, two, refusal)
 	}
 }
