@@ -137,9 +137,12 @@ func (o *op) busy(by int) {
 }
 
 // relyAlone notes that o was admitted, and relies on what other decisions have counted in
-// memory.
+// memory. A part that the store has answered in the end relies on the store.
 func (o *op) relyAlone() {
 	for _, p := range o.parts {
+		if p.last != nil && !p.lost {
+			continue
+		}
 		window, _ := p.terms.Item(p.now)
 		if a := p.in.alone[p.owner()]; a != nil {
 			if r := a.ids[counter{p.id, window}]; r != nil && r.by != p {

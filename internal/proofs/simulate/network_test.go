@@ -60,7 +60,7 @@ func (in *instance) attempt(k ratelimit.Key, perform func(a *landing)) (*landing
 		ends = min(ends, o.leaves)
 	}
 	arrives := s.now + 1 + s.upTo(14)
-	if s.chance(30) {
+	if s.chance(s.lag) {
 		arrives += s.upTo(400)
 	}
 	answered := arrives + 1 + s.upTo(14)

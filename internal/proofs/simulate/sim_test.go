@@ -41,6 +41,7 @@ type sim struct {
 	deployed   int64                    // when the code last changed
 	slow       int64                    // by how many milliseconds the table answers later
 	slowUntil  int64                    // until then
+	lag        int                      // one request in so many is up to 400 ms late
 	broken     broken                   // the key that fails alone
 	unread     map[ratelimit.Key]string // the attribute of each spoiled item that has a wrong type
 	ledger     ledger
@@ -65,6 +66,7 @@ func newSim(subject subject, seed uint64, verbose bool) *sim {
 		now: begin + random.Int64N(86_400_000), hash: h.Sum64(), byText: map[string]*terms{}, unread: map[ratelimit.Key]string{}, stats: stats{}, happened: map[happened]bool{},
 	}
 	s.stats["runs"], s.apart = 1, skews[len(skews)-2]
+	s.lag = []int{30, 8, 3}[random.IntN(3)]
 	if subject.draw != nil && s.chance(3) { // clocks that hardly differ hide no excess
 		s.apart = skews[len(skews)-3]
 	}
