@@ -176,9 +176,9 @@ func (l *Limiter) Window(activity string) time.Duration {
 // counted. It is a [guards.ErrUnavailable] if the table did not answer and nothing else
 // decided: with OnOutage deny, and for a release, a renewal and a reset.
 //
-// If ctx has ended already, the error is that of ctx. A decision that has begun goes on if ctx is
-// canceled, for example because the user has left. That is no outage, and the decision must be
-// able to give back what it has counted. The deadline of ctx bounds its time.
+// If ctx has ended already, the error is that of ctx. A decision that has begun goes on if ctx
+// ends, for example because the user has left. That is no outage, and the decision must be able to
+// give back what it has counted. It takes at most the DecisionTimeout.
 func (l *Limiter) Decide(ctx context.Context, r guards.Request) (guards.Decision, error) {
 	if err := ctx.Err(); err != nil {
 		return guards.Decision{}, err
@@ -187,13 +187,7 @@ func (l *Limiter) Decide(ctx context.Context, r guards.Request) (guards.Decision
 	if !ok {
 		return guards.Decision{}, input.Invalid("activity", input.Show(r.Activity), "one that the page of limits names")
 	}
-	whole := context.WithoutCancel(ctx)
-	if end, ok := ctx.Deadline(); ok {
-		var stop context.CancelFunc
-		whole, stop = context.WithDeadline(whole, end)
-		defer stop()
-	}
-	a, err := h.Decide(whole, guard.RequestOf(r))
+	a, err := h.Decide(context.WithoutCancel(ctx), guard.RequestOf(r))
 	if err != nil {
 		return guards.Decision{}, err
 	}

@@ -245,6 +245,20 @@ func TestAUserWhoLeavesIsNoOutage(t *testing.T) {
 	}
 }
 
+// A caller with little time left says nothing about the table. If it were an outage, each process
+// would decide alone, for everybody.
+func TestACallerInAHurryIsNoOutage(t *testing.T) {
+	l, log, _ := onTable(t, dynamotest.Endpoint(t), dynamotest.Table(t), limiter.Options{OnOutage: "deny"})
+	for _, left := range []time.Duration{5 * time.Millisecond, time.Minute} {
+		ctx, stop := context.WithTimeout(t.Context(), left)
+		defer stop()
+		d, err := l.Decide(ctx, guards.Request{UserID: "u1", Activity: "create_post"})
+		if early := errors.Is(err, context.DeadlineExceeded); !early && (err != nil || d.Reason != guards.OK) || log.Len() > 0 {
+			t.Errorf("with %s left: %+v, %v, want ok\n%s", left, d, err, log)
+		}
+	}
+}
+
 // The options win over the variables, also an empty list of roles. Without an option, the variable
 // counts. There is no table, so what is counted is unavailable.
 func TestTheOptionsWin(t *testing.T) {
