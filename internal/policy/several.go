@@ -318,5 +318,8 @@ func (p Policy) Repace(now int64, s State) (u Update, expires int64, ok bool) {
 			expires, ok = max(expires, until), true
 		}
 	}
+	if ok { // the pace of another bucket can be faster than the one that is recorded there
+		expires = p.KeptUntil(expires, s)
+	}
 	return u, expires, ok
 }

@@ -129,3 +129,15 @@ func TestOtherWritesLeaveTheTimeOfASlowBucket(t *testing.T) {
 		}
 	}
 }
+
+// A refusal that slows one bucket down does not let another one go before it is full, whose pace was
+// slower when it counted.
+func TestARefusalLeavesTheTimeOfASlowBucket(t *testing.T) {
+	store, expires := expiring()
+	l := &Limiter{Store: store, Now: newClock().now}
+	mustCheck(t, l, request(policy.Must("a: bucket 10/1000s, b: bucket 10/10s"), "all", 10))
+	d := mustCheck(t, l, request(policy.Must("a: bucket 10/100s, b: bucket 10/20s"), "one more", 1))
+	if full := start.Unix() + 1000; d.Allowed || *expires < full {
+		t.Errorf("%+v, and the item expires at %d, want a refusal, and at least %d", d, *expires, full)
+	}
+}
