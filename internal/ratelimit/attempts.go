@@ -56,6 +56,9 @@ func (a amount) of(note int64) int64 { return cmp.Or(note, a.plain) }
 
 // carryOut takes the steps of q until q is decided. Known is what is known of the item.
 func (t *attempts) carryOut(q *question, known Item) (Decision, error) {
+	if q.read != nil {
+		known = *q.read
+	}
 	got := taken{item: known}
 	s := t.choose(q, func() step { return q.first(known) })
 	for s.sends() {
@@ -85,6 +88,10 @@ func (t *attempts) take(q *question, s step, shown Item) (got taken, err error) 
 	case s.request.verb == reads:
 		if got.item, err = t.read(w.Key); err == nil {
 			err = q.readable(got.item)
+		}
+		if q.look {
+			item := got.item
+			q.read = &item
 		}
 		return got, err
 	case s.counts > 0:

@@ -339,7 +339,7 @@ func (a *action) free(ctx context.Context, parts []int) {
 		r, d := a.parts[i].question.Request, &a.parts[i].decision
 		r.At = d.At
 		q := r.ask(Release, a.now.UnixMilli())
-		q.slotsOnly = true
+		q.slotsOnly, q.reached = true, a.reached
 		back, err := a.limiter.decide(ctx, &q, a.limiter.recall(&q))
 		if d.Requests += back.Requests; err == nil {
 			d.Reading = back.Reading

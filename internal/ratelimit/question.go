@@ -55,9 +55,9 @@ type question struct {
 	origin origin // release: of the check, as the parts before this one know it
 	own    int64  // release: the receipt that the caller has; At is the check's time, if origin has that
 
-	slotsOnly bool // release: frees the slots of a log, and leaves other limits as they are
-	look      bool // renew: read whether the slots count, and move none
-	read      *Item
+	slotsOnly bool  // release: frees the slots of a log, and leaves other limits as they are
+	look      bool  // renew: read whether the slots count, and move none
+	read      *Item // renew: what that has read; nil: nothing yet
 
 	given policy.State // places of a reservoir that this process gave from memory; nil: none
 }

@@ -1,6 +1,8 @@
 package ratelimit_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -281,6 +283,30 @@ func TestARenewalThatFailsLeavesOtherLimitsAlone(t *testing.T) {
 	l.Store = store
 	if used := usedOfEach(t, l, message("u", "r", "status", "now: log 3/10m, day: 90/1d", "log 9/10m")); used["now"] != 0 || used["day"] != 1 {
 		t.Errorf("%v are used, want no slot, and 1 of the day", used)
+	}
+}
+
+// A renewal of slots in two items reads each of them once, and moves each by one write.
+func TestARenewalReadsEachItemOnce(t *testing.T) {
+	l := &Limiter{Store: new(memstore.Store)}
+	parts := message("u", "r", "a", "log 3/10m", "log 9/10m")
+	at := mustDoAll(t, l, Check, parts, 0, "a check").At
+	if d := mustDoAll(t, l, Renew, parts, at, "a renewal"); d.Requests != 4 {
+		t.Errorf("%d requests, want 4", d.Requests)
+	}
+}
+
+// If the slots that it moved can't be freed, that opens the circuit of their item, and not the
+// table's, which has answered the renewal.
+func TestARenewalThatCannotFreeItsSlots(t *testing.T) {
+	l, works, users := failingFor("u", pass)
+	parts := message("u", "r", "a", "log 3/10m", "log 9/10m")
+	at := mustDoAll(t, l, Check, parts, 0, "a check").At
+	users.set(pass, func(ctx context.Context, move func() error) error {
+		return errors.Join(move(), works.Delete(ctx, Key{UserID: " room r", Activity: "write"}))
+	}, refuse)
+	if d := doAll(t, l, Renew, parts, at); d.Reason != Expired || l.CircuitOpen() {
+		t.Errorf("%+v, circuit open: %v, want expired, and closed", d, l.CircuitOpen())
 	}
 }
 

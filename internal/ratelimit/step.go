@@ -78,7 +78,7 @@ func (q *question) first(known Item) step {
 	case q.op == Check:
 		return q.blind(known)
 	case q.read != nil && !q.look:
-		return q.change(*q.read)
+		return q.change(known)
 	case (q.op == Release || q.op == Renew && !q.look) && (q.mine || q.write.Key.Window != 0):
 		if s := q.change(known); len(s.request.write.Update.Acts) > 0 {
 			return s
