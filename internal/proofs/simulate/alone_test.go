@@ -75,6 +75,7 @@ func (l *ledger) admittedAlone(o *op, d ratelimit.Decision) {
 		s.wrong("%s: instance %d alone admits %d more, which do not fit: %v", o.name, o.in.number, n, a)
 	}
 	a.loose = a.loose || d.ReadyAt > o.now && o.terms.Named() // for now: it can leave out limits beside a place at a border
+	a.loose = a.loose || o.earlier && o.in.others(o)          // whose order is not known
 	o.own, o.shown, o.ownAt, o.shownAt = a, o.in.seen[o.in.knows(o)], when, known
 }
 

@@ -133,7 +133,8 @@ func (in *instance) withKept(o *op, models *oracle.Account, held policy.State) *
 // they wrote has places of its own.
 func (in *instance) others(o *op) bool {
 	return slices.ContainsFunc(in.sim.begun, func(other *op) bool {
-		return other != o && other.in == in && other.owner() == o.owner() && (!other.ended || other.endedAt >= o.began)
+		return other != o && other != o.whole && other.in == in && (!other.ended || other.endedAt >= o.began) &&
+			slices.ContainsFunc(other.each(), func(p *op) bool { return p.owner() == o.owner() })
 	})
 }
 

@@ -31,9 +31,11 @@ type leaseEnd struct {
 	forgotten bool // it can be
 }
 
-// A lent is until when an instance can hand out what it took for a limit.
+// A lent is until when an instance can hand out what it took for a limit. A visit that is
+// answered late changes nothing for the window after its own.
 type lent struct {
 	policy policy.Policy
+	window int64 // of the item
 	until  int64
 }
 
@@ -52,8 +54,9 @@ func (b *balance) takes(o *op, n int64) {
 	ends, rest, lasting := o.terms.numbers.LeaseEnds(o.now), int64(0), 0
 	b.taken[o.terms] += n
 	b.ends = append(b.ends, leaseEnd{max(o.in.millis(), ends), ends > o.now+1000})
+	window, _ := o.terms.Item(o.now)
 	for _, l := range b.leases {
-		if l.until > o.now {
+		if l.window == window && l.until > o.now {
 			lasting++
 		}
 	}
@@ -67,11 +70,12 @@ func (b *balance) takes(o *op, n int64) {
 	l.until = ends
 }
 
-// leaseOf returns the lease of o's limit.
+// leaseOf returns the lease of o's limit and window.
 func (b *balance) leaseOf(o *op) *lent {
-	i := slices.IndexFunc(b.leases, func(l lent) bool { return l.policy.Same(o.request.Policy) })
+	window, _ := o.terms.Item(o.now)
+	i := slices.IndexFunc(b.leases, func(l lent) bool { return l.window == window && l.policy.Same(o.request.Policy) })
 	if i < 0 {
-		i, b.leases = len(b.leases), append(b.leases, lent{policy: o.request.Policy})
+		i, b.leases = len(b.leases), append(b.leases, lent{policy: o.request.Policy, window: window})
 	}
 	return &b.leases[i]
 }
