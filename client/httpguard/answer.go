@@ -138,7 +138,10 @@ func (w *watched) Write(b []byte) (int, error) {
 }
 
 func (w *watched) WriteHeader(status int) {
-	if status >= 200 && status <= 999 || status == http.StatusSwitchingProtocols { // others only announce an answer, or are none
+	switch {
+	case status == http.StatusSwitchingProtocols: // the connection is taken over next
+		w.wrote = true
+	case status >= 200 && status <= 999: // others only announce an answer, or are none
 		w.sending(status)
 	}
 	w.ResponseWriter.WriteHeader(status)
