@@ -43,7 +43,8 @@ func (m Middleware) setHeaders(h http.Header, r client.Request, d client.Decisio
 }
 
 // answeredAt returns when the guard decided, in Unix milliseconds of its own clock. This
-// machine's clock can differ, so it counts only for a Client that is not the SDK's own.
+// machine's clock can differ, so it counts only for an answer without a time, such as that of a
+// Client that is not the SDK's own.
 func answeredAt(d client.Decision) int64 {
 	switch {
 	case d.At != 0:
