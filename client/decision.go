@@ -33,8 +33,9 @@ const (
 type Decision struct {
 	guards.Decision
 
-	// Date is when the answer was sent, in whole seconds of the guard's clock. It is zero
-	// in an outage, in a decision that was stored, and if Client is not the SDK's own.
+	// Date is when the answer was sent, by the guard's clock; a function or an agent tells it in
+	// whole seconds. It is zero in an outage, in a decision that was stored, and if Client is not
+	// the SDK's own.
 	Date time.Time `json:"-"`
 
 	// Guard is the name of the guard that was asked, without a prefix. ReleaseDecision

@@ -8,7 +8,8 @@ import (
 	"github.com/cric-talk/guards"
 )
 
-// A Local decides in the app's own process. A *limiter.Limiter is one.
+// A Local decides in the app's own process. A *limiter.Limiter is one. If it also has a method
+// Clock, as that has, Decision.Date is by this clock.
 type Local interface {
 	// Decide answers a request. Its error is a [guards.ErrValidation], a
 	// [guards.ErrUnavailable], or a mistake of the app's configuration.
@@ -26,7 +27,11 @@ func (g *Guards) decide(ctx context.Context, c *call) (Decision, error) {
 	d, err := g.options.Local.Decide(ctx, c.event)
 	switch {
 	case err == nil:
-		return c.asked(d), nil
+		answer := c.asked(d)
+		if l, ok := g.options.Local.(interface{ Clock() time.Time }); ok {
+			answer.Date = l.Clock()
+		}
+		return answer, nil
 	case ctx.Err() != nil:
 		return Decision{}, c.givenUp(ctx)
 	case errors.Is(err, guards.ErrValidation):

@@ -62,6 +62,9 @@ func (g *Guards) Slot(ctx context.Context, activity string, r Request) (*Slot, e
 	}
 	s := &Slot{Decision: d, guards: g, receipt: d.receipt(d.Granted), held: d.Allowed && d.releasable()}
 	s.ctx, s.end = context.WithCancelCause(ctx)
+	if !s.Allowed {
+		s.end(context.Canceled) // the app need not call Release
+	}
 	if !s.held {
 		return s, nil
 	}
@@ -76,7 +79,7 @@ func (g *Guards) Slot(ctx context.Context, activity string, r Request) (*Slot, e
 }
 
 // Context returns the context for the work. It ends when the slot is lost, when it is
-// released, and when the context of the caller ends.
+// released, and when the context of the caller ends. That of a refused slot has ended.
 func (s *Slot) Context() context.Context { return s.ctx }
 
 // Lost reports whether the work must stop, because somebody else may get the slot: it

@@ -245,6 +245,22 @@ func TestTheCallersContextEndsTheRenewals(t *testing.T) {
 	})
 }
 
+// An app returns without a Release if a slot is refused. So the context of a refused slot has
+// ended, and nothing of it stays with the caller's. If the guard limits nobody, the work goes on.
+func TestTheContextOfARefusedSlotEnds(t *testing.T) {
+	for mode, ended := range map[guard.Mode]bool{guard.Enforce: true, guard.Shadow: false, guard.Off: false} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newLocal(t, exports)
+			defer b.slot(t).Release(t.Context())
+			b.switchTo(mode)
+			s := testkit.Must(b.Slot(t.Context(), "exports-guard/export", u1))(t)
+			if got := s.Context().Err() != nil; s.Allowed == ended || got != ended || s.Lost() {
+				t.Errorf("%s: %+v, the context has ended: %v, want %v", mode, s.Decision, got, ended)
+			}
+		})
+	}
+}
+
 // An app reserves, and settles for what it used, once.
 func TestSettle(t *testing.T) {
 	for _, tt := range []struct{ used, counts int64 }{{1400, 1400}, {0, 0}, {4000, 4000}, {5000, 4000}} {

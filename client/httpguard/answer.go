@@ -43,7 +43,8 @@ func (m Middleware) setHeaders(h http.Header, r client.Request, d client.Decisio
 }
 
 // answeredAt returns when the guard decided, in Unix milliseconds of its own clock. This
-// machine's clock can differ, so it counts only for a Client that is not the SDK's own.
+// machine's clock can differ, so it counts only for an answer without a time, such as that of a
+// Client that is not the SDK's own.
 func answeredAt(d client.Decision) int64 {
 	switch {
 	case d.At != 0:
@@ -138,7 +139,10 @@ func (w *watched) Write(b []byte) (int, error) {
 }
 
 func (w *watched) WriteHeader(status int) {
-	if status >= 200 && status <= 999 || status == http.StatusSwitchingProtocols { // others only announce an answer, or are none
+	switch {
+	case status == http.StatusSwitchingProtocols: // the connection is taken over next
+		w.wrote = true
+	case status >= 200 && status <= 999: // others only announce an answer, or are none
 		w.sending(status)
 	}
 	w.ResponseWriter.WriteHeader(status)

@@ -88,6 +88,25 @@ func TestCountIfDecidesWhenTheHeadersAreSent(t *testing.T) {
 	}
 }
 
+// A connection that a WebSocket takes over counts. Some libraries write 101 and its headers
+// before that.
+func TestAWebSocketCounts(t *testing.T) {
+	g := signIns(t)
+	limit := httpguard.Middleware{Guards: g, Activity: "sign_in", User: u1, CountIf: unauthorized}
+	server := httptest.NewServer(limit.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Upgrade", "websocket")
+		w.WriteHeader(http.StatusSwitchingProtocols)
+		if c, _, err := http.NewResponseController(w).Hijack(); err == nil {
+			_ = c.Close()
+		}
+	})))
+	defer server.Close()
+	r := testkit.Send(t, http.MethodGet, server.URL, "")
+	if h := r.Header; r.StatusCode != 101 || h.Get("Upgrade") != "websocket" || h.Get("RateLimit") == "" || failures(t, g) != 1 {
+		t.Errorf("%d %v, and %d attempts count, want 101 with the headers, and 1", r.StatusCode, h, failures(t, g))
+	}
+}
+
 // plain is a ResponseWriter without other methods, such as that of http.TimeoutHandler.
 type plain struct{ http.ResponseWriter }
 

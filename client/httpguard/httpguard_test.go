@@ -31,6 +31,7 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
+	"github.com/cric-talk/guards/limiter"
 )
 
 // local invokes a guard in this process.
@@ -356,5 +357,22 @@ func TestAMistakeIsLoggedUnlessTheUserHasGone(t *testing.T) {
 	handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", http.NoBody))
 	if !strings.Contains(log.String(), "unsupported protocol scheme") || strings.Contains(log.String(), "u1") {
 		t.Errorf("the log has %s", log)
+	}
+}
+
+// T in RateLimit follows the guard's clock, also that of a limiter in this process, which a test
+// moves.
+func TestTheHeadersFollowTheClockOfALimiter(t *testing.T) {
+	now := time.Date(2026, 11, 28, 12, 0, 15, 0, time.UTC)
+	page := []guards.Guard{{Name: "posts-guard", Message: "m", Activities: []guards.Activity{{Name: "create_post", Limit: "1/1m"}}}}
+	l := testkit.Must(limiter.InMemory(page, func() time.Time { return now }))(t)
+	limit := httpguard.Middleware{Guards: testkit.Must(client.New(t.Context(), client.Options{Local: l}))(t), Activity: "create_post", User: u1}
+	for i, want := range []string{"r=0;t=45", "r=0;t=45", "r=0;t=15"} {
+		if i == 2 {
+			now = now.Add(30 * time.Second)
+		}
+		if w := serve(t, limit); w.Header().Get("RateLimit") != `"create_post";`+want {
+			t.Errorf("request %d: %d %v, want %s", i+1, w.Code, w.Header(), want)
+		}
 	}
 }

@@ -154,6 +154,7 @@ func (c *Cleanup) Run(ctx context.Context, r Request) (Answer, error) {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) && (err == nil || errors.Is(err, context.DeadlineExceeded)) {
 		swept.Finished, err = false, nil
 	}
+	swept.Finished = swept.Finished && err == nil // grants or blocks can be left
 	a := Answer{swept, time.Since(began).Milliseconds()}
 	c.record(ctx, r, a, err)
 	if r.UserID == "" && !r.DryRun {

@@ -258,7 +258,8 @@ func TestAnUnfinishedErasureDoesNotTouchGrants(t *testing.T) {
 }
 
 // An erasure that leaves the grants of the user, or of the subject, in the table is an
-// error. It says that the items are gone, and neither the error nor the log names whose.
+// error and unfinished. It says that the items are gone, and neither the error nor the log
+// names whose.
 func TestAnErasureThatLeavesGrantsSaysSo(t *testing.T) {
 	for _, one := range []struct{ whose, key, event string }{
 		{"user", canary, `{"userId": "` + canary + `"}`},
@@ -281,7 +282,7 @@ func TestAnErasureThatLeavesGrantsSaysSo(t *testing.T) {
 			if e, ok := errors.AsType[*input.Unavailable](err); !ok || e.Error() != want {
 				t.Errorf("%s, %s:\n got %v\nwant %s", one.event, name, err, want)
 			}
-			if line := log.String(); !strings.Contains(line, want) || strings.Contains(line, canary) || strings.Contains(line, "arn") != (name == "throttled") {
+			if line := log.String(); !strings.Contains(line, want) || strings.Contains(line, canary) || strings.Contains(line, "arn") != (name == "throttled") || !strings.Contains(line, `"finished":false`) {
 				t.Errorf("%s: the log is %s", name, line)
 			}
 		}

@@ -127,6 +127,9 @@ func (w *Worker) pass(ctx context.Context, job guard.Job) error {
 		return w.Ready.Send(ctx, job, 0)
 	}
 	d := a.Decision
+	if d.Wait == 0 { // no wait helps
+		return &input.ValidationError{Field: "limit", Problem: "has a number without room for the job"}
+	}
 	if d.Waiting != 0 { // a new place
 		job.ReadyAt, job.Enqueued = d.ReadyAt, d.Waiting
 	}

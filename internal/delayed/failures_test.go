@@ -13,7 +13,10 @@ import (
 	"github.com/cric-talk/guards"
 	. "github.com/cric-talk/guards/internal/delayed"
 	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 func TestPoison(t *testing.T) {
@@ -45,6 +48,21 @@ func TestPoison(t *testing.T) {
 			t.Errorf("%s: log %s, want field %s", poison, log, field)
 		}
 	}
+}
+
+// A late job waits up to 15 minutes. If its action has become too expensive for its number, no
+// wait helps, and the log names the field.
+func TestALateJobWhoseNumberIsTooLow(t *testing.T) {
+	b := newBench(t)
+	b.Guard.Guard = limits.Guard{Name: "jobs-guard", Message: "m", DelayedQueue: true, Activities: []limits.Activity{{
+		Name: "update_member_role", Limit: policy.Must("places: reservoir 10/10s ahead 15m, day: 10/1d max 1000 cost 2"),
+	}}}
+	job := placed(start-window, 3)
+	job.Limit = guards.Numbers{"day": 1}
+	if failed := b.work(t.Context(), testkit.Must(Body(job))(t)); failed != "m0" || len(b.ready.sent)+len(b.delayed.sent) > 0 {
+		t.Errorf("failed %q, %d ready, %d delayed, want it failed", failed, len(b.ready.sent), len(b.delayed.sent))
+	}
+	testkit.Contains(t, "the log", b.log.String(), `"msg":"invalid job","messageId":"m0","field":"limit"`)
 }
 
 func TestNotAnEventOfSQS(t *testing.T) {

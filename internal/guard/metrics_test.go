@@ -284,6 +284,27 @@ func TestTheMetricsNameALimitThatWaitingDoesNotHelp(t *testing.T) {
 	}
 }
 
+// For an activity with subjects, RefusedBy counts checks that a number from the caller refuses:
+// by the name of the subject, or the activity.
+func TestTheMetricsNameANumberThatIsTooLow(t *testing.T) {
+	for _, mode := range []Mode{Enforce, Shadow} {
+		b := newBench(t).guarding(bought)
+		b.Mode = mode
+		for _, rest := range []string{
+			`"limit":{"tenant.minute":0},"subjects":{"tenant":"t1"}`,
+			`"limit":{"tenant.minute":3},"subjects":{"tenant":"t1"},"count":4`,
+			`"limit":0,"subjects":{"tenant":"t1"}`,
+			`"limit":0`, // without a subject
+			`"limit":0,"subjects":{"tenant":"t1"},"op":"status"`,
+		} {
+			b.answer(`{"userId":"` + canary + `","activity":"call",` + rest + `}`)
+		}
+		if got := b.refusedBy(); len(got) != 2 || got["tenant"] != 2 || got["call"] != 1 {
+			t.Errorf("%s: %v, want two by the tenant and one by the activity", mode, got)
+		}
+	}
+}
+
 // Requests counts each request to the table. A refusal by a room costs what policies.md
 // says: the user's update, the refusal, and what is given back.
 func TestGivingBackIsInTheMetricRequests(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/metrics"
+	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
@@ -238,7 +239,11 @@ func (h *Handler) refusing(a Answer) (names []string) {
 	if h.MeasureGuard || len(a.Subjects) == 0 || a.Decision == nil || a.Op != Check || !a.short() {
 		return nil
 	}
-	for _, l := range a.Decision.Each {
+	each := a.Decision.Each
+	if a.tooLow() { // such a refusal has no figures
+		each = []policy.Reading{{Name: a.Decision.LimitedBy}}
+	}
+	for _, l := range each {
 		name, _, _ := strings.Cut(l.Name, ".")
 		if _, subject := a.Subjects[name]; !subject {
 			name = a.Activity

@@ -60,7 +60,7 @@ var surface = []string{
 	"guardstest.Guards: Allow AllowWith Calls Client Outage Refuse",
 	"guardstest.New() *guardstest.Guards",
 	"limiter.InMemory(page []guards.Guard, now func() time.Time) (*limiter.Limiter, error)",
-	"limiter.Limiter: Close Decide Guards Window",
+	"limiter.Limiter: Clock Close Decide Guards Window",
 	"limiter.New(ctx context.Context, page []guards.Guard, o limiter.Options) (*limiter.Limiter, error)",
 	"limiter.Options: BypassRoles Config DecisionTimeout Log Metrics MetricsNamespace Mode OnOutage Output Table",
 }

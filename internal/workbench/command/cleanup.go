@@ -60,7 +60,7 @@ func (f *sweepFlags) clean(ctx context.Context, env session, what, key string, k
 	}
 	parts := 0
 	run := &cleanup.Cleanup{
-		Table: f.store.table, Live: f.store.live, Now: env.now,
+		Table: f.store.table, Live: f.store.live, Guards: env.guards, Now: env.now,
 		Progress: func(s table.Swept) {
 			parts++
 			env.bar(parts, table.Parts, fmt.Sprintf("%s items, %s to delete, %s deleted", grouped(s.Scanned), grouped(s.Stale), grouped(s.Deleted)))

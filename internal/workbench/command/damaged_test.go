@@ -94,6 +94,24 @@ func TestUnreadableSettings(t *testing.T) {
 	}
 }
 
+// An erasure whose finished is false has to run again. It says that the grant is still there, and
+// counts only the deleted item.
+func TestAnErasureThatKeepsAGrant(t *testing.T) {
+	for command, want := range map[string]string{
+		"erase --user u1 --yes":        "1 item and 1 grant of u1 found, 1 deleted, in ",
+		"erase --user u1 --yes --json": `{"scanned":1,"stale":1,"deleted":1,"users":1,"finished":false,`,
+	} {
+		p := ofApp(t)
+		p.does("check create_post --user u1 --store dynamodb", "grant --user u1 --tier premium --until 7d --reason r")
+		p.through().Fail(1, dynamotest.AccessDenied, "TransactWriteItems")
+		status, out, log := p.run(command)
+		if status != unreachable || !strings.HasPrefix(out, want) || !strings.HasPrefix(log, "guards: the user's items are deleted, but the user's grants are not: ") {
+			t.Errorf("guards %s: status %d, %q, %q, want %d, %q", command, status, out, log, unreachable, want)
+		}
+		p.contains("erase --user u1 --yes", "0 items and 1 grant of u1 found, 1 deleted, in ")
+	}
+}
+
 // After a deploy that changed a window, or an edit by hand, guards limits --live
 // names each part that does not apply, and shows the others in force.
 func TestLimitsNamesWhatCannotBeApplied(t *testing.T) {

@@ -219,7 +219,7 @@ func (c *serveCommand) fixedClock() string {
 func newAPI(settings *wiring.Settings, store store, env session, observe func(invokeapi.Invocation)) *invokeapi.Server {
 	api := &invokeapi.Server{Functions: make(map[string]invokeapi.Function), Observe: observe}
 	logger := slog.New(invokeapi.LogHandler())
-	run := &cleanup.Cleanup{Table: store.table, Live: store.live, Now: env.now, Log: logger.With("service", "cleanup")}
+	run := &cleanup.Cleanup{Table: store.table, Live: store.live, Guards: env.guards, Now: env.now, Log: logger.With("service", "cleanup")}
 	var changed *live.Follower // all guards share it, because they run in one process
 	if store.live != nil {
 		changed = &live.Follower{Source: store.live, Guards: env.guards, Log: logger, Now: env.now}
