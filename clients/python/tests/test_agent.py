@@ -351,6 +351,16 @@ def test_after_a_second_the_agent_is_asked_again(new: Callable[..., Client], clo
     assert time.monotonic() - began > 1.1
 
 
+@pytest.mark.usefixtures("clock")
+def test_an_agent_that_has_answered_since_is_asked_at_once(agent: Server, new: Callable[..., Client]) -> None:
+    agent.does(close, as_agent(answer()))
+    client = new(agent=agent.url, max_tries=1)
+    with pytest.raises(ConfigurationError):
+        client.check("create_post", **USER)
+    assert new(agent=agent.url).check("create_post", **USER).reason == "ok"
+    assert client.check("create_post", **USER).reason == "ok"
+
+
 @pytest.mark.parametrize("options", [{}, {"count": 2, "partial": True}])
 def test_an_agent_that_starts_during_a_call(new: Callable[..., Client], options: dict[str, Any]) -> None:
     port = free_port()
