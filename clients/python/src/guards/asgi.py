@@ -38,6 +38,8 @@ def too_many(decision: Decision) -> App:
 class LimitMiddleware:
     """Checks one activity for each HTTP request, before the app sees the request.
 
+    A WebSocket passes unchecked: its endpoint asks for each message.
+
     guards: asks the guards.
     activity: such as "create_post".
     user_id: returns the user of a request, given its scope.

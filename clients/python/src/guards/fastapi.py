@@ -4,9 +4,10 @@
 import inspect
 import json
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, HTTPException, Request, Response
+from fastapi.requests import HTTPConnection
 
 from guards import http
 from guards._async import AsyncGuards
@@ -67,6 +68,13 @@ class _Counting:
         await self.app(scope, receive, send)
 
 
+async def _request(connection: HTTPConnection) -> Request:
+    """Return the request. A WebSocket is an error here, before it is one of what needs a request."""
+    if not isinstance(connection, Request):
+        raise ConfigurationError("limit can't check a WebSocket: let its endpoint ask for each message.")
+    return connection
+
+
 def _fixed(value: Any) -> Callable[..., Any]:
     """Return a dependency whose value is always the same. It is async, because FastAPI runs any other in a thread."""
 
@@ -124,7 +132,7 @@ def limit(
                 raise ConfigurationError(f'The parameter "{parameter.name}" of {name} needs a type, such as Request.')
 
     async def check(
-        request: Request,
+        request: Annotated[Any, Depends(_request)],
         response: Response,
         user: Any = Depends(user_id),  # noqa: B008
         others: Any = Depends(subjects),  # noqa: B008
