@@ -49,7 +49,8 @@ def limit(
     from the session or from the user's plan, never from the user's own input.
     options returns further options of the check, such as the user's tier.
     refused returns the response to a refused request, instead of the problem
-    document; without a status of its own, it is 429, or 503 in an outage.
+    document; without a status of its own, it is 429, or 503 in an outage. A
+    response with 200 counts as one without a status, but not (response, 200).
     on_outage is "allow" or "deny", instead of the client's option; with "deny",
     an answer that the guard gave from its memory is refused, too. count_if
     returns whether an allowed request counts, given the response, such as
@@ -101,10 +102,13 @@ def limit(
 
 
 def _has_status(value: Any) -> bool:
-    """Report whether what a view returns has a status of its own. A body has none, and (body, headers) neither."""
+    """Report whether what a view returns has a status of its own. A body has none, and (body, headers) neither.
+
+    A response that nobody gave a status has 200. To mean 200, a view returns (response, 200).
+    """
     if isinstance(value, tuple):
         return isinstance(value[1], int | str) or _has_status(value[0])
-    return callable(value)  # a response, or another WSGI application
+    return callable(value) and getattr(value, "status_code", None) != 200  # a response, or another WSGI application
 
 
 def _decided_at_the_end(attempt: Attempt, count_if: http.CountIf) -> Decision:
