@@ -125,7 +125,7 @@ class LimitMiddleware:
         answer = self.app if decision.allowed else await result_of(self.refused(decision))
         if not callable(answer):
             raise returned("refused", answer, "an ASGI app")
-        await answer(scope, receive, _adding(http.rate_limit_headers(decision), send))
+        await answer(scope, receive, adding(http.rate_limit_headers(decision), send))
 
 
 Counted = tuple[AsyncAttempt, Callable[[http.Response], Any]]
@@ -156,7 +156,7 @@ def counting(attempts: list[Counted], receive: Receive, send: Send) -> tuple[Rec
     return received, asking
 
 
-def _adding(headers: Mapping[str, str], send: Send) -> Send:
+def adding(headers: Mapping[str, str], send: Send) -> Send:
     """Return a send that adds headers to the response, unless it has them."""
 
     async def add(message: Message) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any
 
@@ -85,20 +85,30 @@ def limit(
             else:
                 decision = _decided_at_the_end(guards._counted(activity, user, further), count_if)
             flask.g.guards_decision = decision
+            add = _adding(http.rate_limit_headers(decision))
+            flask.after_this_request(add)  # if the view fails, to the response of Flask or of an error handler
             if decision.allowed:
-                response = flask.make_response(flask.current_app.ensure_sync(view)(*args, **kwargs))
-            else:
-                value = not_async(answer(decision), "The option refused")
-                response = flask.make_response(value)
-                if not _has_status(value):  # Flask would give it the status 200
-                    response.status_code = http.refusal(decision).status
-            for name, value in http.rate_limit_headers(decision).items():
-                response.headers.setdefault(name, value)
-            return response
+                return add(flask.make_response(flask.current_app.ensure_sync(view)(*args, **kwargs)))
+            value = not_async(answer(decision), "The option refused")
+            response = flask.make_response(value)
+            if not _has_status(value):  # Flask would give it the status 200
+                response.status_code = http.refusal(decision).status
+            return add(response)
 
         return checked
 
     return decorate
+
+
+def _adding(headers: Mapping[str, str]) -> Callable[[flask.Response], flask.Response]:
+    """Return a function that adds headers to a response, unless it has them."""
+
+    def add(response: flask.Response) -> flask.Response:
+        for name, value in headers.items():
+            response.headers.setdefault(name, value)
+        return response
+
+    return add
 
 
 def _has_status(value: Any) -> bool:
