@@ -15,7 +15,7 @@ import pytest
 
 from guards import AsyncGuards, ConfigurationError, Decision, Guards, LimitedError, OutageError, Slot, ValidationError
 from guards._base import Base
-from tests.conftest import PATIENT, Client
+from tests.conftest import PATIENT, Client, until
 from tests.server import Handler, Server, Step, answer, close, function_error, lambda_error, refuse
 
 TIMES = PATIENT
@@ -196,6 +196,27 @@ def test_an_expired_slot_is_lost_and_not_released(server: Server, new: Callable[
     assert hold(new(), works(5)).lost
     assert time.monotonic() - began < 2.1  # before the end
     assert ops(server) == ["check", "renew"]
+
+
+def test_a_renewal_under_way_loses_no_slot_that_was_released(server: Server, new: Callable[..., Client]) -> None:
+    began, released = threading.Event(), threading.Event()
+
+    def step(handler: Handler) -> None:
+        op = handler.received.event["op"]
+        if op == "renew":
+            began.set()
+            released.wait(20)
+            answer(allowed=False, reason="expired", granted=0)(handler)
+            return
+        slots(3)(handler)
+        if op == "release":
+            released.set()
+
+    server.does(step)
+    slot = hold(new(), lambda _: began.wait(20))
+    asyncio.run(until(lambda: "guards-slot" not in [thread.name for thread in threading.enumerate()]))
+    assert not slot.lost
+    assert ops(server) == ["check", "renew", "release"]
 
 
 UNLIMITED = pytest.mark.parametrize(
