@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
@@ -350,6 +351,16 @@ def test_after_a_second_the_agent_is_asked_again(new: Callable[..., Client], clo
     assert time.monotonic() - began > 1.1
 
 
+@pytest.mark.usefixtures("clock")
+def test_an_agent_that_has_answered_since_is_asked_at_once(agent: Server, new: Callable[..., Client]) -> None:
+    agent.does(close, as_agent(answer()))
+    client = new(agent=agent.url, max_tries=1)
+    with pytest.raises(ConfigurationError):
+        client.check("create_post", **USER)
+    assert new(agent=agent.url).check("create_post", **USER).reason == "ok"
+    assert client.check("create_post", **USER).reason == "ok"
+
+
 @pytest.mark.parametrize("options", [{}, {"count": 2, "partial": True}])
 def test_an_agent_that_starts_during_a_call(new: Callable[..., Client], options: dict[str, Any]) -> None:
     port = free_port()
@@ -369,6 +380,38 @@ def test_an_agent_that_starts_during_a_call(new: Callable[..., Client], options:
     assert len(server[0].received) == 1
     server[0].shutdown()
     server[0].server_close()
+
+
+@pytest.mark.parametrize("missing", [errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL])
+def test_an_address_that_this_machine_can_not_use_tells_nothing(
+    agent: Server, new: Callable[..., Client], monkeypatch: pytest.MonkeyPatch, missing: int
+) -> None:
+    """Such as "::1 localhost" in /etc/hosts, if IPv6 is off."""
+
+    class WithoutIPv6(socket.socket):
+        def __init__(self, family: int = -1, *args: Any, **options: Any) -> None:
+            if family == socket.AF_INET6 and missing == errno.EAFNOSUPPORT:
+                raise OSError(missing, os.strerror(missing))
+            super().__init__(family, *args, **options)
+
+        def connect_ex(self, address: Any) -> int:
+            return missing if self.family == socket.AF_INET6 else super().connect_ex(address)
+
+    def look_up(_: str, port: int, *__: int) -> Any:
+        other = (socket.AF_INET6, socket.SOCK_STREAM, 6, "", ("::1", port, 0, 0))
+        return [other, (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port)), other]
+
+    monkeypatch.setattr(socket, "socket", WithoutIPv6)
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    began = time.monotonic()
+    with pytest.raises(ConfigurationError, match=": Connection refused"):
+        new(agent=f"http://localhost:{free_port()}", **SHORT).check("create_post", **USER)
+    assert time.monotonic() - began > 1.1  # the whole time of the call
+    url = agent.url.replace("127.0.0.1", "localhost")
+    assert new(agent=url).check("create_post", **USER).reason == "ok"
+    agent.shutdown()
+    agent.server_close()
+    assert new(agent=url).check("create_post", **USER).outage is not None
 
 
 @pytest.mark.parametrize("step", [close, reset, hang])

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 import socket
 import ssl
 import subprocess
@@ -13,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from guards import AnswerError, ConfigurationError, Decision, GuardsError, OutageError, ValidationError
+from guards import AnswerError, ConfigurationError, Decision, GuardsError, LimitedError, OutageError, ValidationError
+from guards.fastapi import Refused
 from tests.conftest import HASTY, Client
 from tests.server import Server, answer, function_error, lambda_error, problem, raw, trickle
 
@@ -41,6 +44,24 @@ def refused_by(
     assert "r-secret-1" not in str(error.value)
     assert error.value.guard == "posts-guard"
     return error.value
+
+
+REFUSED = Decision(allowed=False, message="Too many.", wait_time=1500)
+ERRORS: list[Exception] = [
+    *(kind("m", "posts-guard") for kind in (GuardsError, ConfigurationError, ValidationError, AnswerError)),
+    OutageError("m", "posts-guard", answered=True),
+    LimitedError(REFUSED, "posts-guard"),
+    LimitedError(Decision(allowed=False)),
+    Refused(REFUSED),
+]
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda error: pickle.loads(pickle.dumps(error))])
+def test_an_error_can_be_copied_and_stored(copied: Callable[[Exception], Exception]) -> None:
+    """A ProcessPoolExecutor stores what its work raises, and breaks if it can't be read."""
+    for error in ERRORS:
+        made = copied(error)
+        assert (type(made), str(made), vars(made)) == (type(error), str(error), vars(error))
 
 
 @pytest.mark.parametrize("empty", [False, True])

@@ -215,3 +215,16 @@ def test_the_form_for_lambda_wants_the_event_of_an_http_request(event: Any) -> N
         ConfigurationError, match=r"^too_many_for_lambda got no event of an HTTP request, .* In AppSync, use guarded\.$"
     ):
         too_many_for_lambda(event, Decision(allowed=False))
+
+
+@pytest.mark.parametrize("headers", [{}, {"headers": None}, {"headers": {"host": "app"}}])
+def test_a_load_balancer_with_headers_of_several_values_reads_only_these(headers: dict[str, Any]) -> None:
+    """Its event has them instead of headers. A REST API sends and reads both."""
+    event = {"requestContext": {"elb": {}}, "multiValueHeaders": {"host": ["app"]}, **headers}
+    result = too_many_for_lambda(event, Decision(allowed=False, wait_time=1500))
+    wanted = {"Content-Type": "application/problem+json", "Retry-After": "2"}
+    if headers.get("headers"):
+        assert (result["headers"], "multiValueHeaders" in result) == (wanted, False)
+    else:
+        assert result["multiValueHeaders"] == {name: [value] for name, value in wanted.items()}
+        assert "headers" not in result

@@ -7,12 +7,16 @@ import time
 from email.utils import formatdate
 from typing import Any
 
+import fastapi
 import pytest
 
-from guards import Guards
+from guards import AsyncGuards, Guards
+from guards import fastapi as guards_fastapi
 from guards.http import rate_limit_headers
 from tests.conftest import PATIENT
 from tests.server import Handler, Server, answer, refuse
+from tests.test_count_if import MIDDLEWARE, AbortError, Post, answers, by_flask, fails
+from tests.test_mistakes import send
 
 
 @pytest.mark.parametrize("url", [False, True])
@@ -49,4 +53,29 @@ def test_a_window_that_the_list_does_not_know_is_left_out(server: Server) -> Non
     guards = Guards(**PATIENT | {"activities": {"call": ("calls-guard", None)}})
     assert rate_limit_headers(guards.check("call", user_id="u1")).keys() == {"RateLimit"}
     assert len(server.received) == 1
+    guards.close()
+
+
+@MIDDLEWARE
+def test_a_response_and_an_error_of_the_apps_own_have_them(server: Server, middleware: Post) -> None:
+    guards = (Guards if middleware is by_flask else AsyncGuards)(**PATIENT)
+    for handler, status in ((answers(200), 200), (fails(AbortError()), 401)):
+        response = middleware(guards, {}, handler)
+        assert response.status_code == status
+        assert len(response.headers.get_list("RateLimit")) == 1
+        assert response.headers["RateLimit-Policy"] == '"create_post";q=10;w=60'
+    assert len(server.received) == 2
+    guards.close()
+
+
+def test_a_refusal_has_none_of_an_earlier_limit(server: Server) -> None:
+    app = fastapi.FastAPI()
+    guards_fastapi.install(app)
+    guards = AsyncGuards(**PATIENT)
+    limits = (guards_fastapi.limit(guards, activity, user_id=lambda: "u1") for activity in ("pin", "create_post"))
+    app.post("/post", dependencies=[fastapi.Depends(limit) for limit in limits])(lambda: "done")
+    server.does(answer(), refuse(reason="blocked", limit=None, activityCount=None, remaining=None))
+    response = send(app)
+    assert response.status_code == 429
+    assert not [name for name in response.headers if name.startswith("ratelimit")]
     guards.close()

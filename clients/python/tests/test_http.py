@@ -345,6 +345,20 @@ def test_fastapi_needs_types() -> None:
         guards_fastapi.limit(AsyncGuards(), "create_post", user_id=lambda request: request.user)
 
 
+def test_fastapi_checks_no_websocket(server: Server) -> None:
+    app = fastapi.FastAPI()
+    guards_fastapi.install(app)
+
+    def user_id(request: fastapi.Request) -> str:
+        raise AssertionError(request)
+
+    limit = guards_fastapi.limit(AsyncGuards(**PATIENT), "create_post", user_id=user_id)
+    app.websocket("/socket", dependencies=[fastapi.Depends(limit)])(lambda: None)
+    with pytest.raises(ConfigurationError, match=r"^limit can't check a WebSocket: "):
+        asyncio.run(app({"type": "websocket", "path": "/socket", "query_string": b"", "headers": []}, None, None))  # type: ignore[arg-type]
+    assert server.received == []
+
+
 def test_asgi_passes_other_scopes() -> None:
     seen = []
 

@@ -190,6 +190,8 @@ def test_an_unknown_option_is_an_error(server: Server, middleware: Middleware) -
         ("slow down", {"X-Own": "1"}),
         ("slow down", [("X-Own", "1")]),
         ("slow down", None, {"X-Own": "1"}),
+        flask.Response("slow down"),
+        (flask.Response("slow down"), {"X-Own": "1"}),
     ],
 )
 def test_flask_answers_a_body_without_a_status_with_429(server: Server, value: Any) -> None:
@@ -209,6 +211,7 @@ def test_flask_answers_a_body_without_a_status_with_429(server: Server, value: A
     ]
     for own in with_status:
         assert by_flask(client, {"refused": lambda _, own=own: own}).status_code == 430
+    assert by_flask(client, {"refused": lambda _: (flask.Response("slow down"), 200)}).status_code == 200
     client.close()
 
 

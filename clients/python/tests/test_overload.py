@@ -285,3 +285,20 @@ def test_a_job_without_a_thread_waits_for_that_of_another_one(monkeypatch: pytes
         held.until_running("a", "b")
     held.go["b"].set()
     asyncio.run(until(lambda: len(workers._idle) == 1))
+
+
+def test_a_job_without_a_thread_goes_to_a_worker_that_is_idle_by_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    held, workers = Held(), Workers(10)
+    workers.add(held.job("a"))
+    held.until_running("a")
+
+    def start(_: threading.Thread) -> None:
+        held.go["a"].set()
+        asyncio.run(until(lambda: len(workers._idle) == 1))
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", start)
+        workers.add(held.job("b"))
+    held.until_running("a", "b")
+    held.go["b"].set()

@@ -6,15 +6,16 @@ import dataclasses
 import pickle
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from guards import AsyncGuards, Decision, Guards, LimitedError, OutageError, Slot, ValidationError
+from guards import AsyncGuards, ConfigurationError, Decision, Guards, LimitedError, OutageError, Slot, ValidationError
 from guards._base import Base
-from tests.conftest import PATIENT, Client
+from tests.conftest import PATIENT, Client, until
 from tests.server import Handler, Server, Step, answer, close, function_error, lambda_error, refuse
 
 TIMES = PATIENT
@@ -197,6 +198,27 @@ def test_an_expired_slot_is_lost_and_not_released(server: Server, new: Callable[
     assert ops(server) == ["check", "renew"]
 
 
+def test_a_renewal_under_way_loses_no_slot_that_was_released(server: Server, new: Callable[..., Client]) -> None:
+    began, released = threading.Event(), threading.Event()
+
+    def step(handler: Handler) -> None:
+        op = handler.received.event["op"]
+        if op == "renew":
+            began.set()
+            released.wait(20)
+            answer(allowed=False, reason="expired", granted=0)(handler)
+            return
+        slots(3)(handler)
+        if op == "release":
+            released.set()
+
+    server.does(step)
+    slot = hold(new(), lambda _: began.wait(20))
+    asyncio.run(until(lambda: "guards-slot" not in [thread.name for thread in threading.enumerate()]))
+    assert not slot.lost
+    assert ops(server) == ["check", "renew", "release"]
+
+
 UNLIMITED = pytest.mark.parametrize(
     "fields",
     [
@@ -306,6 +328,25 @@ def test_only_a_log_has_slots(server: Server, new: Callable[..., Client]) -> Non
     with pytest.raises(ValidationError, match=r"^the limit of create_post is not a log, so it has no slots$"):
         hold(new(), works(60))
     assert ops(server) == ["check", "release"]
+
+
+def test_a_slot_and_ready_without_a_thread(server: Server, new: Callable[..., Client], monkeypatch: pytest.MonkeyPatch) -> None:
+    real = threading.Thread.start
+
+    def start(thread: threading.Thread) -> None:
+        if thread.name.startswith(("guards-", "ThreadPool")):
+            raise RuntimeError("can't start new thread")
+        real(thread)
+
+    server.does(slots(60))
+    client = new()
+    monkeypatch.setattr(threading.Thread, "start", start)
+    for ask in (lambda: client.ready("create_post"), lambda: hold(client, works(60))):
+        with pytest.raises(
+            ConfigurationError, match=r"^posts-guard could not be invoked: no thread is left .*: can't start new thread$"
+        ):
+            ask()
+    assert ops(server) == ([] if isinstance(client.guards, AsyncGuards) else ["check", "release"])
 
 
 def test_a_cancelled_body_releases(server: Server) -> None:

@@ -39,7 +39,8 @@ export function refusal(decision: Decision): Refusal {
 /** A refusal as a Lambda handler returns it. */
 export interface LambdaResult {
   statusCode: number;
-  headers: Record<string, string>;
+  headers?: Record<string, string>;
+  multiValueHeaders?: Record<string, string[]>;
   body: string;
   isBase64Encoded: false;
 }
@@ -47,6 +48,8 @@ export interface LambdaResult {
 /** What `tooManyForLambda` needs of an event. The events of API Gateway, Function URLs and load balancers have it. */
 export interface LambdaEvent {
   requestContext: object;
+  headers?: unknown;
+  multiValueHeaders?: unknown;
 }
 
 /** What `sendTooMany` needs of a response. The responses of Express and of node:http have it. */
@@ -91,7 +94,10 @@ export function tooManyForLambda(event: LambdaEvent, decision: Decision): Lambda
     );
   }
   const { status, headers, body } = withHeaders(decision);
-  return { statusCode: status, headers, body, isBase64Encoded: false };
+  const result = { statusCode: status, body, isBase64Encoded: false } as const;
+  if (event.headers || !event.multiValueHeaders) return { ...result, headers };
+  // A load balancer that sends headers of several values instead reads only these.
+  return { ...result, multiValueHeaders: Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, [value]])) };
 }
 
 function withHeaders(decision: Decision): Refusal {

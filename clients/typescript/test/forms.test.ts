@@ -180,3 +180,16 @@ test("tooManyForLambda wants the event of an HTTP request", () => {
     });
   }
 });
+
+// Its event has them instead of headers. A REST API sends and reads both.
+test("a load balancer with headers of several values reads only these", () => {
+  const refused = { ...limited, guard: "posts-guard" } as client.Decision;
+  const event = { requestContext: { elb: {} }, multiValueHeaders: { host: ["app"] } };
+  const { headers = {} } = client.tooManyForLambda({ ...event, headers: { host: "app" } }, refused);
+  assert.equal(headers["Retry-After"], "42");
+  for (const several of [event, { ...event, headers: null }]) {
+    const result = client.tooManyForLambda(several, refused);
+    assert.deepEqual(result.multiValueHeaders, Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, [value]])));
+    assert(!("headers" in result));
+  }
+});

@@ -44,8 +44,8 @@ class ByAgent(Way):
         return "agent"
 
     def look(self, request: Request) -> None:
-        """Raise the error of a call that had no answer a moment ago."""
-        if self._absent is not None and self._absent[1].age < _ABSENT_FOR:
+        """Raise the error of a call that had no answer a moment ago, unless another call had one since."""
+        if self._absent is not None and self._agent.name not in answered and self._absent[1].age < _ABSENT_FOR:
             raise ConfigurationError(self._absent[0], request.function)
 
     def sign(self, request: Request, call: Call) -> Signed:  # noqa: ARG002

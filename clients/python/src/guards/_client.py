@@ -15,7 +15,7 @@ from guards._breaker import PAUSE
 from guards._callbacks import is_async, must_not_be_async, not_async
 from guards._context import Context
 from guards._decision import Decision, time_to_wait
-from guards._errors import GuardsError, OutageError
+from guards._errors import GuardsError, NoThread, OutageError
 from guards._moment import Moment
 from guards._places import Places
 from guards._request import (
@@ -272,7 +272,10 @@ class Guards(Base[A]):
         try:
             slot._must_be_of_a_log()
             if slot._held:
-                threading.Thread(target=self._keep, args=(slot,), name="guards-slot", daemon=True).start()
+                try:
+                    threading.Thread(target=self._keep, args=(slot,), name="guards-slot", daemon=True).start()
+                except RuntimeError as error:
+                    raise self._way.failed(slot._renewal(), NoThread(str(error))) from error
         except BaseException:
             self._free(slot)
             raise
@@ -309,7 +312,10 @@ class Guards(Base[A]):
 
         requests = ready_requests(self._settings, activities)
         with ThreadPoolExecutor(len(requests)) as pool:
-            answers = [pool.submit(self._ask, request) for request in requests]
+            try:
+                answers = [pool.submit(self._ask, request) for request in requests]
+            except RuntimeError as error:
+                raise self._way.failed(requests[0], NoThread(str(error))) from error
         for answer in answers:
             answer.result()
 

@@ -148,9 +148,14 @@ class Connections:
 
 def connect(address: Address, call: Call, time_left: Time) -> socket.socket:
     """Open a connection to a host and let the call hold it."""
-    failure: Exception = OSError(f"there is no address of {address.host}")
+    failure: Exception = OSError(f"this machine can use no address of {address.host}")
     for family, where in _resolved(address, call, time_left):
-        sock = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            sock = socket.socket(family, socket.SOCK_STREAM)
+        except OSError as error:
+            if error.errno != errno.EAFNOSUPPORT:
+                raise
+            continue  # such as ::1 in /etc/hosts, although IPv6 is off
         try:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # without it, a repeated use costs 40 ms
             call.hold(sock)
@@ -169,7 +174,8 @@ def connect(address: Address, call: Call, time_left: Time) -> socket.socket:
             sock.close()
             if not isinstance(error, OSError):
                 raise
-            failure = error
+            if not isinstance(failure, ConnectionRefusedError):  # another one can be due to this machine, without IPv6
+                failure = error
     raise failure
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from guards._decision import Decision
@@ -51,6 +51,10 @@ class LimitedError(GuardsError):
     def __init__(self, decision: Decision, guard: str = "") -> None:
         super().__init__(decision.message or "Please try again later.", guard)
         self.decision = decision
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let a copy be made of the decision: an Exception makes it of its message."""
+        return type(self), (self.decision, self.guard), vars(self)
 
 
 class Lost(Exception):  # noqa: N818

@@ -72,7 +72,10 @@ class Workers:
                 self._threads -= 1
                 if not self._threads:
                     raise NoThread(str(error)) from error
-                self._waiting.append(job)  # for the thread of another job
+                if self._idle:  # by now
+                    self._idle.pop().take(job)
+                else:
+                    self._waiting.append(job)  # for the thread of another job
 
     def drop(self, job: Callable[[], None]) -> bool:
         """Report whether the job has not begun. Then it never will."""

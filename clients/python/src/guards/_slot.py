@@ -91,7 +91,7 @@ class Slot:
         self._due_after, self._repeat_after = self._since.age + self._repeat_after + random.random() / 10, PAUSE
 
     def _renewed(self, decision: Decision) -> None:
-        if self.lost:
+        if self._ended.is_set() or self.lost:
             return
         if not decision.allowed:
             self._held, self._is_lost = False, True

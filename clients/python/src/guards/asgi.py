@@ -38,6 +38,8 @@ def too_many(decision: Decision) -> App:
 class LimitMiddleware:
     """Checks one activity for each HTTP request, before the app sees the request.
 
+    A WebSocket passes unchecked: its endpoint asks for each message.
+
     guards: asks the guards.
     activity: such as "create_post".
     user_id: returns the user of a request, given its scope.
@@ -123,7 +125,7 @@ class LimitMiddleware:
         answer = self.app if decision.allowed else await result_of(self.refused(decision))
         if not callable(answer):
             raise returned("refused", answer, "an ASGI app")
-        await answer(scope, receive, _adding(http.rate_limit_headers(decision), send))
+        await answer(scope, receive, adding(http.rate_limit_headers(decision), send))
 
 
 Counted = tuple[AsyncAttempt, Callable[[http.Response], Any]]
@@ -154,7 +156,7 @@ def counting(attempts: list[Counted], receive: Receive, send: Send) -> tuple[Rec
     return received, asking
 
 
-def _adding(headers: Mapping[str, str], send: Send) -> Send:
+def adding(headers: Mapping[str, str], send: Send) -> Send:
     """Return a send that adds headers to the response, unless it has them."""
 
     async def add(message: Message) -> None:

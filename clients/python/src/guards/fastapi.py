@@ -4,9 +4,10 @@
 import inspect
 import json
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, HTTPException, Request, Response
+from fastapi.requests import HTTPConnection
 
 from guards import http
 from guards._async import AsyncGuards
@@ -14,9 +15,10 @@ from guards._callbacks import result_of
 from guards._decision import Decision
 from guards._errors import ConfigurationError
 from guards._request import A, CheckOptions, GuardActivity, Limit
-from guards.asgi import App, Counted, Receive, Scope, Send, counting
+from guards.asgi import App, Counted, Receive, Scope, Send, adding, counting
 
 _ATTEMPTS = "guards.attempts"  # of the scope: attempts whose count_if waits for the response
+_HEADERS = "guards.headers"  # of the scope: what the response gets
 
 
 def too_many(decision: Decision) -> Response:
@@ -40,8 +42,9 @@ class Refused(HTTPException):
 def install(app: FastAPI) -> None:
     """Let the app answer refused requests with the problem document, and let count_if of limit see responses.
 
-    Without it, the document is in the field "detail" of FastAPI's own answer,
-    and count_if is an error. For another answer, add an exception handler of
+    It also adds the RateLimit headers to errors, and to each Response that an
+    endpoint returns. Without it, they have none, the document is in the field
+    "detail" of FastAPI's own answer, and count_if is an error. For another answer, add an exception handler of
     your own for Refused.
     """
 
@@ -50,11 +53,11 @@ def install(app: FastAPI) -> None:
         return too_many(error.decision)
 
     app.add_exception_handler(Refused, answer)
-    app.add_middleware(_Counting)
+    app.add_middleware(_Responses)
 
 
-class _Counting:
-    """Shows responses to each count_if of a request. The list in the scope has those that its dependencies add."""
+class _Responses:
+    """Shows responses to each count_if of a request, and adds headers. The scope has what the dependencies leave there."""
 
     def __init__(self, app: App) -> None:
         self.app = app
@@ -62,9 +65,17 @@ class _Counting:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             attempts: list[Counted] = []
-            scope[_ATTEMPTS] = attempts
-            receive, send = counting(attempts, receive, send)
+            headers: dict[str, str] = {}
+            scope[_ATTEMPTS], scope[_HEADERS] = attempts, headers
+            receive, send = counting(attempts, receive, adding(headers, send))
         await self.app(scope, receive, send)
+
+
+async def _request(connection: HTTPConnection) -> Request:
+    """Return the request. A WebSocket is an error here, before it is one of what needs a request."""
+    if not isinstance(connection, Request):
+        raise ConfigurationError("limit can't check a WebSocket: let its endpoint ask for each message.")
+    return connection
 
 
 def _fixed(value: Any) -> Callable[..., Any]:
@@ -112,8 +123,7 @@ def limit(
     request_id or count.
 
     If the endpoint fails, the action stays counted: AsyncGuards.guarded gives
-    it back. If the endpoint returns a Response of its own, FastAPI does not
-    add the RateLimit headers to it: use guards.asgi.LimitMiddleware instead.
+    it back.
     """
     functions = {"user_id": user_id, "subjects": subjects, "skip": skip, "options": options}
     http.check_middleware(guards, AsyncGuards, on_outage, limit, count_if, **functions)
@@ -124,7 +134,7 @@ def limit(
                 raise ConfigurationError(f'The parameter "{parameter.name}" of {name} needs a type, such as Request.')
 
     async def check(
-        request: Request,
+        request: Annotated[Any, Depends(_request)],
         response: Response,
         user: Any = Depends(user_id),  # noqa: B008
         others: Any = Depends(subjects),  # noqa: B008
@@ -145,9 +155,13 @@ def limit(
             decision = attempt.decision
             if decision.allowed:
                 attempts.append((attempt, count_if))
+        headers = http.rate_limit_headers(decision)
+        kept: dict[str, str] = request.scope.get(_HEADERS, {})
+        kept.clear()  # those of an earlier limit
+        kept.update(headers)
         if not decision.allowed:
             raise Refused(decision)
-        response.headers.update(http.rate_limit_headers(decision))
+        response.headers.update(headers)
         return decision
 
     return check

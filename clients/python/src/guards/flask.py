@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any
 
@@ -49,7 +49,8 @@ def limit(
     from the session or from the user's plan, never from the user's own input.
     options returns further options of the check, such as the user's tier.
     refused returns the response to a refused request, instead of the problem
-    document; without a status of its own, it is 429, or 503 in an outage.
+    document; without a status of its own, it is 429, or 503 in an outage. A
+    response with 200 counts as one without a status, but not (response, 200).
     on_outage is "allow" or "deny", instead of the client's option; with "deny",
     an answer that the guard gave from its memory is refused, too. count_if
     returns whether an allowed request counts, given the response, such as
@@ -84,27 +85,40 @@ def limit(
             else:
                 decision = _decided_at_the_end(guards._counted(activity, user, further), count_if)
             flask.g.guards_decision = decision
+            add = _adding(http.rate_limit_headers(decision))
+            flask.after_this_request(add)  # if the view fails, to the response of Flask or of an error handler
             if decision.allowed:
-                response = flask.make_response(flask.current_app.ensure_sync(view)(*args, **kwargs))
-            else:
-                value = not_async(answer(decision), "The option refused")
-                response = flask.make_response(value)
-                if not _has_status(value):  # Flask would give it the status 200
-                    response.status_code = http.refusal(decision).status
-            for name, value in http.rate_limit_headers(decision).items():
-                response.headers.setdefault(name, value)
-            return response
+                return add(flask.make_response(flask.current_app.ensure_sync(view)(*args, **kwargs)))
+            value = not_async(answer(decision), "The option refused")
+            response = flask.make_response(value)
+            if not _has_status(value):  # Flask would give it the status 200
+                response.status_code = http.refusal(decision).status
+            return add(response)
 
         return checked
 
     return decorate
 
 
+def _adding(headers: Mapping[str, str]) -> Callable[[flask.Response], flask.Response]:
+    """Return a function that adds headers to a response, unless it has them."""
+
+    def add(response: flask.Response) -> flask.Response:
+        for name, value in headers.items():
+            response.headers.setdefault(name, value)
+        return response
+
+    return add
+
+
 def _has_status(value: Any) -> bool:
-    """Report whether what a view returns has a status of its own. A body has none, and (body, headers) neither."""
+    """Report whether what a view returns has a status of its own. A body has none, and (body, headers) neither.
+
+    A response that nobody gave a status has 200. To mean 200, a view returns (response, 200).
+    """
     if isinstance(value, tuple):
         return isinstance(value[1], int | str) or _has_status(value[0])
-    return callable(value)  # a response, or another WSGI application
+    return callable(value) and getattr(value, "status_code", None) != 200  # a response, or another WSGI application
 
 
 def _decided_at_the_end(attempt: Attempt, count_if: http.CountIf) -> Decision:

@@ -82,7 +82,11 @@ def too_many_for_lambda(event: Mapping[str, Any], decision: Decision) -> dict[st
             "and then the decision. In AppSync, use guarded."
         )
     status, headers, body = refusal(decision)
-    return {"statusCode": status, "headers": headers, "body": body.decode(), "isBase64Encoded": False}
+    result = {"statusCode": status, "body": body.decode(), "isBase64Encoded": False}
+    if event.get("headers") is not None or event.get("multiValueHeaders") is None:
+        return {**result, "headers": headers}
+    # A load balancer that sends headers of several values instead reads only these.
+    return {**result, "multiValueHeaders": {name: [value] for name, value in headers.items()}}
 
 
 def rate_limit_headers(decision: Decision) -> dict[str, str]:
