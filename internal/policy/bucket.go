@@ -81,6 +81,8 @@ func (p bucket) item(now int64) (window, expires int64) {
 // expires returns until when an item matters that is full at a time, in Unix seconds.
 func (p bucket) expires(full int64) int64 { return expiry(full, max(ClockSlack, p.keep)) }
 
+func (p bucket) keptUntil(s State) int64 { return p.expires(s.Get(tat)) }
+
 func (p bucket) stays() (least, most int64) {
 	stays := p.longest + max(ClockSlack, p.keep).Milliseconds()
 	return stays, stays
@@ -127,18 +129,6 @@ func (p bucket) repace(now int64, s State) (u Update, expires int64, ok bool) {
 		If:   [][]Term{{Exactly(tat, s.Get(tat)), Exactly(every, s.Get(every)), Exactly(asof, s.Get(asof))}},
 		Acts: []Act{{Set, tat, full}, {Set, every, p.interval}, {Set, asof, max(now, s.Get(asof), s.Get(since))}},
 	}, p.expires(full), p.interval > p.unit(s) && s.Get(tat) > now
-}
-
-// KeptUntil returns until when an item with state s matters, though a write of p would let it go
-// at expires. Both are in Unix seconds. The result is later if a refusal has slowed a bucket down.
-func (p Policy) KeptUntil(expires int64, s State) int64 {
-	parts := p.parts(s)
-	for i, l := range p.limits {
-		if b, ok := l.kind.(bucket); ok {
-			expires = max(expires, b.expires(parts[i].Get(tat)))
-		}
-	}
-	return expires
 }
 
 // undo moves tat back by the cost of n actions. It refuses if the bucket has

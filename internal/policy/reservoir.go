@@ -51,6 +51,11 @@ func (p reservoir) item(now int64) (window, expires int64) {
 	return 0, expiry(p.last(now+ClockSlack.Milliseconds())+p.window, ClockSlack)
 }
 
+func (p reservoir) keptUntil(s State) int64 {
+	begun, _ := unstamp(s.Get(ticket))
+	return expiry(p.start(begun)+p.window, ClockSlack)
+}
+
 // stays ends with the last window that can give an action a place. That window begins up to
 // ahead later, and ends after that.
 func (p reservoir) stays() (least, most int64) {

@@ -318,8 +318,27 @@ func (p Policy) Repace(now int64, s State) (u Update, expires int64, ok bool) {
 			expires, ok = max(expires, until), true
 		}
 	}
-	if ok { // the pace of another bucket can be faster than the one that is recorded there
+	if ok {
 		expires = p.KeptUntil(expires, s)
 	}
 	return u, expires, ok
+}
+
+// A keeper is a kind whose state says until when it matters. That can be longer than by the text
+// of the kind, if another tier, number or live limit has counted.
+type keeper interface {
+	keptUntil(s State) int64 // in Unix seconds
+}
+
+// KeptUntil returns until when an item with state s matters, though a write of p that counts
+// nothing would let it go at expires. Both are in Unix seconds. For example, a tier may wait for
+// places of a reservoir for 15 minutes, and another one for 5.
+func (p Policy) KeptUntil(expires int64, s State) int64 {
+	parts := p.parts(s)
+	for i, l := range p.limits {
+		if k, ok := l.kind.(keeper); ok {
+			expires = max(expires, k.keptUntil(parts[i]))
+		}
+	}
+	return expires
 }

@@ -130,14 +130,25 @@ func TestOtherWritesLeaveTheTimeOfASlowBucket(t *testing.T) {
 	}
 }
 
-// A refusal that slows one bucket down does not let another one go before it is full, whose pace was
-// slower when it counted.
-func TestARefusalLeavesTheTimeOfASlowBucket(t *testing.T) {
-	store, expires := expiring()
-	l := &Limiter{Store: store, Now: newClock().now}
-	mustCheck(t, l, request(policy.Must("a: bucket 10/1000s, b: bucket 10/10s"), "all", 10))
-	d := mustCheck(t, l, request(policy.Must("a: bucket 10/100s, b: bucket 10/20s"), "one more", 1))
-	if full := start.Unix() + 1000; d.Allowed || *expires < full {
-		t.Errorf("%+v, and the item expires at %d, want a refusal, and at least %d", d, *expires, full)
+// A refusal that slows a bucket down says when the item expires. That is not before another bucket is
+// full, whose pace was slower when it counted, nor before the last place of a reservoir is over.
+func TestARefusalLeavesTheTimeOfOtherLimits(t *testing.T) {
+	for _, tt := range []struct {
+		counts, refuses string
+		n               int64
+		until           time.Duration
+	}{
+		{"a: bucket 10/1000s, b: bucket 10/10s", "a: bucket 10/100s, b: bucket 10/20s", 10, 1000 * time.Second},
+		{"b: bucket 2/10s, q: reservoir 1/30m ahead 2h", "b: bucket 2/20s, q: reservoir 1/30m", 1, 45 * time.Minute},
+	} {
+		store, expires := expiring()
+		l := &Limiter{Store: store, Now: newClock().now}
+		for i := range 2 {
+			mustDo(t, l, Check, request(policy.Must(tt.counts), strconv.Itoa(i), tt.n))
+		}
+		d := mustCheck(t, l, request(policy.Must(tt.refuses), "one more", 1))
+		if until := start.Add(tt.until).Unix(); d.Allowed || *expires < until {
+			t.Errorf("%s: %s, and the item expires at %d, want a refusal, and at least %d", tt.refuses, inWords(d), *expires, until)
+		}
 	}
 }
