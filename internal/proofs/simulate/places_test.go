@@ -153,5 +153,6 @@ func (o *op) queueName() string {
 // records the pace of a refusal takes no place.
 func (o *op) skips() bool {
 	_, skips := o.skipped(o.last.snapshot, o.now)
+	skips = o.last.snapshot.Clone().Skip(o.terms.numbers, o.now, o.last.given) || skips
 	return (!o.last.done || o.last.bare || o.in.sim.ledger.user(o.owner()).void) && (skips || o.last.skips)
 }
