@@ -76,12 +76,13 @@ func (l *Limiter) recall(q *question) Known {
 	return l.Memory.Recall(q.write.Key)
 }
 
-// decide answers q, which known does not refuse, from a lease or from the store.
-func (l *Limiter) decide(ctx context.Context, q *question, known Known) (Decision, error) {
+// decide answers q, which the memory does not refuse, from a lease or from the store. Shown is the
+// item as the store has shown it; zero: it has not.
+func (l *Limiter) decide(ctx context.Context, q *question, shown Item) (Decision, error) {
 	if d, ok := l.Memory.consume(q); ok {
 		return d, nil
 	}
-	d, sent, err := l.askStore(ctx, q, known.shown())
+	d, sent, err := l.askStore(ctx, q, shown)
 	if sent.lease == nil {
 		l.Memory.release(q)
 	}
@@ -161,6 +162,9 @@ func (l *Limiter) askStore(ctx context.Context, q *question, shown Item) (Decisi
 	}
 	d, err := t.carryOut(q, shown)
 	q.sent, q.reached = t.amount, t.reached
+	if q.claim.own {
+		q.counts = t.item
+	}
 	failed := asStoreError(err)
 	if !q.mine {
 		l.breaker.done(key, t, failed, l.Clock())

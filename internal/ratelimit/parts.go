@@ -137,7 +137,7 @@ func (a *action) decide(ctx context.Context, i int) error {
 		defer stop()
 	}
 	q.reached = a.reached
-	d, err := a.limiter.decide(ctx, q, a.parts[i].known)
+	d, err := a.limiter.decide(ctx, q, a.parts[i].known.shown())
 	a.reached = q.reached
 	d.Requests += a.parts[i].decision.Requests
 	a.parts[i].decision = d
@@ -340,7 +340,7 @@ func (a *action) free(ctx context.Context, parts []int) {
 		r.At = d.At
 		q := r.ask(Release, a.now.UnixMilli())
 		q.slotsOnly, q.reached = true, a.reached
-		back, err := a.limiter.decide(ctx, &q, a.limiter.recall(&q))
+		back, err := a.limiter.decide(ctx, &q, a.limiter.recall(&q).shown())
 		if d.Requests += back.Requests; err == nil {
 			d.Reading = back.Reading
 		}

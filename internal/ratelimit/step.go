@@ -64,9 +64,9 @@ type taken struct {
 // first returns the first step of q. Known is what is known of the item.
 //
 // A release or a renewal needs the item itself, because the id can have been given back and
-// counted again at a later time, or renewed, and only its notes tell that. What is known is
-// enough for a fixed window alone, and for what this decision has counted: nobody else has
-// its receipt. If nothing of that counts there, what is known can be from before.
+// counted again at a later time, or renewed, and only its notes tell that. What this decision has
+// read is enough, and the item as it has counted there: nobody else has that receipt. For a fixed
+// window alone, so is what the memory knows, unless that can be from before the check.
 func (q *question) first(known Item) step {
 	switch {
 	case q.op == Reset:
@@ -77,9 +77,9 @@ func (q *question) first(known Item) step {
 		return q.visit(known, q.take, 1)
 	case q.op == Check:
 		return q.blind(known)
-	case q.read != nil && !q.look:
+	case q.read != nil && !q.look, q.mine:
 		return q.change(known)
-	case (q.op == Release || q.op == Renew && !q.look) && (q.mine || q.write.Key.Window != 0):
+	case (q.op == Release || q.op == Renew && !q.look) && q.write.Key.Window != 0:
 		if s := q.change(known); len(s.request.write.Update.Acts) > 0 {
 			return s
 		}
