@@ -78,16 +78,10 @@ const names = ["userId", "skip", "count", "limit", "tier", "roles", "subjects", 
 export function checker<R>(guards: Checks, activity: Activity, options: LimitOptions<R>): (request: R) => Promise<Checked | undefined> {
   const name = nameOf(activity);
   if (typeof guards?.check !== "function") throw new ConfigurationError(`The limit "${name}" has no guards, want new Guards().`);
-  for (const [option, value] of Object.entries(Object.assign({ userId: undefined }, options))) {
-    if (!names.includes(option)) {
-      const question = doYouMean(option, names);
-      throw new ConfigurationError(`The option ${option} of the limit "${name}" is not known, want one of ${names.join(", ")}.${question}`);
-    }
-    if (option === "onOutage") {
-      if (value === undefined || value === "allow" || value === "deny") continue;
-      throw new ConfigurationError(`The option onOutage of the limit "${name}" is ${kindOf(value)}, want "allow" or "deny".`);
-    }
-    if (option === "limit" || typeof value === "function" || (value === undefined && option !== "userId")) continue;
+  const given = Object.assign({ userId: undefined }, options);
+  checkNames(name, given, names);
+  for (const [option, value] of Object.entries(given)) {
+    if (option === "onOutage" || option === "limit" || typeof value === "function" || (value === undefined && option !== "userId")) continue;
     throw new ConfigurationError(`The option ${option} of the limit "${name}" is no function.`);
   }
   const limit = limitOf(activity, options.limit);
@@ -119,6 +113,18 @@ export function checker<R>(guards: Checks, activity: Activity, options: LimitOpt
       (guards as Guards).giveBackUnless(decision, sent, async () => trueOrFalse("countIf", name, await options.countIf?.({ status })));
     return { decision, headers: rateLimitHeaders(decision), responded: asked ? responded : undefined };
   }
+}
+
+/** Throws a ConfigurationError if a limit has an option with another name than these, or a wrong onOutage. */
+export function checkNames(limit: string, options: { onOutage?: unknown }, known: readonly string[]): void {
+  for (const option of Object.keys(options)) {
+    if (known.includes(option)) continue;
+    const question = doYouMean(option, known);
+    throw new ConfigurationError(`The option ${option} of the limit "${limit}" is not known, want one of ${known.join(", ")}.${question}`);
+  }
+  const { onOutage } = options;
+  if (onOutage === undefined || onOutage === "allow" || onOutage === "deny") return;
+  throw new ConfigurationError(`The option onOutage of the limit "${limit}" is ${kindOf(onOutage)}, want "allow" or "deny".`);
 }
 
 /**
