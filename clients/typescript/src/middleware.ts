@@ -1,7 +1,7 @@
 import { type Activities, type Activity, isActivity } from "./activities.js";
 import { kindOf, read } from "./args.js";
 import type { CheckArgs, Decision, GivenLimit } from "./decision.js";
-import { ConfigurationError } from "./errors.js";
+import { ConfigurationError, isError } from "./errors.js";
 import type { Guards } from "./guards.js";
 import { rateLimitHeaders } from "./http.js";
 import { Moment } from "./moment.js";
@@ -135,7 +135,7 @@ export async function ownError<T>(activity: Activity, run: () => T | PromiseLike
   try {
     return await run();
   } catch (error) {
-    if (error instanceof Error || Object.prototype.toString.call(error) === "[object Error]") throw error; // of another realm
+    if (isError(error)) throw error;
     throw new ConfigurationError(`A function of the limit "${nameOf(activity)}" threw ${kindOf(error)}, want an Error.`, { cause: error });
   }
 }
