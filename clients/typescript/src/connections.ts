@@ -122,7 +122,7 @@ export class Connections {
     request.on("socket", (socket) => this.#used.set(socket, new Moment()));
     const sent = exchange(request, body, ending, () => heard(address.origin, call));
     return sent.catch((error: unknown) => {
-      this.#closeIdle();
+      if (!call.signal?.aborted) this.#closeIdle();
       return throwAgain(error, address.origin, call.name);
     });
   }
