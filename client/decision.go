@@ -83,8 +83,8 @@ func (d *Decision) path() string {
 
 // Wait sleeps until the refused request can pass, and a little longer so that
 // many waiting callers don't come back together. Then it returns true. It
-// returns at once if there is no wait: true if the decision allows the request,
-// and otherwise false, for example in an outage. It also returns false at once if
+// returns at once if there is no wait, and in shadow mode: true if the decision
+// allows the request, and otherwise false, for example in an outage. It also returns false at once if
 // the wait would be longer than maxWait, if an operator's block refused, and when ctx ends.
 // A refusal by a Limit that is too low for the request has no wait, so it returns false.
 // Zero for maxWait means 60 s.
@@ -94,7 +94,7 @@ func (d Decision) Wait(ctx context.Context, maxWait time.Duration) bool {
 	}
 	wait := d.RetryAfter()
 	switch {
-	case wait <= 0:
+	case wait <= 0, d.Reason == Shadow:
 		return d.Allowed
 	case wait > maxWait, d.Reason == Blocked:
 		return false

@@ -220,6 +220,19 @@ func TestWait(t *testing.T) {
 	}
 }
 
+// In shadow mode, an answer says how long the guard would have let the user wait.
+func TestAnAllowedRequestIsNotWaitedForInShadowMode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, wait := range []time.Duration{10 * time.Second, 61 * time.Second} {
+			began := time.Now()
+			d := client.Decision{Decision: guards.Decision{Allowed: true, Reason: client.Shadow, WaitTime: wait.Milliseconds()}}
+			if got, took := d.Wait(t.Context(), 0), time.Since(began); !got || took != 0 {
+				t.Errorf("%v after %v, want true at once", got, took)
+			}
+		}
+	})
+}
+
 // Nobody waits for the end of a block, and a block stays as it is if an app stores it.
 func TestABlockIsNotWaitedFor(t *testing.T) {
 	const answer = `{"allowed":false,"reason":"blocked","userId":"u1","activity":"create_post","op":"check","waitTime":5,"resetAt":1700006400000,"granted":0,"message":"m"}`

@@ -340,6 +340,8 @@ def test_time_to_wait() -> None:
     assert time_to_wait(decision, 1) is not None
     assert time_to_wait(_refused(None), 60) is None
     assert time_to_wait(guards.Decision(allowed=False, reason="blocked", wait_time=10), 60) is None
+    for wait in (1000, 61_000):  # in shadow mode, it tells how long a user would have to wait
+        assert time_to_wait(guards.Decision(allowed=True, reason="shadow", wait_time=wait), 60) == 0
     partly = guards.Decision(allowed=True, granted=3, wait_time=1000)  # the rest can pass in a second
     assert (time_to_wait(partly, 60) or 0) >= 1
 

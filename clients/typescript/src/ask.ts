@@ -124,11 +124,11 @@ function callOf(run: () => unknown): void {
   (async () => run())().catch(() => {});
 }
 
-function wayOf({ way, agent, client, region, credentials, endpoint, connections }: Settings): Way {
+function wayOf({ way, agent, client, region, credentials, endpoint, timeout, connections }: Settings): Way {
   if (way) return way;
   if (agent) return new ByAgent(agent, new Connections(connections));
   if (client) return new ByClient(client, connections);
-  return new Aws(new Environment({ region, credentials, endpoint }), new Connections(connections));
+  return new Aws(new Environment({ region, credentials, endpoint, timeout }), new Connections(connections));
 }
 
 function json(event: Event, name: string): string {

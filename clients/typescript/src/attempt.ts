@@ -1,6 +1,6 @@
 import { kindOf, unresolved } from "./args.js";
 import type { Decision, StatusArgs } from "./decision.js";
-import { ValidationError } from "./errors.js";
+import { isError, ValidationError } from "./errors.js";
 
 /** What `attempt` asks. It makes its own id, because with the id of a caller, a repeat would be one more guess. */
 export interface AttemptArgs<T = unknown> extends Omit<StatusArgs, "count" | "partial"> {
@@ -57,9 +57,9 @@ export function lateness(activity: string, ms: number, hold: boolean): string | 
   return `${late}. ${hold ? "With Hold, a guard takes it for 15 minutes." : "Give the activity Hold, and write the list of activities again with guards generate."}`;
 }
 
-/** Names a result that is true and can mean a failure. Errors can come from another realm. */
+/** Names a result that is true and can mean a failure. */
 function ambiguous(result: unknown): string | undefined {
-  if (result instanceof Error || Object.prototype.toString.call(result) === "[object Error]") return "an error";
+  if (isError(result)) return "an error";
   if (isResponse(result)) return "a response";
   if (typeof result !== "object" || result === null) return undefined;
   const { allowed, reason } = result as Partial<Decision>;

@@ -1,13 +1,18 @@
 import * as http from "node:http";
 import * as https from "node:https";
+import type { Socket } from "node:net";
 import type { Call } from "./call.js";
 import { OutageError } from "./errors.js";
 import { causes } from "./failure.js";
+import { Moment } from "./moment.js";
 import { Places } from "./places.js";
 import type { Ending } from "./repeat.js";
 
 /** How much of an answer is read, in bytes. A guard's answers are far shorter. */
 export const maxAnswer = 64 * 1024;
+
+/** How long a connection may be unused, in milliseconds. AWS's NAT gateways forget one after 350 s. */
+const longestIdle = 300_000;
 
 /** Where a request goes. The name of a host is without the brackets of IPv6. */
 export interface Address {
@@ -87,6 +92,8 @@ export class Connections {
   readonly #places = new Map<string, Places>();
   readonly #plain = new http.Agent({ keepAlive: true });
   readonly #tls = new https.Agent({ keepAlive: true });
+  /** When each connection was given to a request last. */
+  readonly #used = new WeakMap<Socket, Moment>();
   readonly #trace = traceOf();
 
   constructor(max: number) {
@@ -110,20 +117,28 @@ export class Connections {
     headers["content-length"] = String(Buffer.byteLength(body));
     Object.assign(headers, this.#trace());
     const options = { method: body ? "POST" : "GET", path, headers, agent: tls ? this.#tls : this.#plain, hostname, port, socketPath };
-    const sent = exchange((tls ? https : http).request(options), body, ending, () => heard(address.origin, call));
+    this.#closeIdle(longestIdle);
+    const request = (tls ? https : http).request(options);
+    request.on("socket", (socket) => this.#used.set(socket, new Moment()));
+    const sent = exchange(request, body, ending, () => heard(address.origin, call));
     return sent.catch((error: unknown) => {
-      this.#closeIdle();
+      if (!call.signal?.aborted) this.#closeIdle();
       return throwAgain(error, address.origin, call.name);
     });
   }
 
   /**
-   * Closes the connections that wait for their next request. After a freeze, or a restart of the other side, they can be as
-   * dead as the one that just failed, so a repeat takes a new one.
+   * Closes the connections that have waited longer for their next request; by default, all that wait. After a freeze, or a
+   * restart of the other side, they can be as dead as the one that just failed, so a repeat takes a new one.
    */
-  #closeIdle(): void {
+  #closeIdle(longest = -1): void {
     for (const agent of [this.#plain, this.#tls]) {
-      for (const sockets of Object.values(agent.freeSockets)) for (const socket of [...(sockets ?? [])]) socket.destroy();
+      for (const sockets of Object.values(agent.freeSockets)) {
+        for (const socket of [...(sockets ?? [])]) {
+          if ((this.#used.get(socket)?.age ?? Infinity) <= longest) break; // the others became idle later
+          socket.destroy();
+        }
+      }
     }
   }
 }

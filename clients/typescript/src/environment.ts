@@ -3,12 +3,13 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { httpURL } from "./connections.js";
 import { ConfigurationError } from "./errors.js";
+import { Moment } from "./moment.js";
 import type { Settings } from "./options.js";
 import { endpointBySDK, loadClient, type Sdk } from "./sdk.js";
 import type { AwsCredentials } from "./sign.js";
 
-/** What the app's options say about AWS. */
-type Given = Partial<Pick<Settings, "region" | "credentials" | "endpoint">>;
+/** What the app's options say about AWS, and how long a call may take. */
+type Given = Partial<Pick<Settings, "region" | "credentials" | "endpoint" | "timeout">>;
 
 /** The partitions of AWS whose names are known here: the form of their regions, and their suffixes. */
 const partitions = [
@@ -35,6 +36,8 @@ export class Environment {
   /** The credentials as they were found last. */
   #found: AwsCredentials | undefined;
   #renewing: Promise<AwsCredentials> | undefined;
+  /** When the source was asked last. */
+  #asked = new Moment(Infinity);
 
   constructor(given: Given, env: NodeJS.ProcessEnv = process.env) {
     this.#given = given;
@@ -48,11 +51,25 @@ export class Environment {
     return (await this.#sdk("to find the region")).config.region();
   }
 
-  /** Returns credentials that last for at least 5 minutes, unless their source has only shorter ones. */
+  /**
+   * Returns the credentials that were found last, until their end. In their last 5 minutes, their source is asked for others, at
+   * most once a second. Without any, it is asked again if it is silent for the time of a call.
+   */
   credentials(): AwsCredentials | Promise<AwsCredentials> {
     const { expiration } = this.#found ?? {};
-    if (this.#found && (!expiration || expiration.getTime() - Date.now() >= 300_000)) return this.#found;
-    return (this.#renewing ??= this.#renew().finally(() => (this.#renewing = undefined)));
+    const left = expiration ? expiration.getTime() - Date.now() : Infinity;
+    if (this.#found && left >= 300_000) return this.#found;
+    const { timeout = Infinity } = this.#given;
+    const usable = left > 0 ? this.#found : undefined;
+    if (this.#asked.age >= (usable ? 1000 : timeout) || !(usable ?? this.#renewing)) {
+      this.#asked = new Moment();
+      const renewing = (this.#renewing = this.#renew());
+      const ended = (): void => {
+        if (this.#renewing === renewing) this.#renewing = undefined;
+      };
+      renewing.then(ended, ended);
+    }
+    return usable ?? this.#renewing!;
   }
 
   async #renew(): Promise<AwsCredentials> {

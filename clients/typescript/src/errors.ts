@@ -67,3 +67,8 @@ export class LimitedError extends GuardsError {
     this.decision = decision;
   }
 }
+
+/** Reports whether a value is an error. It can come from another realm: in Jest, Node's errors are no instances of the app's Error. */
+export function isError(value: unknown): value is Error {
+  return value instanceof Error || Object.prototype.toString.call(value) === "[object Error]";
+}

@@ -3,7 +3,7 @@ import type { Activities, Activity } from "./activities.js";
 import { type Decision, type GivenLimit, madeAt } from "./decision.js";
 import { OutageError } from "./errors.js";
 import type { Guards } from "./guards.js";
-import { type LimitOption, limitOf, ownError } from "./middleware.js";
+import { checkNames, type LimitOption, limitOf, nameOf, ownError } from "./middleware.js";
 
 /** How many requests of one key the store remembers, so that it can give them back. */
 const maxDecisions = 100;
@@ -37,9 +37,10 @@ export interface StoreOptions {
  *   back the last one of that key: at most 100 for each of 10,000 keys, and only this process's checks. For a request
  *   that was not counted, it gives nothing back. A release that fails goes to the option `warn` of the guards.
  *
- * It knows only a key, so an activity that needs subjects is a ValidationError. In an outage with `onOutage: "deny"`, it
- * throws an OutageError with the `status` 503, which goes to the app's error handler. Leave express-rate-limit's option
- * `passOnStoreError` off: with it, each error lets the request pass, mistakes too.
+ * It knows only a key, so an activity that needs subjects is a ValidationError. An unknown option, or a wrong one, is a
+ * ConfigurationError at once. In an outage with `onOutage: "deny"`, it throws an OutageError with the `status` 503, which goes to
+ * the app's error handler. Leave express-rate-limit's option `passOnStoreError` off: with it, each error lets the request pass,
+ * mistakes too.
  */
 export class GuardsStore<A extends Activities = Activities> implements Store {
   /** Other processes count in the same guard. */
@@ -56,6 +57,7 @@ export class GuardsStore<A extends Activities = Activities> implements Store {
   #refusedToo = false; // whether express-rate-limit also gives back refused requests
 
   constructor(guards: Guards<A>, activity: Activity<A>, options: StoreOptions = {}) {
+    checkNames(nameOf(activity), options, ["limit", "onOutage"]);
     this.#onOutage = options.onOutage;
     const given = limitOf(activity, options.limit);
     this.#given = (key) => ownError(activity, () => given(key));

@@ -1,5 +1,5 @@
 import type { Call } from "./call.js";
-import { AnswerError, ConfigurationError, GuardsError, OutageError } from "./errors.js";
+import { AnswerError, ConfigurationError, GuardsError, isError, OutageError } from "./errors.js";
 
 /** Error codes that AWS returns if it refuses credentials. Some services append "Exception". */
 const badCredentials =
@@ -34,7 +34,7 @@ interface Failure {
 export function failure(error: unknown, call: Call): GuardsError {
   if (error instanceof GuardsError) return error;
   const { name, region, url } = call;
-  const e: Failure = error instanceof Error ? error : { name: "Error", message: String(error) };
+  const e: Failure = isError(error) ? error : { name: "Error", message: String(error) };
   const status = e.$metadata?.httpStatusCode;
   if (status !== undefined && status >= 300) {
     const code = unnamed.test(e.name) ? `HTTP ${status}` : e.name;
@@ -59,7 +59,7 @@ export function failure(error: unknown, call: Call): GuardsError {
 
 /** Returns the code of an error of Node, or else the error's name. */
 export function kind(error: unknown): string {
-  if (!(error instanceof Error)) return "Error";
+  if (!isError(error)) return "Error";
   const { code } = error as Failure;
   return typeof code === "string" ? code : error.name;
 }
@@ -118,7 +118,7 @@ export function hide(text: string, { event }: Call): string {
 
 /** Lists the error, its cause, the cause of that and so on, at most six errors. Some HTTP handlers wrap an error. */
 export function* causes(error: unknown): Generator<Failure> {
-  for (let depth = 0; error instanceof Error && depth < 6; depth++) {
+  for (let depth = 0; isError(error) && depth < 6; depth++) {
     yield error;
     error = error.cause;
   }

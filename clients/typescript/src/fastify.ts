@@ -9,9 +9,8 @@ export type { LimitOptions } from "./middleware.js";
 /** The options of `limit` for Fastify. */
 export interface FastifyLimitOptions extends LimitOptions<FastifyRequest> {
   /**
-   * Answers a refused request instead of the hook: with `reply.send`, or with the payload that it returns. Such a payload
-   * has the status 429 (503 in an outage), unless the function sets one. A function that returns nothing sends by itself,
-   * even if later.
+   * Answers a refused request instead of the hook: with `reply.send`, or with the payload that it returns. The status is 429
+   * (503 in an outage), unless the function sets one. A function that returns nothing sends by itself, even if later.
    */
   refused?: (decision: Decision, request: FastifyRequest, reply: FastifyReply) => unknown;
 }
@@ -33,10 +32,13 @@ export function limit<G extends Checks>(guards: G, activity: ActivityOf<G>, opti
     if (checked.decision.allowed) return;
     const { refused } = options;
     const { status, headers, body } = refusal(checked.decision);
-    if (!refused) return reply.code(status).headers(headers).send(Buffer.from(body)); // for a string, Fastify adds a charset
-    const payload = await ownError(activity, () => refused(checked.decision, request, reply));
+    reply.code(status);
+    if (!refused) return reply.headers(headers).send(Buffer.from(body)); // for a string, Fastify adds a charset
+    const payload = await ownError(activity, () => refused(checked.decision, request, reply)).catch((error: unknown) => {
+      if (reply.statusCode === status) reply.code(500); // Fastify would answer the mistake with the status of the refusal
+      throw error;
+    });
     if (reply.sent || payload === undefined) return reply;
-    if (reply.statusCode === 200) reply.code(status);
     return reply.send(payload); // Fastify itself sends only what a handler returns
   };
 }

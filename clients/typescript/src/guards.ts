@@ -279,10 +279,10 @@ export class Guards<out A extends Activities = {}> {
   }
 
   /**
-   * Waits until the refused request can pass: `waitTime`, and a random part of up to 10 % (or 50 ms, if that is more).
-   * It returns true after the wait. If `waitTime` is 0, or if the request was allowed and has none, it returns true at
-   * once. It returns false at once if the wait would be longer than `maxWait` milliseconds (default 60,000), or if the
-   * request was refused and has no `waitTime` or is blocked. The option `signal` cancels the wait.
+   * Waits until the refused request can pass, or the rest of a `partial` one: `waitTime`, and a random part of up to 10 % (or
+   * 50 ms, if that is more). It returns true after the wait. If `waitTime` is 0, if the request was allowed and has none, and
+   * in shadow mode, it returns true at once. It returns false at once if the wait would be longer than `maxWait` milliseconds
+   * (default 60,000), or if the request was refused and has no `waitTime` or is blocked. The option `signal` cancels the wait.
    */
   wait(decision: Waiting, options?: WaitOptions): Promise<boolean> {
     return wait(decision, options);

@@ -1,7 +1,7 @@
 import { type Activities, type Activity, isActivity } from "./activities.js";
 import { kindOf, read } from "./args.js";
 import type { CheckArgs, Decision, GivenLimit } from "./decision.js";
-import { ConfigurationError } from "./errors.js";
+import { ConfigurationError, isError } from "./errors.js";
 import type { Guards } from "./guards.js";
 import { rateLimitHeaders } from "./http.js";
 import { Moment } from "./moment.js";
@@ -78,16 +78,10 @@ const names = ["userId", "skip", "count", "limit", "tier", "roles", "subjects", 
 export function checker<R>(guards: Checks, activity: Activity, options: LimitOptions<R>): (request: R) => Promise<Checked | undefined> {
   const name = nameOf(activity);
   if (typeof guards?.check !== "function") throw new ConfigurationError(`The limit "${name}" has no guards, want new Guards().`);
-  for (const [option, value] of Object.entries(Object.assign({ userId: undefined }, options))) {
-    if (!names.includes(option)) {
-      const question = doYouMean(option, names);
-      throw new ConfigurationError(`The option ${option} of the limit "${name}" is not known, want one of ${names.join(", ")}.${question}`);
-    }
-    if (option === "onOutage") {
-      if (value === undefined || value === "allow" || value === "deny") continue;
-      throw new ConfigurationError(`The option onOutage of the limit "${name}" is ${kindOf(value)}, want "allow" or "deny".`);
-    }
-    if (option === "limit" || typeof value === "function" || (value === undefined && option !== "userId")) continue;
+  const given = Object.assign({ userId: undefined }, options);
+  checkNames(name, given, names);
+  for (const [option, value] of Object.entries(given)) {
+    if (option === "onOutage" || option === "limit" || typeof value === "function" || (value === undefined && option !== "userId")) continue;
     throw new ConfigurationError(`The option ${option} of the limit "${name}" is no function.`);
   }
   const limit = limitOf(activity, options.limit);
@@ -121,6 +115,18 @@ export function checker<R>(guards: Checks, activity: Activity, options: LimitOpt
   }
 }
 
+/** Throws a ConfigurationError if a limit has an option with another name than these, or a wrong onOutage. */
+export function checkNames(limit: string, options: { onOutage?: unknown }, known: readonly string[]): void {
+  for (const option of Object.keys(options)) {
+    if (known.includes(option)) continue;
+    const question = doYouMean(option, known);
+    throw new ConfigurationError(`The option ${option} of the limit "${limit}" is not known, want one of ${known.join(", ")}.${question}`);
+  }
+  const { onOutage } = options;
+  if (onOutage === undefined || onOutage === "allow" || onOutage === "deny") return;
+  throw new ConfigurationError(`The option onOutage of the limit "${limit}" is ${kindOf(onOutage)}, want "allow" or "deny".`);
+}
+
 /**
  * Runs functions of the app, and throws an Error if they throw anything else. Express takes nothing, null and "route" for
  * an order to go on without the limit.
@@ -129,7 +135,7 @@ export async function ownError<T>(activity: Activity, run: () => T | PromiseLike
   try {
     return await run();
   } catch (error) {
-    if (error instanceof Error || Object.prototype.toString.call(error) === "[object Error]") throw error; // of another realm
+    if (isError(error)) throw error;
     throw new ConfigurationError(`A function of the limit "${nameOf(activity)}" threw ${kindOf(error)}, want an Error.`, { cause: error });
   }
 }

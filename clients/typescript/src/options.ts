@@ -26,8 +26,8 @@ export interface Options<A extends Activities = Activities> {
   /** AWS's region. Default: found as the AWS SDK finds it. */
   region?: string | undefined;
   /**
-   * AWS credentials, or a function that returns them. It is called again 5 minutes before their `expiration`. Default: found
-   * as the AWS SDK finds them.
+   * AWS credentials, or a function that returns them. It is called again 5 minutes before their `expiration`. Until it returns,
+   * the old ones are used up to their end. Default: found as the AWS SDK finds them.
    */
   credentials?: AwsCredentials | (() => AwsCredentials | Promise<AwsCredentials>) | undefined;
   /** The address of Lambda's API. Default: found as the AWS SDK finds it. */

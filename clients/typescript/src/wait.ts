@@ -23,6 +23,7 @@ export async function wait(decision: Waiting, options: WaitOptions = {}): Promis
   if (waitTime !== undefined && !(Number.isFinite(waitTime) && waitTime >= 0)) {
     throw new ValidationError(`waitTime is ${typeof waitTime === "number" ? waitTime : kindOf(waitTime)}, want milliseconds`);
   }
+  if (reason === "shadow") return true; // its waitTime is that of the refusal which did not happen
   if (!waitTime) return allowed === true || waitTime === 0;
   if (waitTime > maxWait || reason === "blocked") return false;
   // Without a random part, everybody who was refused would come back in the same millisecond.

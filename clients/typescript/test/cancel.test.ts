@@ -32,6 +32,26 @@ test("a call can be cancelled, and its request is aborted", async (t) => {
   }
 });
 
+test("a cancelled call leaves the idle connections of others open", async (t) => {
+  const lambda = await Lambda.start(t, { answer: ok });
+  const guards = lambda.guards();
+  const checkAll = async () => {
+    lambda.requests.length = 0;
+    await Promise.all(Array.from({ length: 3 }, () => guards.check("create_post", user)));
+    return lambda.requests.map(({ port }) => port);
+  };
+  const open = await checkAll();
+  lambda.replies = ["hang", { answer: ok }];
+  lambda.requests.length = 0;
+  const controller = new AbortController();
+  const cancelled = assert.rejects(guards.check("create_post", { ...user, signal: controller.signal }), aborted);
+  await until(() => lambda.requests.length === 1);
+  controller.abort();
+  await cancelled;
+  await until(() => lambda.requests[0]?.brokenAt !== undefined);
+  assert.equal((await checkAll()).filter((port) => open.includes(port)).length, 2);
+});
+
 test("a call whose signal was aborted before sends nothing", async (t) => {
   const lambda = await Lambda.start(t, { answer: ok });
   await assert.rejects(lambda.guards().check("create_post", { ...user, signal: AbortSignal.abort() }), aborted);

@@ -4,12 +4,16 @@ import { lookup } from "node:dns/promises";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:https";
+import { createRequire } from "node:module";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { runInNewContext } from "node:vm";
 import { LambdaClient } from "@aws-sdk/client-lambda";
 import { Guards, type GuardsError } from "@cric-talk/guards";
+import { buildSync } from "esbuild";
 import { activities } from "./activities.js";
 import { keys, Lambda, noAWS, ok, type Reply, stopClock } from "./lambda.js";
 
@@ -285,3 +289,19 @@ function hasOpenSSL(): boolean {
     return false;
   }
 }
+
+// Jest runs an app and its packages in a context of their own. Node's errors are then no instances of the Error there.
+test("in another realm than Node's, an outage is an outage, and is repeated", async (t) => {
+  const entryPoints = [fileURLToPath(new URL("../dist/index.js", import.meta.url))];
+  const { outputFiles } = buildSync({ entryPoints, bundle: true, format: "cjs", platform: "node", packages: "external", write: false });
+  const realm = { process, Buffer, URL, performance, setTimeout, clearTimeout, setImmediate, clearImmediate };
+  const module = { exports: {} as { Guards: typeof Guards } };
+  runInNewContext(`(module, require) => {${outputFiles[0]!.text}}`, realm)(module, createRequire(import.meta.url));
+  const lambda = await Lambda.start(t, "reset", { answer: ok });
+  const given = { activities, region: "eu-west-1", endpoint: lambda.url, warn: () => {} };
+  assert.equal((await new module.exports.Guards({ ...given, credentials: keys }).check("create_post", { userId: "u1" })).reason, "ok");
+  assert.equal(lambda.requests.length, 2);
+  const credentials = () => Promise.reject(Object.assign(new Error("no"), { code: "ECONNREFUSED" }));
+  const message = /^No AWS credentials were found: their source failed \(ECONNREFUSED\)\./;
+  await assert.rejects(new module.exports.Guards({ ...given, credentials }).check("create_post", { userId: "u1" }), { message });
+});

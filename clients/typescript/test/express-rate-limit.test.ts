@@ -170,6 +170,20 @@ test("a decrement that fails goes to warn and does not throw", async (t) => {
   );
 });
 
+const mistakes: [options: object, problem: string][] = [
+  [{ onOutge: "deny" }, 'onOutge of the limit "create_post" is not known, want one of limit, onOutage. Do you mean "onOutage"?'],
+  [{ userId: () => "u1" }, 'userId of the limit "create_post" is not known, want one of limit, onOutage.'],
+  [{ onOutage: "Deny" }, 'onOutage of the limit "create_post" is a string, want "allow" or "deny".'],
+  [{ onOutage: null }, 'onOutage of the limit "create_post" is null, want "allow" or "deny".'],
+];
+
+for (const [options, problem] of mistakes) {
+  test(`store: the option ${problem}`, async (t) => {
+    const guards = (await Lambda.start(t, { answer: ok })).guards();
+    assert.throws(() => new GuardsStore(guards, "create_post", options), { name: "ConfigurationError", message: `The option ${problem}` });
+  });
+}
+
 test("the store remembers 100 requests of a key", async (t) => {
   const lambda = await Lambda.start(t, { answer: ok });
   const store = new GuardsStore(lambda.guards(), "create_post");

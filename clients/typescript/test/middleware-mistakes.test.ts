@@ -9,7 +9,7 @@ import { limit as fastifyLimit } from "@cric-talk/guards/fastify";
 import { limit as honoLimit } from "@cric-talk/guards/hono";
 import type { Guards } from "@cric-talk/guards";
 import express from "express";
-import fastify from "fastify";
+import fastify, { type FastifyReply } from "fastify";
 import { Hono } from "hono";
 import type { activities } from "./activities.js";
 import { Lambda, limited } from "./lambda.js";
@@ -139,7 +139,7 @@ test("Hono: a refused that returns no Response is an error", async (t) => {
   assert.equal(passed, 0);
 });
 
-test("Fastify: the payload that refused returns is sent, with 429 unless it has a status", async (t) => {
+test("Fastify: what refused returns or sends has the status 429, unless the function sets one", async (t) => {
   const lambda = await Lambda.start(t, { answer: limited });
   const app = fastify();
   t.after(() => app.close());
@@ -151,12 +151,17 @@ test("Fastify: the payload that refused returns is sent, with 429 unless it has 
     ["/json", async (d) => ({ why: d.reason }), 429, '{"why":"limited"}'],
     ["/null", () => null, 429, "null"],
     ["/status", (_, __, reply) => { reply.code(400); return "no"; }, 400, "no"],
+    ["/ok", (_, __, reply) => { reply.code(200); return { errors: ["no"] }; }, 200, '{"errors":["no"]}'], // as GraphQL does
+    ["/send", (_, __, reply) => reply.send("no"), 429, "no"],
+    ["/throws", () => { throw new Error("broken"); }, 500, '{"statusCode":500,"error":"Internal Server Error","message":"broken"}'],
+    ["/throws-status", (_, __, reply) => { reply.code(400); throw new Error("no"); }, 400, '{"statusCode":400,"error":"Bad Request","message":"no"}'],
     ["/sent", (_, __, reply) => { reply.code(400).send("no"); }, 400, "no"],
     ["/reply", (_, __, reply) => reply.code(400).send("no"), 400, "no"],
     ["/later", (_, __, reply) => { setTimeout(() => reply.code(400).send("no"), 10); }, 400, "no"],
     ["/reply-later", (_, __, reply) => { setTimeout(() => reply.code(400).send("no"), 10); return reply; }, 400, "no"],
   ];
-  for (const [path, refused] of routes) app.post(path, { preHandler: fastifyLimit(guards, "like", { userId, refused }) }, done);
+  const accepted = async (_: unknown, reply: FastifyReply) => void reply.code(202); // an earlier hook
+  for (const [path, refused] of routes) app.post(path, { preHandler: [accepted, fastifyLimit(guards, "like", { userId, refused })] }, done);
   for (const [path, , status, body] of routes) {
     const response = await app.inject({ method: "POST", url: path });
     assert.deepEqual([response.statusCode, response.body], [status, body], path);

@@ -5,7 +5,7 @@ import { type AddressInfo, createServer, type Socket } from "node:net";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { GuardsError } from "@cric-talk/guards";
-import { between, duration, Lambda, limited, ok, timeoutOf, until } from "./lambda.js";
+import { between, duration, Lambda, limited, ok, stopClock, timeoutOf, until } from "./lambda.js";
 
 const user = { userId: "u1" };
 
@@ -116,4 +116,21 @@ test("if established connections have gone silent, the repeat takes a new one an
   const [id, date] = [/"requestId":"([^"]+)"/, /x-amz-date: (\S+)/i].map((part) => [lost, repeated].map(({ text }) => part.exec(text)?.[1]));
   assert.equal(id![0], id![1]);
   assert.notEqual(date![0], date![1]);
+});
+
+// A NAT gateway has forgotten it, and a function that was frozen has not noticed its end. A check with partial has no repeat.
+test("a connection that was idle for more than 5 minutes is not used again", async (t) => {
+  const clock = stopClock(t);
+  const lambda = await Lambda.start(t, { answer: ok });
+  const guards = lambda.guards();
+  const known = new Set<number | undefined>();
+  const opened: number[] = [];
+  for (const [ms, calls] of [[0, 2], [200_000, 1], [100_000, 2], [200_000, 1], [100_001, 2], [300_001, 1]] as const) {
+    clock.freeze(ms);
+    const before = known.size;
+    await Promise.all(Array.from({ length: calls }, () => guards.check("create_post", { ...user, partial: true })));
+    for (const { port } of lambda.requests) known.add(port);
+    opened.push(known.size - before);
+  }
+  assert.deepEqual(opened, [2, 0, 0, 0, 1, 1]);
 });

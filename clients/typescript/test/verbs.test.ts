@@ -207,11 +207,20 @@ test("wait adds a random part of up to 10 %, or 50 ms", async (t) => {
   assert.deepEqual(sleeps, [200, 60_000, 225, 63_000, 250, 66_000]);
 });
 
+test("wait sleeps until the rest of a partial check can pass", async (t) => {
+  const sleeps = recordSleeps(t, stopClock(t));
+  t.mock.method(Math, "random", () => 0);
+  assert.equal(await (await Lambda.start(t, "hang")).guards().wait({ allowed: true, reason: "ok", waitTime: 1000 }), true);
+  assert.deepEqual(sleeps, [1000]);
+});
+
 test("wait does not sleep if there is nothing to wait for, or too much", async (t) => {
   const sleeps = recordSleeps(t, stopClock(t));
   const guards = (await Lambda.start(t, "hang")).guards();
   assert.equal(await guards.wait({ waitTime: 0 }), true);
   assert.equal(await guards.wait({ allowed: true }), true);
+  assert.equal(await guards.wait({ allowed: true, reason: "shadow", waitTime: 41_001 }), true);
+  assert.equal(await guards.wait({ allowed: true, reason: "shadow", waitTime: 60_001 }), true);
   assert.equal(await guards.wait({}), false);
   assert.equal(await guards.wait({ allowed: false }), false);
   assert.equal(await guards.wait({ waitTime: 60_001 }), false);

@@ -323,8 +323,8 @@ class Guards(Base[A]):
         """Sleep until the same request can pass, and return True.
 
         If that takes more than max_wait seconds, or if the user is blocked, it returns False at once. A
-        decision without a wait_time, or with 0, returns at once, too: True if
-        it is allowed, and False if not, for example in an outage.
+        decision of shadow mode, or one without a wait_time or with 0, returns at once,
+        too: True if it is allowed, and False if not, for example in an outage.
         """
         seconds = time_to_wait(decision, max_wait)
         if seconds is None:

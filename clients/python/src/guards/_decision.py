@@ -182,7 +182,7 @@ def time_to_wait(decision: Decision, max_wait: float) -> float | None:
     """
     must_be("the decision", decision, Decision, "one of this package")
     must_be_seconds("max_wait", max_wait)
-    if not decision.wait_time:
+    if not decision.wait_time or decision.reason == "shadow":
         return 0.0 if decision.allowed else None
     if decision.wait_time > max_wait * 1000 or decision.reason == "blocked":
         return None
