@@ -132,8 +132,9 @@ def test_a_middleware(server: Server, middleware: Middleware, client_allows: boo
     assert (denied.status_code, denied.headers["retry-after"]) == (503, "1")
     assert middleware(client, {"on_outage": "allow"}).text == CREATED
     assert (middleware(client, {}).text == CREATED) is client_allows
-    # What the function options returns for this request wins.
+    # What the function options returns for this request wins, unless it is None.
     assert middleware(client, {"on_outage": "deny", "options": lambda *_: {"on_outage": "allow"}}).text == CREATED
+    assert middleware(client, {"on_outage": "deny", "options": lambda *_: {"on_outage": None}}).status_code == 503
     server.does(answer(reason="unavailable"))
     assert middleware(client, {"on_outage": "deny"}).status_code == 503
     client.close()

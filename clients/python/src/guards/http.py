@@ -137,7 +137,7 @@ def check_options(options: Any, subjects: Any, on_outage: OnOutage, count_if: ob
     """Return the options of a check: those of the request, its subjects and limit, and on_outage of the middleware.
 
     None as the subjects or the limit leaves those of the options, if any.
-    on_outage of the options wins. With count_if, a check has an id of its own
+    on_outage of the options wins, unless it is None. With count_if, a check has an id of its own
     and counts once.
     """
     if not isinstance(options, Mapping):
@@ -148,8 +148,10 @@ def check_options(options: Any, subjects: Any, on_outage: OnOutage, count_if: ob
         raise returned("subjects", subjects, "a dict or None")
     if not (limit is None or isinstance(limit, int | Mapping)):
         raise returned("limit", limit, "a number, a dict or None")
-    given = {name: value for name, value in (("subjects", subjects), ("limit", limit)) if value is not None}
-    return {"on_outage": on_outage, **options, **given}  # type: ignore[typeddict-item]
+    given: dict[str, Any] = {name: value for name, value in (("subjects", subjects), ("limit", limit)) if value is not None}
+    if options.get("on_outage") is None:
+        given["on_outage"] = on_outage
+    return {**options, **given}  # type: ignore[typeddict-item]
 
 
 def check_middleware(
