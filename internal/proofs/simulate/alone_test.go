@@ -226,7 +226,8 @@ func (l *ledger) judgeRepeat(o *op, d ratelimit.Decision) {
 	if s.now-o.in.stepped < 60_000 {
 		trusted += o.in.step
 	}
-	own := u.freer != nil && u.freer.in == o.in && u.freer.ended && u.freed <= o.began && u.freed == u.freedFor(o.terms)
+	own := u.freer != nil && u.freer.in == o.in && u.freer.ended && o.in.stepped < u.freer.began &&
+		u.freed <= min(o.began, u.freer.endedAt) && u.freed == u.freedFor(o.terms)
 	switch {
 	case d.Reason != ratelimit.Limited || o.kind != ratelimit.Check:
 		s.wrong("%s is told %s without a request, want limited", o.name, d.Reason)

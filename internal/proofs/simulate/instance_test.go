@@ -117,6 +117,7 @@ type op struct {
 	alone   bool          // of a part: it was admitted from memory
 	earlier bool          // of a part: that was before others of the instance, which the models have noted already
 	giving  bool          // it gives back
+	spent   bool          // it had no time left for an attempt
 	anew    bool          // what it sends next begins another question to the store
 	held    *alone        // of a part: what the instance admitted alone, when o began to give back
 	vain    bool          // of a part of a renewal: its slots were gone when that began

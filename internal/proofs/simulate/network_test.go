@@ -222,6 +222,7 @@ func (b *budget) Next(ctx context.Context, failed bool) bool {
 	}
 	left := b.deadline - s.now
 	if ctx.Err() != nil || left <= 0 || left < 15 && b.op.attempts > 0 {
+		b.op.spent = true
 		return false
 	}
 	b.op.attempts++

@@ -325,14 +325,15 @@ func (o *op) duplicate() bool {
 // judgeGivenBack requires that a part of a check that was refused, or failed, counts no more,
 // and that its item has forgotten the id: "Refusals are not remembered. The same id may pass
 // later". Otherwise a repeat would be admitted for a count that is over. It can still count in
-// four cases. Another attempt relies on it, or a request for it got no answer. The instance was
-// frozen and had no time left. Or the window of the item has ended, so no repeat asks it. If a renewal was in vain, no slot stays at its new time.
+// four cases. Another attempt relies on it, or a request for it got no answer. There was no time
+// left. Or the window of the item has ended, so no repeat asks it. If a renewal was in vain, no
+// slot stays at its new time.
 func (l *ledger) judgeGivenBack(p *op, d ratelimit.Decision, err error) {
 	u := l.user(p.owner())
 	window, _ := p.terms.Item(p.now)
 	current, _ := p.terms.Item(p.in.millis())
 	r := u.records[counter{p.id, window}]
-	if r == nil || r.over || r.gone || p.unsure || p.lost || p.in.frozenUntil >= p.began {
+	if r == nil || r.over || r.gone || p.unsure || p.lost || p.whole.spent || p.in.frozenUntil >= p.began {
 		return
 	}
 	counts := p.kind == ratelimit.Check && window == current && r.by == p && !r.relied && !r.stale && u.given[receipt(p.id, r.at)] == nil
