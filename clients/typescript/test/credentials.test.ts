@@ -46,7 +46,7 @@ for (const [name, source, why, by, give] of sources.flatMap((source) => givers.m
     const clock = source === silence ? { advance: (ms: number) => sleep(ms + 10) } : stopClock(t);
     const lambda = await Lambda.start(t, { answer: ok });
     let renew: () => Promise<typeof found> = async () => brief();
-    const times = source === silence ? { decisionTimeout: 300, timeout: 1000, maxTries: 1 } : {};
+    const times = source === silence ? { decisionTimeout: 300, timeout: 1000 } : {};
     const guards = lambda.guards({ ...times, ...give(lambda, () => renew()) });
     assert.equal((await guards.check("create_post", user)).reason, "ok");
     const asked = lambda.requests.length;
