@@ -84,8 +84,9 @@ func (d *Decision) path() string {
 // Wait sleeps until the refused request can pass, and a little longer so that
 // many waiting callers don't come back together. Then it returns true. It
 // returns at once if there is no wait, and in shadow mode: true if the decision
-// allows the request, and otherwise false, for example in an outage. It also returns false at once if
-// the wait would be longer than maxWait, if an operator's block refused, and when ctx ends.
+// allows the request, and otherwise false, for example in an outage. It also
+// returns false at once if the wait would be longer than maxWait, if an operator's
+// block refused, and when ctx ends.
 // A refusal by a Limit that is too low for the request has no wait, so it returns false.
 // Zero for maxWait means 60 s.
 func (d Decision) Wait(ctx context.Context, maxWait time.Duration) bool {

@@ -220,7 +220,7 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// In shadow mode, an answer says how long the guard would have let the user wait.
+// In shadow mode, an allowed request has the wait of a refused one, and nobody has to wait.
 func TestAnAllowedRequestIsNotWaitedForInShadowMode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, wait := range []time.Duration{10 * time.Second, 61 * time.Second} {

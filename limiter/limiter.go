@@ -70,6 +70,7 @@ const environment = wiring.App
 type Limiter struct {
 	page     []guards.Guard
 	handlers map[string]*guard.Handler // by activity
+	clock    func() time.Time
 	flush    func()
 }
 
@@ -126,7 +127,7 @@ func InMemory(page []guards.Guard, now func() time.Time) (*Limiter, error) {
 }
 
 func newLimiter(page []guards.Guard, all limits.Guards, process *wiring.Process, log *slog.Logger) *Limiter {
-	l := &Limiter{slices.Clone(page), map[string]*guard.Handler{}, process.Flush}
+	l := &Limiter{slices.Clone(page), map[string]*guard.Handler{}, process.Limiter.Clock, process.Flush}
 	for _, g := range all {
 		h := process.Handler(g, log.With("service", g.Name))
 		for _, a := range g.Activities {
@@ -159,6 +160,9 @@ func (o *Options) settings() (wiring.Settings, error) {
 
 // Guards returns the guards of the page.
 func (l *Limiter) Guards() []guards.Guard { return slices.Clone(l.page) }
+
+// Clock returns the time by which the limiter decides.
+func (l *Limiter) Clock() time.Time { return l.clock() }
 
 // Window returns how long an action of an activity counts at most. It is 0 for an activity that
 // is unknown, unlimited, or has several limits or subjects. It is also 0 for windows that

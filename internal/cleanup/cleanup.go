@@ -154,7 +154,9 @@ func (c *Cleanup) Run(ctx context.Context, r Request) (Answer, error) {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) && (err == nil || errors.Is(err, context.DeadlineExceeded)) {
 		swept.Finished, err = false, nil
 	}
-	swept.Finished = swept.Finished && err == nil // grants or blocks can be left
+	if err != nil { // grants or blocks can be left
+		swept.Finished = false
+	}
 	a := Answer{swept, time.Since(began).Milliseconds()}
 	c.record(ctx, r, a, err)
 	if r.UserID == "" && !r.DryRun {

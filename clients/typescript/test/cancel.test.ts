@@ -6,6 +6,16 @@ import { Lambda, ok, stopClock, until } from "./lambda.js";
 const user = { userId: "u1" };
 const aborted = { name: "AbortError", code: "ABORT_ERR" };
 
+/** Cancels a check while the guard has its request. */
+async function cancelOne(lambda: Lambda, guards: ReturnType<Lambda["guards"]>): Promise<void> {
+  lambda.requests.length = 0;
+  const controller = new AbortController();
+  const cancelled = assert.rejects(guards.check("create_post", { ...user, signal: controller.signal }), aborted);
+  await until(() => lambda.requests.length === 1);
+  controller.abort();
+  await cancelled;
+}
+
 test("a call can be cancelled, and its request is aborted", async (t) => {
   const lambda = await Lambda.start(t, "hang");
   const byURL: Record<string, string> = { "posts-guard": lambda.url };
@@ -42,12 +52,7 @@ test("a cancelled call leaves the idle connections of others open", async (t) =>
   };
   const open = await checkAll();
   lambda.replies = ["hang", { answer: ok }];
-  lambda.requests.length = 0;
-  const controller = new AbortController();
-  const cancelled = assert.rejects(guards.check("create_post", { ...user, signal: controller.signal }), aborted);
-  await until(() => lambda.requests.length === 1);
-  controller.abort();
-  await cancelled;
+  await cancelOne(lambda, guards);
   await until(() => lambda.requests[0]?.brokenAt !== undefined);
   assert.equal((await checkAll()).filter((port) => open.includes(port)).length, 2);
 });
@@ -107,14 +112,7 @@ test("a call that was cancelled is no outage, and a cancelled probe makes the ne
   const clock = stopClock(t);
   const lambda = await Lambda.start(t, "hang");
   const guards = lambda.guards({ maxTries: 1 });
-  const cancel = async () => {
-    lambda.requests.length = 0;
-    const controller = new AbortController();
-    const cancelled = assert.rejects(guards.check("create_post", { ...user, signal: controller.signal }), aborted);
-    await until(() => lambda.requests.length === 1);
-    controller.abort();
-    await cancelled;
-  };
+  const cancel = () => cancelOne(lambda, guards);
   await cancel();
   await cancel();
   lambda.replies = [{ status: 500 }, "hang"];

@@ -2,8 +2,8 @@ package command
 
 import "testing"
 
-// During a trial only a count above the new limit, the code's and the live one before the trial
-// is an error, also after somebody with a grant was erased, by a command or the function cleanup.
+// During a trial, a count is an error only if the new limit, the code's and the live one before
+// are all lower. Erasing a user with a grant does not change that.
 func TestAnErasureLeavesATrial(t *testing.T) {
 	for by, erase := range map[string]func(*project){
 		"guards erase": func(p *project) { p.does("erase --user u9 --yes") },

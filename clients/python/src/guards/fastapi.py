@@ -44,8 +44,8 @@ def install(app: FastAPI) -> None:
 
     It also adds the RateLimit headers to errors, and to each Response that an
     endpoint returns. Without it, they have none, the document is in the field
-    "detail" of FastAPI's own answer, and count_if is an error. For another answer, add an exception handler of
-    your own for Refused.
+    "detail" of FastAPI's own answer, and count_if is an error. For another
+    answer, add an exception handler of your own for Refused.
     """
 
     async def answer(request: Request, error: Exception) -> Response:  # noqa: ARG001
