@@ -99,6 +99,9 @@ func (t *attempts) take(q *question, s step, shown Item) (got taken, err error) 
 	}
 	item, done, err := t.update(w)
 	got.sent = t.amount
+	if err == nil || !t.amount.unsure {
+		t.settle(q, done)
+	}
 	switch failed := asStoreError(err); {
 	case failed == nil:
 	case s.records: // the next refusal records the pace
@@ -109,7 +112,6 @@ func (t *attempts) take(q *question, s step, shown Item) (got taken, err error) 
 	default:
 		return got, err
 	}
-	t.settle(q, done)
 	if !done && item.allows(w) { // the store refused the guard, so the attributes cannot mean what they seem to
 		return got, unreadable("")
 	}

@@ -72,7 +72,7 @@ func (l *Limiter) unclaim(ctx context.Context, check *question, d Decision) Deci
 			l.Memory.Change(q.write.Key, func(k Known) Known { return k.giveBack(&q, check.claim) })
 			break
 		}
-		back, err := l.decide(ctx, &q, check.counts) // if it fails, too few are admitted
+		back, err := l.decide(ctx, &q, check.counted) // if it fails, too few are admitted
 		if d.Requests += back.Requests; err == nil {
 			d.Reading = back.Reading
 		}

@@ -61,20 +61,13 @@ func (k Known) refuse(q *question, now time.Time) (Decision, bool) {
 		then, rest = &asked, q.pauseOf(lease, asked.write.Now)-age
 	}
 	s := then.checkNew(taken{item: k.Seen}, Location{})
-	if s.sends() || hot && rest < time.Millisecond {
+	switch {
+	case s.sends():
 		return Decision{}, false
-	}
-	// A request that is not fresh may repeat one that an instance whose clock is
-	// ahead has counted. If it fits by such a clock, only the store knows.
-	if !q.Fresh && !hot {
-		ahead := *q
-		ahead.write.Now += policy.ClocksApart.Milliseconds()
-		if n, _ := ahead.in(k.Seen.State).fits(); n > 0 {
-			return Decision{}, false
-		}
-	}
-	if !hot {
-		return s.decision, true
+	case !hot:
+		return s.decision, q.Fresh || !q.fitsAhead(k.Seen)
+	case rest < time.Millisecond:
+		return Decision{}, false
 	}
 	d := q.in(k.Seen.State).decision(0, 0)
 	d.Wait = max(d.Wait, rest)
@@ -84,6 +77,15 @@ func (k Known) refuse(q *question, now time.Time) (Decision, bool) {
 		}
 	}
 	return d, true
+}
+
+// fitsAhead reports whether q fits by a clock that is ahead. A request that is not fresh may
+// repeat one that an instance with such a clock has counted, and only the store knows.
+func (q *question) fitsAhead(seen Item) bool {
+	ahead := *q
+	ahead.write.Now += policy.ClocksApart.Milliseconds()
+	n, _ := ahead.in(seen.State).fits()
+	return n > 0
 }
 
 // shown returns the item as the store last showed it. It is zero if the store has
@@ -111,9 +113,12 @@ func (k Known) learn(item Item, asked, now time.Time) Known {
 }
 
 // invalidate records a release or reset. From then on, refuse ignores what was seen
-// before, because there may be room again.
+// before, because there may be room again. If the clock has stepped back, what was seen has a
+// later time than now.
 func (k Known) invalidate(now time.Time) Known {
-	k.Invalidated = now
+	if k.Invalidated = now; k.Asked.After(now) {
+		k.Invalidated = k.Asked
+	}
 	return k
 }
 

@@ -51,9 +51,9 @@ func TestKnownRefuses(t *testing.T) {
 		{"a full state and a repeat of what it counts", Known{Seen: full, Asked: moment}, "b", 1, false},
 		{"a state with room", Known{Seen: holding("a"), Asked: moment}, "x", 2, false},
 		{"a state with too little room", Known{Seen: holding("a"), Asked: moment}, "x", 3, true},
-		{"a full state, doubted since", Known{Seen: full, Asked: moment.Add(-2), Invalidated: moment.Add(-1)}, "x", 1, false},
-		{"a full state, doubted at the same time", Known{Seen: full, Asked: moment, Invalidated: moment}, "x", 1, false},
-		{"a full state, doubted before", Known{Seen: full, Asked: moment, Invalidated: moment.Add(-1)}, "x", 1, true},
+		{"a full state, invalidated since", Known{Seen: full, Asked: moment.Add(-2), Invalidated: moment.Add(-1)}, "x", 1, false},
+		{"a full state, invalidated at the same time", Known{Seen: full, Asked: moment, Invalidated: moment}, "x", 1, false},
+		{"a full state, invalidated before", Known{Seen: full, Asked: moment, Invalidated: moment.Add(-1)}, "x", 1, true},
 		{"what was admitted alone does not refuse", Known{Seen: holding("a"), Fallback: full, Asked: moment}, "x", 1, false},
 	} {
 		d, got := tt.known.refuse(new(asking(tt.id, tt.count).ask(Check, moment.UnixMilli())), moment)
@@ -83,7 +83,7 @@ func TestKnownLearns(t *testing.T) {
 			t.Errorf("%s: %d seen, %v alone, want %d seen, 1 alone", tt.name, used, got.Fallback.State, tt.want)
 		}
 		if got.Invalidated != before {
-			t.Errorf("%s: doubted at %v, want %v", tt.name, got.Invalidated, before)
+			t.Errorf("%s: invalidated at %v, want %v", tt.name, got.Invalidated, before)
 		}
 	}
 }

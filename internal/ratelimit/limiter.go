@@ -163,7 +163,7 @@ func (l *Limiter) askStore(ctx context.Context, q *question, shown Item) (Decisi
 	d, err := t.carryOut(q, shown)
 	q.sent, q.reached = t.amount, t.reached
 	if q.claim.own {
-		q.counts = t.item
+		q.counted = t.item
 	}
 	failed := asStoreError(err)
 	if !q.mine {

@@ -106,6 +106,27 @@ func TestRefusalsAfterAReleaseOrReset(t *testing.T) {
 	})
 }
 
+// The clock steps back, and then an activity is released or reset without an answer. What was
+// seen before has a later time, and refuses nothing any more.
+func TestAReleaseOrResetAfterTheClockSteppedBack(t *testing.T) {
+	for _, op := range []Op{Release, Reset} {
+		l, store, c := onClock(pass)
+		l.NewBudget = noPauses(1)
+		var r ids
+		first := r.next(3)
+		first.At = mustCheck(t, l, first).At
+		c.at(-500 * time.Millisecond)
+		store.set(lose, pass)
+		if _, err := l.Decide(t.Context(), op, first); err == nil {
+			t.Errorf("%s: no error, want the lost answer", op)
+		}
+		c.at(100 * time.Millisecond)
+		if d := mustCheck(t, l, r.next(1)); d.Reason == Limited && d.Requests == 0 { // the circuit can be open
+			t.Errorf("%s: %s without a request, want no refusal by what was seen", op, inWords(d))
+		}
+	}
+}
+
 // Without a memory every decision asks the store, and an outage is an error.
 func TestALimiterWithoutAMemory(t *testing.T) {
 	l, store := newFaulty(pass)

@@ -90,8 +90,8 @@ func (t *attempts) choose(q *question, next func() step) (s step) {
 	return s
 }
 
-// settle ends the keeping of a place, because the store has answered its write. If the store
-// has not performed it, others can have the place, unless later ones are given already.
+// settle ends the keeping of a place, because the outcome of its write is known. If it was not
+// performed, others can have the place, unless later ones are given already.
 func (t *attempts) settle(q *question, done bool) {
 	if t.kept.after != nil && !done {
 		t.limiter.Memory.Change(q.write.Key, func(k Known) Known {

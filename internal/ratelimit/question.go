@@ -47,10 +47,10 @@ type question struct {
 	reached bool        // the store has answered this decision, perhaps about another part
 	sent    amount      // by earlier attempts of this decision
 
-	isOld  bool  // check: a freeze has held it up for too long, so it must not forget ids in memory
-	claim  claim // check: where the action is counted
-	counts Item  // check: as the write that counted it has left the item
-	relies bool  // check: it is about to be admitted because of its claim, and has to mark it
+	isOld   bool  // check: a freeze has held it up for too long, so it must not forget ids in memory
+	claim   claim // check: where the action is counted
+	counted Item  // check: as the write that counted it has left the item
+	relies  bool  // check: it is about to be admitted because of its claim, and has to mark it
 
 	to     int64  // renew: when the parts before this one were renewed; 0: never
 	origin origin // release: of the check, as the parts before this one know it
