@@ -165,7 +165,7 @@ func (s *sim) arrive() {
 		c.Count, c.Partial, c.subjects, c.numbers = 1, false, nil, nil
 		in.send(ratelimit.Reset, c, math.MaxInt64, nil)
 	default:
-		if c.subjects != nil && !c.Fresh && s.chance(3) { // it is sent twice, side by side
+		if c.subjects != nil && !c.Fresh && (s.chance(3) || s.breaks(c.UserID)) { // it is sent twice, side by side
 			s.stats[twice]++
 			twin := in
 			if s.chance(2) {
@@ -193,6 +193,8 @@ func (s *sim) drawSubjects(a limits.Activity) (ids map[string]string) {
 // aUser returns one of a few users. With subjects they are more, so that they meet there.
 func (s *sim) aUser() string {
 	switch {
+	case s.breaks(s.broken.user) && s.subjects() && s.chance(2):
+		return s.broken.user
 	case s.subjects() && s.chance(2):
 		return fmt.Sprint("v", s.random.IntN(6))
 	case s.chance(5):
@@ -224,7 +226,11 @@ func (s *sim) answered(o *op, c call, d ratelimit.Decision, err error) {
 	if s.chance(2) {
 		in = s.any()
 	}
-	if !c.Fresh && !c.Partial && s.chance(5) { // a repeat, sometimes one that comes too late
+	often := 5
+	if o.terms.Queues() { // a queue delivers its jobs again
+		often = 2
+	}
+	if !c.Fresh && !c.Partial && s.chance(often) { // a repeat, sometimes one that comes too late
 		after := s.soon(8000)
 		if s.chance(4) {
 			after = s.upTo(lateness(c))

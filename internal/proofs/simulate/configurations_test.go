@@ -141,8 +141,8 @@ func (s *sim) rate(hold, prepaid bool, times int64) string {
 	if hold {
 		windows = []string{"20m", "30m", "1h", "2h"}
 	}
-	if kind == "reservoir" && s.chance(2) { // a place far ahead takes few checks
-		windows = windows[len(windows)/2:]
+	if kind == "reservoir" {
+		windows = [][]string{windows, windows[len(windows)/2:], {"2s", "3s"}}[s.random.IntN(3)] // far ahead, or over soon
 	}
 	text := fmt.Sprintf("%s %d/%s", kind, n, windows[s.random.IntN(len(windows))])
 	if kind == kinds[0].Name && s.chance(2) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
@@ -26,6 +27,12 @@ func (s *sim) breakKey() {
 	s.broken = broken{of.user, ways[s.random.IntN(len(ways))], s.now + s.upTo(40_000)}
 	s.had("", "key that fails alone")
 	s.line("until %.3f, all requests for %s end with: %s", float64(s.broken.until-begin)/1000, of.user, s.broken.fault)
+}
+
+// breaks reports whether the key of a user fails alone now.
+func (s *sim) breaks(user string) bool {
+	_, _, other := limits.SubjectOf(user)
+	return s.broken.user == user && s.now < s.broken.until && !other
 }
 
 // slowDown lets the table answer late for a while: sometimes later than a decision waits.
