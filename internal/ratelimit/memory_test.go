@@ -15,35 +15,6 @@ import (
 	"github.com/cric-talk/guards/internal/testkit"
 )
 
-func TestRefusalsAreGivenFromMemoryForASecond(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l, store := newFaulty(pass)
-		var r ids
-		ask := func(r Request, allowed bool, requests int) {
-			t.Helper()
-			if d := mustCheck(t, l, r); d.Allowed != allowed || d.Requests != requests {
-				t.Errorf("Check = %+v, want allowed %v with %d requests", d, allowed, requests)
-			}
-		}
-		first := r.next(2)
-		ask(first, true, 1)
-		ask(r.next(2), false, 0) // refused by the state that the first one brought
-		ask(r.next(1), true, 1)  // fits: the store decides, never the memory
-		ask(r.next(1), false, 0)
-		ask(first, true, 1) // a repeat of a counted request is not refused
-		premium := r.next(1)
-		premium.Policy = policy.Must("4/1m")
-		ask(premium, true, 1)
-		time.Sleep(time.Second)
-		ask(r.next(1), false, 0)
-		time.Sleep(time.Millisecond)
-		ask(r.next(1), false, 1)
-		if store.count() != 5 {
-			t.Errorf("the store got %d requests, want 5", store.count())
-		}
-	})
-}
-
 // A check is under way while its activity is released or reset, or another user's activity is
 // reset. Its answer, which shows what was counted before, must not refuse what the release or
 // the reset has made possible.

@@ -191,7 +191,10 @@ func TestAReceiptOfAnotherTime(t *testing.T) {
 		}
 		timeline(t, text, []moment{
 			{at: sec, by: "cold", id: "r", hold: true, want: "ok 1/" + limitOf(text)},
-			{at: 2 * sec, by: "cold", ask: Release, id: "r", hold: true, want: "ok 0/" + limitOf(text)},
+			{at: time.Minute, by: "cold", ask: Release, id: "r", hold: true, want: "ok 0/" + limitOf(text)},
+			{at: 70 * sec, by: "cold", id: "r", hold: true, want: "ok 1/" + limitOf(text)},
+			{at: 130 * sec, by: "cold", ask: Release, id: "r", hold: true, receipt: sec, want: "ok 1/" + limitOf(text)}, // more than 28 s later
+			{at: 130 * sec, by: "cold", ask: Release, id: "r", hold: true, receipt: 70 * sec, want: "ok 0/" + limitOf(text)},
 			{at: 6 * time.Minute, by: "cold", id: "r", hold: true, want: "ok 1/" + limitOf(text)},
 			{at: 7 * time.Minute, by: "cold", ask: Release, id: "r", hold: true, receipt: sec, want: "ok 1/" + limitOf(text)},
 		})
