@@ -248,16 +248,6 @@ func TestTimelines(t *testing.T) {
 			{at: time.Hour, id: "e", count: 3, want: "ok 3/3"},
 			{at: time.Hour + 20*sec, ask: Release, id: "e", want: "ok 0/3"},
 		}},
-		// An action from before the bucket was last full has no weight and gives nothing
-		// back. So two actions are never closer than the interval.
-		{"a bucket gives back only what has weight", "bucket 1/5s", []moment{
-			{at: 0, id: "a", want: "ok 1/1"},
-			{at: 5 * sec, id: "b", want: "ok 1/1"},
-			{at: 5100 * time.Millisecond, ask: Release, id: "a", want: "ok 1/1"},
-			{at: 5100 * time.Millisecond, id: "c", want: "limited 1/1, wait 4.9s"},
-			{at: 5200 * time.Millisecond, ask: Release, id: "b", want: "ok 0/1"},
-			{at: 5300 * time.Millisecond, id: "c", want: "ok 1/1"},
-		}},
 		{"a log", "log 5/12h", []moment{
 			{at: 0, id: "a", count: 2, want: "ok 2/5"},
 			{at: time.Hour, id: "b", count: 2, want: "ok 4/5"},
