@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/cric-talk/guards/internal/policy"
 	. "github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/testkit"
 )
@@ -134,7 +133,11 @@ func TestMemoryIsBounded(t *testing.T) {
 		l, _, _ := onClock(deny)
 		l.Memory = NewMemory(DefaultMemory)
 		p := s.policy()
-		fill(t, l, p)
+		for i := range remaining(p) { // one user acts alone until the limit
+			if d := mustCheck(t, l, request(p, strconv.FormatInt(i, 10), 1)); !d.Allowed {
+				t.Fatalf("action %d: %s, want it allowed", i, inWords(d))
+			}
+		}
 		window, _ := p.Item(start.UnixMilli())
 		full := l.Memory.Recall(Key{UserID: "u", Activity: "act", Window: window})
 		for user := range repeats(10_000) {
@@ -164,14 +167,4 @@ func own(i Item) Item {
 		i.IDs[n].Elements = slices.Clone(set.Elements)
 	}
 	return i
-}
-
-// fill has one user act alone until the limit, one action after the other.
-func fill(t testing.TB, l *Limiter, p policy.Policy) {
-	t.Helper()
-	for i := range remaining(p) {
-		if d := mustCheck(t, l, request(p, strconv.FormatInt(i, 10), 1)); !d.Allowed {
-			t.Fatalf("action %d: %s, want it allowed", i, inWords(d))
-		}
-	}
 }
