@@ -37,75 +37,68 @@ func TestIntervalTimeline(t *testing.T) {
 // The interval changes, as by a live limit. What is used then comes back at the
 // new pace, counted from when it was used.
 func TestABucketAtAnotherIntervalTimeline(t *testing.T) {
-	t.Run("12 h to 5 s", func(t *testing.T) {
-		timeline(t, "bucket 1/12h", []moment{
+	for _, tt := range []struct {
+		name, text string
+		moments    []moment
+	}{
+		{"12 h to 5 s", "bucket 1/12h", []moment{
 			{at: 0, take: 1, want: "ok 1/1"},
 			{at: 2 * time.Second, take: 1, now: "bucket 1/5s", want: "no 1/1 wait 3s"},
 			{at: 5 * time.Second, take: 1, want: "ok 1/1"},
 			{at: 9999 * time.Millisecond, take: 1, want: "no 1/1 wait 1ms"},
 			{at: 10 * time.Second, take: 1, want: "ok 1/1"},
-		})
-	})
-	t.Run("5 s to 12 h", func(t *testing.T) {
-		timeline(t, "bucket 1/5s", []moment{
+		}},
+		{"5 s to 12 h", "bucket 1/5s", []moment{
 			{at: 0, take: 1, want: "ok 1/1"},
 			{at: 2 * time.Second, now: "bucket 1/12h", want: "is 1/1"},                       // 3/5 of it
 			{at: 2 * time.Second, take: 1, now: "bucket 1/12h", want: "no 1/1 wait 7h12m0s"}, // they come back at the new pace
 			{at: 5 * time.Second, take: 1, want: "no 1/1 wait 7h11m57s"},                     // so the old one does not end this
 			{at: 7*time.Hour + 12*time.Minute + 2*time.Second - 1e6, take: 1, want: "no 1/1 wait 1ms"},
 			{at: 7*time.Hour + 12*time.Minute + 2*time.Second, take: 1, want: "ok 1/1"},
-		})
-	})
-	t.Run("12 h to 5 s and back", func(t *testing.T) {
-		timeline(t, "bucket 1/12h burst 3", []moment{
+		}},
+		{"12 h to 5 s and back", "bucket 1/12h burst 3", []moment{
 			{at: 0, take: 2, want: "ok 2/3"},
 			{at: 2 * time.Second, take: 1, now: "bucket 1/5s burst 3", want: "ok 3/3"},
 			{at: 3 * time.Second, take: 1, now: "bucket 1/12h burst 3", want: "no 3/3 wait 4h48m0s"}, // 2.4 are in use
 			{at: 7 * time.Second, take: 1, now: "bucket 1/5s burst 3", want: "ok 3/3"},
 			{at: 7 * time.Second, take: 1, now: "bucket 1/12h burst 3", want: "no 3/3 wait 7h12m0s"}, // 2.6
-		})
-	})
-	t.Run("a burst, 6 s to 8640 s", func(t *testing.T) {
-		timeline(t, "bucket 10/1m", []moment{
+		}},
+		{"a burst, 6 s to 8640 s", "bucket 10/1m", []moment{
 			{at: 0, take: 10, want: "ok 10/10"},
 			{at: time.Second, take: 1, now: "bucket 10/1d", want: "no 10/10 wait 2h0m0s"}, // 59/6 are in use
 			{at: time.Minute, take: 10, want: "no 10/10 wait 23h35m1s"},
 			{at: 2*time.Hour + time.Second, take: 1, want: "ok 10/10"},
-		})
-		timeline(t, "bucket 10/1m", []moment{
+		}},
+		{"a burst, 6 s to 8640 s, after some came back", "bucket 10/1m", []moment{
 			{at: 0, take: 10, want: "ok 10/10"},
 			{at: 30 * time.Second, take: 5, now: "bucket 10/1d", want: "ok 10/10"}, // 5 came back before
 			{at: time.Minute, take: 1, want: "no 10/10 wait 2h23m30s"},
-		})
-		timeline(t, "bucket 10/1m", []moment{
+		}},
+		{"a burst, 6 s to 8640 s, when it was full", "bucket 10/1m", []moment{
 			{at: 0, take: 10, want: "ok 10/10"},
 			{at: time.Minute, take: 10, now: "bucket 10/1d", want: "ok 10/10"}, // it was full before its first decision
 			{at: time.Minute, take: 1, want: "no 10/10 wait 2h24m0s"},
-		})
-	})
-	t.Run("a burst of 15 to 3, and 6 s to 60 s", func(t *testing.T) {
-		timeline(t, "bucket 10/1m burst 15", []moment{
+		}},
+		{"a burst of 15 to 3, and 6 s to 60 s", "bucket 10/1m burst 15", []moment{
 			{at: 0, take: 15, want: "ok 15/15"},
 			{at: 6 * time.Second, take: 1, now: "bucket 1/1m burst 3", want: "no 14/3 wait 12m0s"},
 			{at: 90 * time.Second, take: 1, want: "no 13/3 wait 10m36s"},
-		})
-	})
-	t.Run("7 s to 3 s, rounded up", func(t *testing.T) {
-		timeline(t, "bucket 1/7s burst 2", []moment{
+		}},
+		{"7 s to 3 s, rounded up", "bucket 1/7s burst 2", []moment{
 			{at: 0, take: 1, want: "ok 1/2"},
 			{at: time.Second, take: 1, want: "ok 2/2"}, // 13 s until it is full are 5571.4 ms at the new pace
 			{at: time.Second, take: 1, now: "bucket 1/3s burst 2", want: "no 2/2 wait 2.572s"},
 			{at: 3571 * time.Millisecond, take: 1, want: "no 2/2 wait 1ms"},
 			{at: 3572 * time.Millisecond, take: 1, want: "ok 2/2"},
-		})
-	})
-	t.Run("a burst of 15 to 3", func(t *testing.T) {
-		timeline(t, "bucket 10/1m burst 15", []moment{
+		}},
+		{"a burst of 15 to 3", "bucket 10/1m burst 15", []moment{
 			{at: 0, take: 15, want: "ok 15/15"},
 			{at: 6 * time.Second, take: 1, now: "bucket 10/1m burst 3", want: "no 14/3 wait 1m12s"},
 			{at: 78 * time.Second, take: 1, want: "ok 3/3"},
-		})
-	})
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) { timeline(t, tt.text, tt.moments) })
+	}
 }
 
 // Two actions are used, so one more is planned as an action on a busy bucket.

@@ -77,6 +77,9 @@ func TestWhenAnItemExpires(t *testing.T) {
 		"3/1m": time.Minute, "bucket 10/1m burst 15": 90 * time.Second, "log 100/12h": 12 * time.Hour,
 		"sliding 50/1h": 2 * time.Hour, "sliding 50/1m": 4 * time.Minute, "reservoir 10/10s": 130 * time.Second,
 		"reservoir 10/10s ahead 15m": 1030 * time.Second, "a: 3/1m, b: log 9/1h": time.Hour, "3/9ms": time.Second,
+		// Locks are forgotten the longest lock after the end of the last one, which can be the longest. A
+		// series that does not lock keeps them as long.
+		"lockout 1/10m for 1h to 1d": 48 * time.Hour, "lockout 1/10m for 1d": 48 * time.Hour, "lockout 9/7d for 1h to 1d": 7 * 24 * time.Hour,
 	} {
 		if _, got := Must(text).Item(start); got != (at(want)+120_000)/1000 {
 			t.Errorf("an item of %s expires after %v, want %v", text, time.Duration(got*1000-start-120_000)*time.Millisecond, want)

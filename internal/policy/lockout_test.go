@@ -140,17 +140,3 @@ func TestTwoAttemptsBeginASeries(t *testing.T) {
 		t.Errorf("%+v holds in %v, want only one of two attempts to begin a series", other, s)
 	}
 }
-
-// An item lasts until its locks are forgotten: the longest lock after the end of the last one,
-// which can be the longest. A series that does not lock keeps them as long.
-func TestAnItemLastsUntilItsLocksAreForgotten(t *testing.T) {
-	for text, lasts := range map[string]time.Duration{
-		"lockout 1/10m for 1h to 1d": 48 * time.Hour,
-		"lockout 1/10m for 1d":       48 * time.Hour,
-		"lockout 9/7d for 1h to 1d":  7 * 24 * time.Hour,
-	} {
-		if _, expires := Must(text).Item(start); expires*1000 < start+lasts.Milliseconds() {
-			t.Errorf("%s: the item expires after %v, want %v or later", text, time.Duration(expires*1000-start)*time.Millisecond, lasts)
-		}
-	}
-}

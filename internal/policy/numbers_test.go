@@ -116,24 +116,6 @@ func TestMaxOfSharedCounts(t *testing.T) {
 	}
 }
 
-// A live limit has the max of the code's, or its own limit if that is higher.
-func TestMaxOfALiveLimit(t *testing.T) {
-	code := Must("10/1m max 100")
-	for text, want := range map[string]string{
-		"20/1m":         "20/1m max 100",
-		"200/1m":        "200/1m max 200",
-		"20/1m max 30":  "20/1m max 30",
-		"20/1m max 500": "20/1m max 500",
-	} {
-		if p, err := Must(text).WithDefaults(code); err != nil || p.String() != want {
-			t.Errorf("%s instead of %s is %v, %v, want %s", text, code, p, err, want)
-		}
-	}
-	if p, err := Must("20/1m max 30").WithDefaults(Must("10/1m")); err == nil {
-		t.Errorf("a live max where the code has none is %v, want an error", p)
-	}
-}
-
 func ExamplePolicy_With() {
 	p := Must("bucket 100/1m burst 150 max 5000")
 	bought := p.With(func(limit string) (n int64, ok bool) { return 200, limit == "" })

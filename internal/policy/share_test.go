@@ -110,7 +110,7 @@ func TestEachLimitIsAPolicyOfItsOwn(t *testing.T) {
 	}
 }
 
-// A live limit without an option, a zone or a cost has the code's, and no other one.
+// A live limit without an option, a zone, a cost or a max has the code's, and no other one.
 func TestOptionsOf(t *testing.T) {
 	for _, tt := range []struct{ p, q, want string }{
 		{"bucket 1/2s", "bucket 1/5s keep 1h", "bucket 1/2s keep 1h"},
@@ -122,6 +122,11 @@ func TestOptionsOf(t *testing.T) {
 		{"20/1m", "10/1m cost 2", "20/1m cost 2"},
 		{"20/1m cost 3", "10/1m cost 2", `cost of "20/1m cost 3" is 3, want 2`},
 		{"1/1m", "10/1m cost 2", "cost is 2, want at most the 1"},
+		{"20/1m", "10/1m max 100", "20/1m max 100"},
+		{"200/1m", "10/1m max 100", "200/1m max 200"}, // its own limit is higher
+		{"20/1m max 30", "10/1m max 100", "20/1m max 30"},
+		{"20/1m max 500", "10/1m max 100", "20/1m max 500"},
+		{"20/1m max 30", "10/1m", `"20/1m max 30" has a max, but "10/1m" has none`},
 		{"300/day", "200/day in Europe/Berlin", "300/day in Europe/Berlin"},
 		{"300/day in Asia/Tokyo", "200/day in Europe/Berlin", "is day in Asia/Tokyo, want day in Europe/Berlin"},
 		{"300/1d", "200/day in Europe/Berlin", "is 1d, want day in Europe/Berlin"},
@@ -260,12 +265,13 @@ func TestALiveLimitLastsNoLongerThanItsGroup(t *testing.T) {
 	}
 }
 
-// An activity that holds its receipts takes at most 500 actions a minute.
+// An activity that holds its receipts takes at most 500 actions a minute, and none in advance.
 func TestCheckHold(t *testing.T) {
 	for text, ok := range map[string]bool{
 		"500/1m": true, "501/1m": false, "100000/1m cost 200": true, "100000/1m cost 199": false,
 		"bucket 10/1s": false, "bucket 8/1s burst 100": true, "sliding 30000/1h": true, "1000000/1d": false,
 		"log 100/1m": true, "log 100/1s": false, "a: 10/1m, b: 10/1s": false,
+		"101/1m": true, "101/1m prepaid": false, "100000/month in Europe/Berlin prepaid": false,
 	} {
 		if err := Must(text).CheckHold(); (err == nil) != ok {
 			t.Errorf("%s with Hold: %v, want one that is accepted: %v", text, err, ok)

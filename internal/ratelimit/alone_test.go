@@ -126,6 +126,7 @@ func TestStatusAloneFindsARepeat(t *testing.T) {
 // During an outage, the memory goes on from what it last saw. After it, the table goes on from
 // what it has, and its places come after those that were given from memory.
 func TestOutageTimelines(t *testing.T) {
+	midnight := start.Truncate(24 * time.Hour).Add(24 * time.Hour).Sub(start)
 	stories(t, []story{
 		{"an outage goes on from the last state seen", "3/1m", []moment{
 			{id: "seen", want: "ok 1/3"},
@@ -165,6 +166,10 @@ func TestOutageTimelines(t *testing.T) {
 			{at: 29 * sec, id: "a", times: 5, want: "ok 10/10"}, // beside the five from memory
 			{at: 29 * sec, id: "b", want: "delayed 10/10, wait 1s, place at 30s after 0"},
 			{at: 50 * sec, id: "c", want: "ok 1/10"},
+		}},
+		{"jobs that get a place after midnight count for today", "q: reservoir 1/10s ahead 15m, day: 50/1d", []moment{
+			{at: midnight - 2*time.Minute, id: "table", times: 20, want: "delayed 1/1, wait 3m10s, place at 1h47m10s after 18"},
+			{at: midnight - 2*time.Minute, table: deny, id: "alone", times: 5, want: "unavailable 1/1, wait 4m0s, place at 1h48m0s after 23", used: []int64{1, 25}},
 		}},
 		{"a repeat finds its place after the table is back", "reservoir 2/10s ahead 1m", []moment{
 			{table: deny, id: "alone", times: 5, want: "unavailable 2/2, wait 20s, place at 20s after 2"},

@@ -78,9 +78,7 @@ func TestAGiveBackDoesNotTrustAnOlderItem(t *testing.T) {
 			}
 			return nil
 		})
-		if d, err := b.attempt(first); err != nil || d.Allowed || d.LimitedBy != "room" {
-			t.Errorf("the first attempt: %+v, %v, want a refusal by the room", d, err)
-		}
+		b.refused(first, "room", "the first attempt")
 		b.wants(0, 1)
 	}
 }

@@ -44,6 +44,13 @@ func (b *busy) attempt(s Store) (Decision, error) {
 	return b.on(s).DecideAll(b.Context(), Check, b.mine, false)
 }
 
+// refused is an attempt that this limit refuses.
+func (b *busy) refused(s Store, by, what string) Decision {
+	b.Helper()
+	b.clock.add(3 * time.Millisecond)
+	return mustRefuse(b.T, b.on(s), b.mine, by, what)
+}
+
 // stopped starts an attempt, which stops before it gives back. Finish lets it go on to its end.
 func (b *busy) stopped() (finish func()) {
 	b.Helper()
@@ -87,9 +94,7 @@ func TestARepeatInABusyRoom(t *testing.T) {
 				t.Errorf("the second attempt: %+v, %v, want ok without a receipt: two updates and a mark", d, err)
 			}
 		}))
-		if d, err := b.attempt(first); err != nil || d.Allowed || d.LimitedBy != "room" {
-			t.Errorf("the first attempt: %+v, %v", d, err)
-		}
+		b.refused(first, "room", "the first attempt")
 		b.wants(1, 1)
 	})
 	t.Run("and the first attempt gives back before the mark", func(t *testing.T) {
@@ -111,9 +116,7 @@ func TestARepeatInABusyRoom(t *testing.T) {
 			full.ID, full.Count = "others", 2
 			mustCheck(t, b.on(b.store), full)
 		}))
-		if d, err := b.attempt(second); err != nil || d.Allowed || d.LimitedBy != "write" {
-			t.Errorf("the second attempt: %+v, %v, want a refusal by the user's own limit", d, err)
-		}
+		b.refused(second, "write", "the second attempt, while the user's own limit is full")
 		b.wants(2, 0)
 	})
 }
@@ -214,9 +217,7 @@ func TestAnUnknownOutcomeIsNotGivenBack(t *testing.T) {
 	b := newBusy(t)
 	other := beforeEach(b.store, once(inRoom, func() {
 		first := beforeEach(b.store, fails(anyWrite, 1, errors.New("timeout")))
-		if d, err := b.attempt(first); err != nil || d.Allowed || d.LimitedBy != "room" {
-			t.Errorf("the attempt with a lost answer: %+v, %v", d, err)
-		}
+		b.refused(first, "room", "the attempt with a lost answer")
 		b.leave()
 	}))
 	if d, err := b.attempt(other); err != nil || !d.Allowed {
@@ -230,13 +231,11 @@ func TestAnUnknownOutcomeIsNotGivenBack(t *testing.T) {
 func TestARefusedRepeatMarksNothing(t *testing.T) {
 	b := newBusy(t)
 	first := beforeEach(b.store, once(givesBack, func() {
-		if d, err := b.attempt(b.store); err != nil || d.Allowed || d.Requests != 2 {
-			t.Errorf("the second attempt: %+v, %v, want a refusal after two requests", d, err)
+		if d := b.refused(b.store, "room", "the second attempt"); d.Requests != 2 {
+			t.Errorf("the second attempt: %+v, want a refusal after two requests", d)
 		}
 	}))
-	if d, err := b.attempt(first); err != nil || d.Allowed {
-		t.Errorf("the first attempt: %+v, %v", d, err)
-	}
+	b.refused(first, "room", "the first attempt")
 	b.wants(0, 1)
 }
 

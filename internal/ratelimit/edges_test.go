@@ -11,24 +11,6 @@ import (
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 )
 
-// A queue beside a day: alone, jobs that get a place after midnight count for
-// today.
-func TestAloneOtherLimitsCountNow(t *testing.T) {
-	l, store, c := onClock(pass)
-	midnight := start.Truncate(24 * time.Hour).Add(24 * time.Hour).Sub(start)
-	c.at(midnight - 2*time.Minute)
-	p := policy.Must("q: reservoir 1/10s ahead 15m, day: 50/1d")
-	for i := range 20 {
-		mustCheck(t, l, request(p, "table "+strconv.Itoa(i), 1))
-	}
-	store.set(deny)
-	for i := range 5 {
-		if d := mustCheck(t, l, request(p, "alone "+strconv.Itoa(i), 1)); d.ReadyAt == 0 || d.Reason != Unavailable {
-			t.Errorf("job %d alone: %s, want a place", i, inWords(d))
-		}
-	}
-}
-
 // An item does not grow, whatever pauses its user makes, and however often the user
 // releases.
 func TestAnItemDoesNotGrow(t *testing.T) {

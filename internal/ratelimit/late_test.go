@@ -145,8 +145,9 @@ func TestAnUnreadableItem(t *testing.T) {
 				mustCheck(t, l, request(p, string(rune('a'+i)), 1))
 			}
 			was := mustDo(t, l, Status, request(p, "x", 1))
-			store.attrs = attributesOf(p)
-			c.at(1100 * time.Millisecond) // the memory refuses no longer
+			u, _ := p.Take(start.UnixMilli(), p.Max(), 1, nil)
+			store.attrs = slices.Compact(slices.Sorted(u.Attributes)) // all that p uses in an empty item
+			c.at(1100 * time.Millisecond)                             // the memory refuses no longer
 			r := full
 			r.Fallback = false
 			if op == Check {
@@ -233,10 +234,4 @@ func (s *spoiled) spoil(item Item) Item {
 	}
 	item.State = without.Apply(item.State)
 	return item
-}
-
-// attributesOf returns all attributes that p uses in an empty item.
-func attributesOf(p policy.Policy) []string {
-	u, _ := p.Take(start.UnixMilli(), p.Max(), 1, nil)
-	return slices.Compact(slices.Sorted(u.Attributes))
 }

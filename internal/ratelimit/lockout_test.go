@@ -129,25 +129,6 @@ func TestFiveGuessesUnderARace(t *testing.T) {
 	})
 }
 
-// An instance that knows the item sends one request for each attempt. It sends none while it
-// knows of the lock, which is for a second after each look.
-func TestRequestsOfALockout(t *testing.T) {
-	l, c := instance(new(memstore.Store))
-	p := policy.Must("lockout 5/15m for 30m")
-	for i, want := range []int{1, 1, 1, 1, 1, 0, 0, 0} {
-		c.add(100 * time.Millisecond)
-		if d := mustCheck(t, l, request(p, strconv.Itoa(i), 1)); d.Requests != want || d.Allowed != (i < 5) {
-			t.Errorf("attempt %d: allowed %v after %d requests, want %d", i+1, d.Allowed, d.Requests, want)
-		}
-	}
-	c.add(time.Second)
-	for i, want := range []int{1, 0} {
-		if d := mustCheck(t, l, request(p, "later"+strconv.Itoa(i), 1)); d.Requests != want || !d.Locked {
-			t.Errorf("a second later: %+v, want %d requests", d, want)
-		}
-	}
-}
-
 // A room's slot was renewed. Its item knows when the check came, so a release with clear is put
 // to the user's item with that time. A second later the room has forgotten it. A copy of the
 // release changes nothing even then.
@@ -248,6 +229,16 @@ func TestLockoutTimelines(t *testing.T) {
 			{at: 62 * sec, limit: "lockout 5/10m for 1m to 20m", id: "d", want: "limited 5/5 locked, wait 1m59s"}, // twice as long
 			{at: 182 * sec, limit: "lockout 1/10m for 30s to 10m", id: "d", want: "ok 1/1 locked"},
 			{at: 183 * sec, id: "e", want: "limited 1/1 locked, wait 1m59s"}, // 30 s, doubled twice
+		}},
+		// An instance that knows the item sends one request for each attempt. It sends none while it
+		// knows of the lock, which is for a second after each look.
+		{"the requests of a lockout", "lockout 5/15m for 30m", []moment{
+			{id: "a", times: 4, sent: 1, want: "ok 4/5"},
+			{at: sec, id: "b", sent: 1, want: "ok 5/5 locked"},
+			{at: sec, id: "c", sent: none, want: "limited 5/5 locked, wait 30m0s"},
+			{at: 2 * sec, id: "d", sent: none, want: "limited 5/5 locked, wait 29m59s"},
+			{at: 3 * sec, id: "e", sent: 1, want: "limited 5/5 locked, wait 29m58s"},
+			{at: 3 * sec, id: "f", sent: none, want: "limited 5/5 locked, wait 29m58s"},
 		}},
 		// If two clocks differ by 2 s, the limit still holds, and no lock ends early for either.
 		{"a lockout on other clocks", "lockout 5/10m for 5m", []moment{

@@ -10,39 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/cric-talk/guards/internal/policy"
 	. "github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/testkit"
 )
-
-func TestRefusalsAreGivenFromMemoryForASecond(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l, store := newFaulty(pass)
-		var r ids
-		ask := func(r Request, allowed bool, requests int) {
-			t.Helper()
-			if d := mustCheck(t, l, r); d.Allowed != allowed || d.Requests != requests {
-				t.Errorf("Check = %+v, want allowed %v with %d requests", d, allowed, requests)
-			}
-		}
-		first := r.next(2)
-		ask(first, true, 1)
-		ask(r.next(2), false, 0) // refused by the state that the first one brought
-		ask(r.next(1), true, 1)  // fits: the store decides, never the memory
-		ask(r.next(1), false, 0)
-		ask(first, true, 1) // a repeat of a counted request is not refused
-		premium := r.next(1)
-		premium.Policy = policy.Must("4/1m")
-		ask(premium, true, 1)
-		time.Sleep(time.Second)
-		ask(r.next(1), false, 0)
-		time.Sleep(time.Millisecond)
-		ask(r.next(1), false, 1)
-		if store.count() != 5 {
-			t.Errorf("the store got %d requests, want 5", store.count())
-		}
-	})
-}
 
 // A check is under way while its activity is released or reset, or another user's activity is
 // reset. Its answer, which shows what was counted before, must not refuse what the release or
@@ -163,7 +133,11 @@ func TestMemoryIsBounded(t *testing.T) {
 		l, _, _ := onClock(deny)
 		l.Memory = NewMemory(DefaultMemory)
 		p := s.policy()
-		fill(t, l, p)
+		for i := range remaining(p) { // one user acts alone until the limit
+			if d := mustCheck(t, l, request(p, strconv.FormatInt(i, 10), 1)); !d.Allowed {
+				t.Fatalf("action %d: %s, want it allowed", i, inWords(d))
+			}
+		}
 		window, _ := p.Item(start.UnixMilli())
 		full := l.Memory.Recall(Key{UserID: "u", Activity: "act", Window: window})
 		for user := range repeats(10_000) {
@@ -193,14 +167,4 @@ func own(i Item) Item {
 		i.IDs[n].Elements = slices.Clone(set.Elements)
 	}
 	return i
-}
-
-// fill has one user act alone until the limit, one action after the other.
-func fill(t testing.TB, l *Limiter, p policy.Policy) {
-	t.Helper()
-	for i := range remaining(p) {
-		if d := mustCheck(t, l, request(p, strconv.FormatInt(i, 10), 1)); !d.Allowed {
-			t.Fatalf("action %d: %s, want it allowed", i, inWords(d))
-		}
-	}
 }

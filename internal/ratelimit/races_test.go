@@ -1,7 +1,6 @@
 package ratelimit_test
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"strconv"
 	"sync"
@@ -9,13 +8,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/cric-talk/guards/internal/policy"
 	. "github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
-	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
 
@@ -115,75 +112,6 @@ func TestRequestsOfAColdDecisionAfterAChange(t *testing.T) {
 			}
 		}
 	}
-}
-
-// Decisions in memory and in DynamoDB are the same over many random steps. The
-// clock goes forward, and sometimes back.
-func TestMemoryAndDynamoDBDecideAlike(t *testing.T) {
-	steps := repeats(600) // of each policy: more than 10,000 in all
-	onEachSubject(t, func(t *testing.T, s subject) {
-		t.Parallel()
-		p := s.policy()
-		c := newClock()
-		there := &Limiter{Store: stores["dynamodb"](t), Timeout: 10 * time.Second, Memory: NewMemory(mib), Now: c.now}
-		here := &Limiter{Store: new(memstore.Store), Memory: NewMemory(mib), Now: c.now}
-		seed := rand.Uint64()
-		random := rand.New(rand.NewPCG(seed, 1))
-		hold := random.IntN(2) == 0
-		var receipts []Request
-		for n := range steps {
-			step := randomStep(random, c, p, n, &receipts)
-			step.Hold = hold
-			got, err := there.Decide(t.Context(), step.op, step.Request)
-			if err != nil {
-				t.Fatalf("seed %d, step %d: %+v: %v", seed, n, step.Request, err)
-			}
-			want, err := here.Decide(t.Context(), step.op, step.Request)
-			testkit.OK(t, err)
-			if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(Decision{}, "Requests")); diff != "" {
-				t.Fatalf("seed %d, step %d: %+v (-memory +dynamodb):\n%s", seed, n, step.Request, diff)
-			}
-			if got.At != 0 {
-				step.At, step.Count = got.At, max(1, got.Granted) // a delayed check is granted none, and can be repeated
-				receipts = append(receipts, step.Request)
-			}
-		}
-	})
-}
-
-// A step is a request and what to ask with it.
-type step struct {
-	Request
-	op Op
-}
-
-// randomStep moves the clock and draws a step. It asks again with earlier ids, and
-// releases and renews with earlier receipts.
-func randomStep(random *rand.Rand, c *clock, p policy.Policy, n int, receipts *[]Request) step {
-	pause := time.Duration(random.Int64N(int64(longest(p)) / 4))
-	if p.Rates()[0].Kind != "log" && random.IntN(10) == 0 { // which of a log's expired slots are used again is chance
-		pause = -pause / 2
-	}
-	c.at(c.now().Add(pause).Truncate(time.Millisecond).Sub(start))
-	r := request(p, strconv.Itoa(n), 1)
-	r.UserID, r.Fallback = fmt.Sprint("u", random.IntN(3)), false
-	earlier := func() Request { return (*receipts)[max(0, len(*receipts)-1-random.IntN(4))] }
-	known := len(*receipts) > 0
-	switch op := random.IntN(20); {
-	case op == 0 && known && !p.Queues():
-		return step{earlier(), Release}
-	case op == 1:
-		return step{r, Status}
-	case op == 3 && known && p.HasLog():
-		return step{earlier(), Renew}
-	case op == 2 && known: // the same request again
-		r = earlier()
-		r.At = 0
-	case !p.Queues():
-		r.Count = 1 + random.Int64N(min(p.Max(), 4))
-		r.Partial = random.IntN(3) == 0
-	}
-	return step{r, Check}
 }
 
 // However the clock moves within a window, no more is admitted than the policy

@@ -191,7 +191,10 @@ func TestAReceiptOfAnotherTime(t *testing.T) {
 		}
 		timeline(t, text, []moment{
 			{at: sec, by: "cold", id: "r", hold: true, want: "ok 1/" + limitOf(text)},
-			{at: 2 * sec, by: "cold", ask: Release, id: "r", hold: true, want: "ok 0/" + limitOf(text)},
+			{at: time.Minute, by: "cold", ask: Release, id: "r", hold: true, want: "ok 0/" + limitOf(text)},
+			{at: 70 * sec, by: "cold", id: "r", hold: true, want: "ok 1/" + limitOf(text)},
+			{at: 130 * sec, by: "cold", ask: Release, id: "r", hold: true, receipt: sec, want: "ok 1/" + limitOf(text)}, // more than 28 s later
+			{at: 130 * sec, by: "cold", ask: Release, id: "r", hold: true, receipt: 70 * sec, want: "ok 0/" + limitOf(text)},
 			{at: 6 * time.Minute, by: "cold", id: "r", hold: true, want: "ok 1/" + limitOf(text)},
 			{at: 7 * time.Minute, by: "cold", ask: Release, id: "r", hold: true, receipt: sec, want: "ok 1/" + limitOf(text)},
 		})
@@ -251,20 +254,11 @@ func TestTheReceiptsOfARenewedCheck(t *testing.T) {
 // A clock ahead has filled the bucket, so that a check on a clock behind counts later than its
 // receipt. A renewal keeps both times, and a release after it gives back the bucket.
 func TestARenewalKeepsWhenACheckCounts(t *testing.T) {
-	twoClocks(t, new(memstore.Store), 2*time.Second, func(at func(time.Duration), behind, early *Limiter) {
-		parts := func(id string) []Part {
-			return message("u", "r", id, "now: log 9/10m, pace: bucket 30/1h", "log 9/10m")[:1]
-		}
-		at(10 * time.Second)
-		mustDoAll(t, early, Check, parts("first"), 0, "a check on the clock ahead")
-		d := mustDoAll(t, behind, Check, parts("second"), 0, "a check on the clock behind")
-		at(15 * time.Second)
-		d = mustDoAll(t, behind, Renew, parts("second"), d.At, "a renewal")
-		at(16 * time.Second)
-		mustDoAll(t, behind, Release, parts("second"), d.At, "a release")
-		if used := usedOfEach(t, behind, parts("status")); used["now"] != 1 || used["pace"] != 1 {
-			t.Errorf("after the release, %v are used, want 1 of each limit", used)
-		}
+	timeline(t, "now: log 9/10m, pace: bucket 30/1h", []moment{
+		{at: 10 * sec, by: "ahead", id: "first", want: "ok 1/9"},
+		{at: 10 * sec, id: "second", want: "ok 2/9"},
+		{at: 15 * sec, ask: Renew, id: "second", want: "ok 2/9"},
+		{at: 16 * sec, ask: Release, id: "second", want: "ok 1/9", used: []int64{1, 1}},
 	})
 }
 

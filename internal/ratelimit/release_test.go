@@ -3,9 +3,8 @@ package ratelimit_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -212,15 +211,7 @@ func stateOf(t *testing.T, store Store, r Request) string {
 	n, _ := r.Policy.Item(start.UnixMilli())
 	item, err := store.Read(t.Context(), Key{UserID: r.UserID, Activity: r.Activity, Window: n})
 	testkit.OK(t, err)
-	return stateText(item.State)
-}
-
-func stateText(s policy.State) string {
-	var text strings.Builder
-	for _, a := range s {
-		text.WriteString(a.Name + "=" + strconv.FormatInt(a.Value, 10) + " ")
-	}
-	return text.String()
+	return fmt.Sprint(item.State)
 }
 
 // What a release gives back, and that it does so once.

@@ -220,20 +220,6 @@ func eachUsed(d Decision) (all []int64) {
 	return all
 }
 
-// A held check is given back, and a check with the same id is counted again. A copy of the
-// first release, more than 28 s later, gives back nothing.
-func TestACopyOfAHeldRelease(t *testing.T) {
-	const checked = time.Second
-	for _, text := range []string{"1000/1d", "bucket 1000/1d", "sliding 1000/1d"} {
-		timeline(t, text, []moment{
-			{at: checked, by: "cold", id: "r1", count: 10, hold: true, want: "ok 10/1000"},
-			{at: time.Minute, by: "cold", ask: Release, id: "r1", count: 10, hold: true, want: "ok 0/1000"},
-			{at: 70 * sec, by: "cold", id: "r1", count: 10, hold: true, want: "ok 10/1000"},
-			{at: 130 * sec, by: "cold", ask: Release, id: "r1", count: 10, hold: true, receipt: checked, want: "ok 10/1000"},
-		})
-	}
-}
-
 // What renewals and releases find, whichever instance sends them.
 func TestRenewalTimelines(t *testing.T) {
 	stories(t, []story{

@@ -22,52 +22,31 @@ func askColdly(t *testing.T, c *clock, text string) func(s Store, id string) Dec
 // ids of the two moments are in different sets, and each request has its own place.
 func TestALostPlaceAcrossAGeneration(t *testing.T) {
 	onEachStore(t, func(t *testing.T, store Store) {
-		c := newClock()
-		ask := askColdly(t, c, "reservoir 2/10s ahead 1m")
-		got := map[int64]int{}
-		count := func(id string, d Decision) {
-			t.Helper()
-			switch {
-			case d.Reason == Delayed:
-				got[d.ReadyAt-start.UnixMilli()]++
-			case d.Allowed:
-				got[c.now().Sub(start).Milliseconds()/10_000*10_000]++
-			default:
-				t.Errorf("%s: %s, want a place", id, inWords(d))
-			}
-		}
+		j := newJobs(t, "reservoir 2/10s ahead 1m")
+		cold := &Limiter{Store: store, Timeout: 5 * time.Second, Now: j.clock.now}
 		const before, after = 19_990 * time.Millisecond, 20_010 * time.Millisecond // start begins a generation
-		c.at(before)
-		for _, id := range []string{"a", "b", "c"} {
-			count(id, ask(store, id))
-		}
+		j.clock.at(before)
+		j.ask(cold, 3)
 		others := func(_ context.Context, perform func() error) error {
 			_ = perform()
-			c.at(after)
-			for _, id := range []string{"x", "y"} {
-				count(id, ask(store, id))
-			}
-			c.at(before)
+			j.clock.at(after)
+			j.ask(cold, 2)
+			j.clock.at(before)
 			return errors.New("connection reset")
 		}
-		lost := ask(&faulty{Store: store, faults: []fault{pass, others, pass}}, "lost")
-		if want := start.UnixMilli() + 20_000; lost.Reason != Delayed || lost.ReadyAt != want {
-			t.Errorf("the lost place: %s, want the second one of the next window", inWords(lost))
+		f := &faulty{Store: store, faults: []fault{pass, others, pass}}
+		lost := request(j.policy, "lost", 1)
+		d := mustCheck(t, &Limiter{Store: f, Timeout: 5 * time.Second, Now: j.clock.now}, lost)
+		if want := start.UnixMilli() + 20_000; d.Reason != Delayed || d.ReadyAt != want {
+			t.Errorf("the lost place: %s, want the second one of the next window", inWords(d))
 		}
-		count("lost", lost)
-		c.at(after)
-		if again := ask(store, "lost"); !again.Allowed || again.Reason != Duplicate {
+		j.count(d)
+		j.clock.at(after)
+		if again := mustCheck(t, cold, lost); !again.Allowed || again.Reason != Duplicate {
 			t.Errorf("its repeat on time: %s, want it allowed", inWords(again))
 		}
-		count("last", ask(store, "last"))
-		for _, window := range []int64{10_000, 20_000, 30_000} {
-			if got[window] > 2 {
-				t.Errorf("%d jobs have a place in the window at %d ms, want at most 2: %v", got[window], window, got)
-			}
-		}
-		if got[20_000] != 2 {
-			t.Errorf("%d jobs have a place in the window at 20 s, want 2: %v", got[20_000], got)
-		}
+		j.ask(cold, 1)
+		j.within(map[int64]int{10: 2, 20: 2, 30: 2, 40: 1})
 	})
 }
 

@@ -61,18 +61,14 @@ func TestAFailingRoomCostsItsUsersNothing(t *testing.T) {
 					t.Errorf("%s: %d decisions in 20 s asked the table, and waited for %v", c, asked, waited)
 				}
 				for n := range 5 {
-					if d, err := l.DecideAll(t.Context(), Check, say(fmt.Sprint("o", n), "other", fresh, false), false); err != nil || d.Reason != OK {
-						t.Errorf("%s: in another room: %s, %v, want ok", c, inWords(d), err)
-					}
+					mustDoAll(t, l, Check, say(fmt.Sprint("o", n), "other", fresh, false), 0, c+": in another room")
 				}
 				if l.CircuitOpen() {
 					t.Errorf("%s: the table's circuit is open", c)
 				}
 				broken.set(pass)
 				time.Sleep(13 * time.Hour)
-				if d, err := l.DecideAll(t.Context(), Check, say("back", "broken", fresh, false), false); err != nil || d.Reason != OK {
-					t.Errorf("%s: when the room works again: %s, %v, want ok", c, inWords(d), err)
-				}
+				mustDoAll(t, l, Check, say("back", "broken", fresh, false), 0, c+": when the room works again")
 				settle()
 			})
 		}
@@ -119,9 +115,7 @@ func TestLookingClaimsNoProbe(t *testing.T) {
 		if room.count() != before {
 			t.Errorf("%d requests for the room, want none", room.count()-before)
 		}
-		if d, err := l.DecideAll(t.Context(), Check, say("r4", "other", true, false), false); err != nil || d.Reason != OK {
-			t.Errorf("in another room: %s, %v, want ok", inWords(d), err)
-		}
+		mustDoAll(t, l, Check, say("r4", "other", true, false), 0, "in another room")
 		settle()
 	})
 }
@@ -183,9 +177,7 @@ func TestARepeatThatOnlyMemoryKnowsIsRefusedByAFullTable(t *testing.T) {
 		}
 		other := &Limiter{Store: works}
 		for n := range 5 {
-			if d, err := other.DecideAll(t.Context(), Check, say(fmt.Sprint("o", n), "lounge", false, true), false); err != nil || d.Reason != OK {
-				t.Fatalf("another instance: %s, %v, want ok", inWords(d), err)
-			}
+			mustDoAll(t, other, Check, say(fmt.Sprint("o", n), "lounge", false, true), 0, "another instance")
 		}
 		time.Sleep(6 * time.Second)
 		before := user.count()

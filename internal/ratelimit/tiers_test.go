@@ -1,7 +1,6 @@
 package ratelimit_test
 
 import (
-	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -51,83 +50,20 @@ func TestAChangedLimitActsOnWhatIsCounted(t *testing.T) {
 				if d.Wait == 0 || d.Reason == Delayed {
 					continue
 				}
-				waitIsKept(t, l, c, to, d.Wait)
+				c.add(d.Wait - time.Millisecond)
+				for _, allowed := range []bool{false, true} { // the wait is exact
+					if d := mustDo(t, l, Status, request(to, "w", 1)); d.Allowed != allowed {
+						t.Errorf("at %v: %s, want allowed %v", c.now().Sub(start), inWords(d), allowed)
+					}
+					c.add(time.Millisecond)
+				}
 				return
 			}
 		})
 	}
 }
 
-// waitIsKept checks that a caller is admitted after the wait that it was told,
-// and not one millisecond earlier.
-func waitIsKept(t *testing.T, l *Limiter, c *clock, p policy.Policy, wait time.Duration) {
-	t.Helper()
-	c.add(wait - time.Millisecond)
-	for _, allowed := range []bool{false, true} {
-		d, err := l.Decide(t.Context(), Status, request(p, "w", 1))
-		if err != nil || d.Allowed != allowed {
-			t.Errorf("at %v: %s, %v, want allowed %v", c.now().Sub(start), inWords(d), err, allowed)
-		}
-		c.add(time.Millisecond)
-	}
-}
-
-// 60 pins are counted with a limit of 100 in 12 hours, which is then lowered to 50, or asked
-// for by a tier that has 50. Nobody admits one more until the old pins have expired. The
-// higher tier goes on.
-func TestALoweredLogAdmitsNoMore(t *testing.T) {
-	high, low := policy.Must("log 100/12h"), policy.Must("log 50/12h")
-	for _, warm := range []bool{true, false} {
-		onEachStore(t, func(t *testing.T, store Store) {
-			l, c := instance(store)
-			pin := func(p policy.Policy, n int) (allowed int) {
-				t.Helper()
-				for range n {
-					if !warm {
-						l.Memory = NewMemory(mib)
-					}
-					c.add(2 * time.Second) // longer than memory refuses
-					d := mustCheck(t, l, request(p, c.now().String(), 1))
-					if d.Allowed {
-						allowed++
-					}
-					if d.Requests > 2 {
-						t.Errorf("a decision took %d requests, want at most 2", d.Requests)
-					}
-				}
-				return allowed
-			}
-			counts := []int{pin(high, 60), pin(low, 60), pin(high, 1)}
-			some := request(low, "some", 40)
-			some.Partial = true
-			counts = append(counts, int(mustCheck(t, l, some).Granted))
-			c.add(12 * time.Hour)
-			if counts = append(counts, pin(low, 60)); !slices.Equal(counts, []int{60, 0, 1, 0, 50}) {
-				t.Errorf("warm %v: admitted %d, want 60, none, one of the higher tier, none, and 50 later", warm, counts)
-			}
-		})
-	}
-}
-
-// A message is sent while the live limit is one in 12 hours. When the limit
-// is undone, the user waits at most as long as the limit demands.
-func TestABucketDrainsAtTheNewPace(t *testing.T) {
-	for _, between := range []time.Duration{0, time.Second} {
-		timeline(t, "bucket 1/12h", []moment{
-			{id: "a", want: "ok 1/1"},
-			{at: between, id: "b", limit: "bucket 1/5s", want: "limited 1/1, wait " + (5*sec - between).String()},
-			{at: 5 * sec, id: "c", want: "ok 1/1"},
-		})
-	}
-	timeline(t, "bucket 1/12h", []moment{
-		{id: "a", want: "ok 1/1"},
-		{at: time.Minute, id: "b", limit: "bucket 1/5s", want: "ok 1/1"},
-		{at: time.Minute, id: "c", want: "limited 1/1, wait 5s"},
-	})
-}
-
-// A lower pace holds from its first decision on, even if that is a refusal. Only a bucket that
-// was full by then begins with a whole burst.
+// A lower pace holds from its first decision on, even if that is a refusal.
 func TestALowerPaceHoldsFromItsFirstDecision(t *testing.T) {
 	for _, by := range []string{"", "cold"} {
 		timeline(t, "bucket 10/1m", []moment{
@@ -143,27 +79,16 @@ func TestALowerPaceHoldsFromItsFirstDecision(t *testing.T) {
 			{at: sec, by: by, id: "b", limit: "hour: 20/1h, slow: bucket 10/1d", want: "limited 10/10, wait 2h0m0s for the slow"},
 			{at: 61 * sec, by: by, id: "c", want: "limited 10/10, wait 1h59m0s for the slow", used: []int64{10, 10}},
 		})
-		timeline(t, "bucket 10/1m", []moment{
-			{id: "a", by: by, count: 10, want: "ok 10/10"},
-			{at: 60 * sec, by: by, id: "b", count: 10, limit: "bucket 10/1d", want: "ok 10/10"},
-			{at: 60 * sec, by: by, id: "c", want: "limited 10/10, wait 2h24m0s"},
-		})
 	}
 }
 
 // The first refusal by a lower pace takes one request more, and the next ones as many as ever.
 func TestWhatALowerPaceCosts(t *testing.T) {
-	onEachStore(t, func(t *testing.T, store Store) {
-		l, c := instance(store)
-		mustCheck(t, l, request(policy.Must("bucket 10/1m"), "a", 10))
-		for i, want := range []int{2, 0, 1} {
-			if i != 1 {
-				c.add(2 * time.Second)
-			}
-			if d := mustCheck(t, l, request(policy.Must("bucket 10/1d"), strconv.Itoa(i), 5)); d.Allowed || d.Requests != want {
-				t.Errorf("refusal %d: %s after %d requests, want %d", i, inWords(d), d.Requests, want)
-			}
-		}
+	timeline(t, "bucket 10/1m", []moment{
+		{id: "a", count: 10, want: "ok 10/10"},
+		{at: 2 * sec, id: "b", count: 5, limit: "bucket 10/1d", sent: 2, want: "limited 10/10, wait 11h12m0s"},
+		{at: 2 * sec, id: "c", count: 5, sent: none, want: "limited 10/10, wait 11h12m0s"},
+		{at: 4 * sec, id: "d", count: 5, sent: 1, want: "limited 10/10, wait 11h11m58s"},
 	})
 }
 

@@ -34,8 +34,12 @@ type moment struct {
 	times   int           // asks so often, with the ids id1, id2 and so on; zero: once, with id
 	want    string        // what inWords returns for the decision, or for the last one
 	granted int64         // how many actions; zero: anything
+	sent    int           // how many requests it takes; none: no request; zero: anything
 	used    []int64       // what each of several limits counts afterwards; empty: anything
 }
+
+// none is for a decision that sends no request.
+const none = -1
 
 // timeline runs moments on each store. If the table fails in one of them, the instance that
 // remembers decides alone.
@@ -99,6 +103,9 @@ func (m moment) judge(t *testing.T, r Request, d Decision) {
 	asked := fmt.Sprintf("at %v: %s %s of %d", m.at, cmp.Or(m.ask, Check), r.ID, r.Count)
 	if got := inWords(d); got != m.want || m.granted != 0 && d.Granted != m.granted {
 		t.Fatalf("%s: %s, granted %d, want %s", asked, got, d.Granted, m.want)
+	}
+	if m.sent != 0 && d.Requests != max(0, m.sent) {
+		t.Fatalf("%s takes %d requests, want %d", asked, d.Requests, max(0, m.sent))
 	}
 	refused := d.Reason == Limited || d.Reason == Delayed || d.Reason == Expired || d.Reason == Unavailable && d.Wait != 0
 	if d.Allowed == refused || d.Remaining < 0 {
@@ -241,16 +248,6 @@ func TestTimelines(t *testing.T) {
 			{at: time.Hour, id: "e", count: 3, want: "ok 3/3"},
 			{at: time.Hour + 20*sec, ask: Release, id: "e", want: "ok 0/3"},
 		}},
-		// An action from before the bucket was last full has no weight and gives nothing
-		// back. So two actions are never closer than the interval.
-		{"a bucket gives back only what has weight", "bucket 1/5s", []moment{
-			{at: 0, id: "a", want: "ok 1/1"},
-			{at: 5 * sec, id: "b", want: "ok 1/1"},
-			{at: 5100 * time.Millisecond, ask: Release, id: "a", want: "ok 1/1"},
-			{at: 5100 * time.Millisecond, id: "c", want: "limited 1/1, wait 4.9s"},
-			{at: 5200 * time.Millisecond, ask: Release, id: "b", want: "ok 0/1"},
-			{at: 5300 * time.Millisecond, id: "c", want: "ok 1/1"},
-		}},
 		{"a log", "log 5/12h", []moment{
 			{at: 0, id: "a", count: 2, want: "ok 2/5"},
 			{at: time.Hour, id: "b", count: 2, want: "ok 4/5"},
@@ -308,6 +305,17 @@ func TestTimelines(t *testing.T) {
 			{ask: Status, id: "a", count: 2, want: "limited 2/3, wait 1m0s"},
 			{ask: Status, id: "a", count: 2, partial: true, want: "ok 2/3, wait 1m0s", granted: 1},
 			{ask: Status, id: "b", count: 2, want: "duplicate 2/3", granted: 2},
+		}},
+		// What fits is decided by the store, and never by the memory.
+		{"a refusal from memory", "3/1m", []moment{
+			{id: "a", count: 2, sent: 1, want: "ok 2/3"},
+			{id: "b", count: 2, sent: none, want: "limited 2/3, wait 1m0s"}, // by the state that the first one brought
+			{id: "c", sent: 1, want: "ok 3/3"},
+			{id: "d", sent: none, want: "limited 3/3, wait 1m0s"},
+			{id: "a", count: 2, sent: 1, want: "duplicate 3/3"}, // a repeat of a counted request is not refused
+			{id: "e", limit: "4/1m", sent: 1, want: "ok 4/4"},
+			{at: sec, id: "f", limit: "3/1m", sent: none, want: "limited 4/3, wait 59s"}, // for a second
+			{at: 1001 * time.Millisecond, id: "f", sent: 1, want: "limited 4/3, wait 58.999s"},
 		}},
 		// A max above 100 is added to a limit of up to 100. The ids of before are known for the whole
 		// window, and those from then on for 20 s. A max that is taken away changes it back.

@@ -75,25 +75,6 @@ func (v groupVector) run(t *testing.T, store Store, user string) {
 	}
 }
 
-// A calendarVector is a calendar window, and which one counts at a time.
-type calendarVector struct {
-	Policy string
-	Steps  []struct{ Now, WindowKey, StartsAt, ResetAt int64 }
-}
-
-func (v calendarVector) run(t *testing.T, store Store, user string) {
-	t.Helper()
-	c := new(clock)
-	l := &Limiter{Store: store, Now: c.now}
-	for i, step := range v.Steps {
-		c.unix.Store(time.UnixMilli(step.Now).UnixNano())
-		d := mustCheck(t, l, request(policy.Must(v.Policy), user+strconv.Itoa(i), 1))
-		if starts := d.ResetAt - d.Window.Milliseconds(); d.WindowKey != step.WindowKey || d.ResetAt != step.ResetAt || starts != step.StartsAt {
-			t.Errorf("%s: window %d from %d to %d, want %+v", v.Policy, d.WindowKey, starts, d.ResetAt, step)
-		}
-	}
-}
-
 // A lockoutVector is a lockout and what an independent model of it answered, step by step. There
 // are attempts, and releases of some of them: with clear, or far too late. From some steps on
 // there is another text. The model keeps a list of attempts. The clocks of some steps are up

@@ -154,7 +154,6 @@ func TestRedialOpensAConnection(t *testing.T) {
 	}
 }
 
-func text(s string) types.AttributeValue   { return &types.AttributeValueMemberS{Value: s} }
 func number(n string) types.AttributeValue { return &types.AttributeValueMemberN{Value: n} }
 
 // A foreign attribute is one that somebody else has written.
@@ -165,31 +164,31 @@ type foreign struct {
 }
 
 var unread = []foreign{
-	{"10/1m", "note", text("VIP")},
+	{"10/1m", "note", Text("VIP")},
 	{"bucket 1/5s", "tat", number("9.5")},
 	{"log 1/1h", "a0", number("9.5")},
 }
 
 var unreadable = []foreign{
-	{"10/1m", "activityCount", text("3")},
+	{"10/1m", "activityCount", Text("3")},
 	{"10/1m", "activityCount", &types.AttributeValueMemberNULL{Value: true}},
 	{"10/1m", "activityCount", number("9.5")},
 	{"10/1m", "activityCount", number("1e30")},
 	{"10/1m", "activityCount", number("-1e30")},
-	{"10/1m", "ids", text("r1")},
+	{"10/1m", "ids", Text("r1")},
 	{"10/1m", "ids", number("3")},
-	{"10/1m", "ids", &types.AttributeValueMemberL{Value: []types.AttributeValue{text("r1")}}},
+	{"10/1m", "ids", &types.AttributeValueMemberL{Value: []types.AttributeValue{Text("r1")}}},
 	{"10/1m", "ids", &types.AttributeValueMemberBS{Value: [][]byte{{1, 2, 3}}}},
 	{"10/1m", "i27", number("7")}, // the next set
 	{"1000/1m", "i26", number("7")},
-	{"bucket 1/5s", "tat", text("soon")},
+	{"bucket 1/5s", "tat", Text("soon")},
 	{"10/1m", "activityCount", &types.AttributeValueMemberBS{Value: [][]byte{{1, 2, 3, 4, 5, 6, 7, 8}}}},
-	{"bucket 1/5s", "i26", text("x")},
-	{"log 100/12h", "a5", text("x")},
-	{"log 100/12h", "top", text("x")},
-	{"sliding 50/1h", "c472222", text("x")},
-	{"reservoir 10/10s ahead 15m", "t", text("x")},
-	{"minute: 10/1m, day: 200/1d", "day_s", text("x")},
+	{"bucket 1/5s", "i26", Text("x")},
+	{"log 100/12h", "a5", Text("x")},
+	{"log 100/12h", "top", Text("x")},
+	{"sliding 50/1h", "c472222", Text("x")},
+	{"reservoir 10/10s ahead 15m", "t", Text("x")},
+	{"minute: 10/1m, day: 200/1d", "day_s", Text("x")},
 	{"minute: 10/1m, day: 200/1d", "minute_s", number("1700000040000000001.5")},
 }
 
@@ -211,7 +210,7 @@ func TestAnUnreadableAttributeIsNamedAfterAtMostTwoRequests(t *testing.T) {
 			write := func(attr string, value types.AttributeValue) {
 				t.Helper()
 				_, err := client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
-					TableName: &table, Key: itemKey(ratelimit.Key{UserID: r.UserID, Activity: r.Activity, Window: window}),
+					TableName: &table, Key: Key(ratelimit.Key{UserID: r.UserID, Activity: r.Activity, Window: window}),
 					UpdateExpression: aws.String("SET #a = :v"), ExpressionAttributeNames: map[string]string{"#a": attr},
 					ExpressionAttributeValues: map[string]types.AttributeValue{":v": value},
 				})
@@ -222,11 +221,10 @@ func TestAnUnreadableAttributeIsNamedAfterAtMostTwoRequests(t *testing.T) {
 				checkUnreadable(t, l, ratelimit.Check, r, tt.attr)
 				checkUnreadable(t, l, ratelimit.Status, r, tt.attr)
 			}
-			if other := r; true {
-				other.UserID += " other"
-				if d, err := l.Check(t.Context(), other); err != nil || !d.Allowed || l.CircuitOpen() {
-					t.Errorf("another user's Check = %+v, %v, circuit open: %v", d, err, l.CircuitOpen())
-				}
+			other := r
+			other.UserID += " other"
+			if d, err := l.Check(t.Context(), other); err != nil || !d.Allowed || l.CircuitOpen() {
+				t.Errorf("another user's Check = %+v, %v, circuit open: %v", d, err, l.CircuitOpen())
 			}
 			if d, err := l.Decide(t.Context(), ratelimit.Reset, r); err != nil || d.Used != 0 {
 				t.Errorf("Reset = %+v, %v, want nothing used", d, err)
@@ -263,7 +261,7 @@ func TestAForeignAttributeThatIsNotRead(t *testing.T) {
 		r := request("r1")
 		r.UserID, r.Policy = tt.attr, policy.Must(tt.policy)
 		window, _ := r.Policy.Item(start.UnixMilli())
-		item := itemKey(ratelimit.Key{UserID: r.UserID, Activity: r.Activity, Window: window})
+		item := Key(ratelimit.Key{UserID: r.UserID, Activity: r.Activity, Window: window})
 		item[tt.attr] = tt.value
 		if _, err := dynamotest.Client(t, endpoint).PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: item}); err != nil {
 			t.Fatal(err)

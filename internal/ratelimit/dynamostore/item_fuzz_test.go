@@ -140,8 +140,8 @@ func (d *draw) item(p policy.Policy) map[string]any {
 			names = slices.AppendSeq(names, u.Attributes)
 		}
 	}
-	for g := range int64(3) { // the sets that a request looks in for its id
-		names = append(names, "i"+twoDigits(int(itemTime/20_000+g-1)%31))
+	for kept := range (ratelimit.Write{ID: ratelimit.NewID("r1"), Now: itemTime}).LookIn {
+		names = append(names, kept.Set)
 	}
 	item := map[string]any{}
 	for len(d.left) > 0 && len(item) < 120 {
@@ -149,8 +149,6 @@ func (d *draw) item(p policy.Policy) map[string]any {
 	}
 	return item
 }
-
-func twoDigits(n int) string { return string([]byte{'0' + byte(n/10), '0' + byte(n%10)}) }
 
 // value returns an attribute's value, as DynamoDB writes it.
 func (d *draw) value() map[string]any {

@@ -49,7 +49,7 @@ func TestDynamoDBCountsOperatorsAsThisTestDoes(t *testing.T) {
 				t.Fatalf("%s: %d operators", part, operators(condition))
 			}
 			_, err := client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
-				TableName: &table, Key: itemKey(ratelimit.Key{UserID: "u", Activity: "act"}),
+				TableName: &table, Key: Key(ratelimit.Key{UserID: "u", Activity: "act"}),
 				ConditionExpression: &condition, UpdateExpression: aws.String("SET b = :v"),
 				ExpressionAttributeValues: map[string]types.AttributeValue{":v": &types.AttributeValueMemberN{Value: "1"}},
 			})

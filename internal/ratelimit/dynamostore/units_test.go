@@ -326,21 +326,10 @@ func TestReadsAreConsistentAndDeletesHaveNoCondition(t *testing.T) {
 	}
 }
 
-func itemKey(k ratelimit.Key) map[string]types.AttributeValue {
-	sort := k.Activity
-	if k.Window != 0 {
-		sort += "#" + strconv.FormatInt(k.Window, 10)
-	}
-	return map[string]types.AttributeValue{
-		"userId":         &types.AttributeValueMemberS{Value: k.UserID},
-		"activityWindow": &types.AttributeValueMemberS{Value: sort},
-	}
-}
-
 // attribute returns a number of an item that is not part of its state.
 func attribute(t testing.TB, table string, k ratelimit.Key, name string) (n int64) {
 	t.Helper()
-	out, err := dynamotest.Client(t, dynamotest.Endpoint(t)).GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &table, Key: itemKey(k)})
+	out, err := dynamotest.Client(t, dynamotest.Endpoint(t)).GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &table, Key: Key(k)})
 	testkit.OK(t, err)
 	v, ok := out.Item[name].(*types.AttributeValueMemberN)
 	if !ok {

@@ -23,7 +23,10 @@ func likeTheModel(t *testing.T, s ratelimit.Store) {
 			w.Key = key(fmt.Sprint("u", tried))
 			w.Key.Window = window
 			w.KeepAll = w.KeepAll && window != 0 && w.Drop.Set == ""
-			if w.Drop.Set != "" { // what the step drew is only the wish to drop
+			if w.RelyOn.Set != "" { // what the step drew is only the wish to mark
+				w.RelyOn, w.Drop, w.ID = giveBack(w, model).Drop, ratelimit.Location{}, ratelimit.ID{}
+			}
+			if w.Drop.Set != "" { // and the wish to drop
 				w.Drop = ratelimit.Location{}
 				w.Drop = giveBack(w, model).Drop
 				switch rapid.IntRange(0, 2).Draw(r, "keeps") {
@@ -48,10 +51,21 @@ func drawWrite(t *rapid.T) ratelimit.Write {
 	w := write("", rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "id"), 0)
 	w.KeepAll = rapid.Bool().Draw(t, "whole")
 	w.Hold = rapid.Bool().Draw(t, "hold")
-	if rapid.IntRange(0, 3).Draw(t, "drops") == 0 {
+	w.Renewed = rapid.Bool().Draw(t, "renewed")
+	w.Ahead = rapid.Bool().Draw(t, "ahead")
+	switch rapid.IntRange(0, 7).Draw(t, "what") {
+	case 0, 1:
 		w.Drop.Set = "ids"
+		w.GivesBack = rapid.Bool().Draw(t, "gives back")
+	case 2:
+		w.RelyOn.Set = "ids"
+	case 3:
+		w.OtherID = ratelimit.NewID(rapid.SampledFrom([]string{"a", "b", "release"}).Draw(t, "other"))
 	}
-	w.Note = rapid.SampledFrom([]int64{0, 0, 1, 1_700_000_000_000}).Draw(t, "note")
+	if w.Note = rapid.SampledFrom([]int64{0, 0, 1, now}).Draw(t, "note"); w.Note == now {
+		w.First = rapid.SampledFrom([]int64{0, now - 2, now - 1}).Draw(t, "first")
+		w.Last = rapid.SampledFrom([]int64{w.First, now - 1}).Draw(t, "last")
+	}
 	w.Now += rapid.Int64Range(0, 90_000).Draw(t, "after")
 	w.Update.If = rapid.SliceOfN(rapid.SliceOfN(rapid.Custom(drawTerm), 1, 3), 0, 3).Draw(t, "if")
 	w.Update.Also = rapid.SliceOfN(rapid.Custom(drawTerm), 0, 3).Draw(t, "also")
