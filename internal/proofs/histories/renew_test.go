@@ -29,7 +29,8 @@ func (t tier) move(s *state, c *call, from int64) (*state, bool) {
 // caller is told; 0: expired. A slot that has expired by the latest clock may be taken.
 //
 // An id can be counted again after a release or a reset. The contract does not speak of a
-// renewal with a receipt of before.
+// renewal with a receipt of before. It can move another action of that time, and from then on
+// the item can take that time for the check's.
 func (t tier) renewed(s *state, c *call) (next []*state, at []int64) {
 	kept, known := s.ids[t.name(c)]
 	log, r := s.account.Slots(t.numbers)
@@ -42,7 +43,11 @@ func (t tier) renewed(s *state, c *call) (next []*state, at []int64) {
 	case !kept.has(c.at):
 		next, at = []*state{s, s}, []int64{0, kept.at}
 		if after, ok := t.move(s, c, c.at); ok {
-			next, at = append(next, after), append(at, c.now)
+			earlier := after.copied()
+			kept = after.ids[t.name(c)]
+			kept.since = c.at
+			earlier.ids[t.name(c)] = kept
+			next, at = append(next, after, earlier.sealed()), append(at, c.now, c.now)
 		}
 		return next, at
 	case !counts(c.now, false): // nobody else is sure that it counts
