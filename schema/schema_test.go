@@ -19,6 +19,7 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
@@ -32,27 +33,17 @@ func schemas(t *testing.T) map[string]*jsonschema.Schema {
 	compiler.AssertFormat()
 	compiled := map[string]*jsonschema.Schema{}
 	for _, name := range names {
-		if err := compiler.AddResource("https://github.com/cric-talk/guards/schema/"+name, decode(t, read(t, name))); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, compiler.AddResource("https://github.com/cric-talk/guards/schema/"+name, decode(t, read(t, name))))
 	}
 	for _, name := range names {
-		schema, err := compiler.Compile("https://github.com/cric-talk/guards/schema/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		compiled[name] = schema
+		compiled[name] = testkit.Must(compiler.Compile("https://github.com/cric-talk/guards/schema/" + name))(t)
 	}
 	return compiled
 }
 
 func read(t *testing.T, name string) []byte {
 	t.Helper()
-	content, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return content
+	return testkit.Must(os.ReadFile(name))(t)
 }
 
 func decode(t *testing.T, text []byte) any {
@@ -142,17 +133,12 @@ func TestTheAnswerSchemaHasTheFieldsOfAnAnswer(t *testing.T) {
 		t.Errorf("(-answer.schema.json +guard):\n%s", diff)
 	}
 	items := decode(t, read(t, "answer.schema.json")).(map[string]any)["properties"].(map[string]any)["limits"].(map[string]any)["items"]
-	each, err := json.Marshal(decode(t, text).(map[string]any)["limits"].([]any)[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	each := testkit.Must(json.Marshal(decode(t, text).(map[string]any)["limits"].([]any)[0]))(t)
 	if diff := cmp.Diff(properties(t, items), types(t, each)); diff != "" {
 		t.Errorf("a limit (-answer.schema.json +guard):\n%s", diff)
 	}
 	var d client.Decision
-	if err := json.Unmarshal(text, &d); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, json.Unmarshal(text, &d))
 	again, err := json.Marshal(d)
 	if err != nil || string(again) != string(text) {
 		t.Errorf("the Go client makes\n%s, %v, of\n%s", again, err, text)

@@ -5,17 +5,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 func TestGeneratedDocumentIsUpToDate(t *testing.T) {
-	want, err := openAPI("..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := os.ReadFile("../openapi.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := testkit.Must(openAPI(".."))(t)
+	got := testkit.Must(os.ReadFile("../openapi.json"))(t)
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
 		t.Errorf("openapi.json is out of date: run go generate ./schema (-want +got):\n%s", diff)
 	}
