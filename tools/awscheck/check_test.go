@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // check returns a check that ends with this error.
@@ -149,10 +151,7 @@ func TestArguments(t *testing.T) {
 
 // Each check measures a statement of the page, and the page promises no other check.
 func TestThePageNamesEachCheck(t *testing.T) {
-	page, err := os.ReadFile("../../docs/unmeasured.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := testkit.Must(os.ReadFile("../../docs/unmeasured.md"))(t)
 	var want, got []string
 	for _, c := range Checks {
 		want = append(want, c.Name)

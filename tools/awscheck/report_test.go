@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 func TestTheReportAsJSON(t *testing.T) {
@@ -42,9 +44,7 @@ func TestTheReportAsJSON(t *testing.T) {
 }
 `
 	var out bytes.Buffer
-	if err := r.writeJSON(&out); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, r.writeJSON(&out))
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -68,9 +68,7 @@ error: no role
 left: the table check-1f9c03: in use
 `
 	var out bytes.Buffer
-	if err := r.writeText(&out); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, r.writeText(&out))
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
