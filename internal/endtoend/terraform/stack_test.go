@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // stand replaces what needs the provider in a copy of the module. The outputs are a variable, and the resource has only the
@@ -36,14 +38,8 @@ func standing(t *testing.T) (folder string) {
 	for _, name := range []string{"parameters.tf", "variables.tf"} {
 		copyFile(t, filepath.Join(moduleFolder(t), name), folder)
 	}
-	main, err := os.ReadFile(filepath.Join(moduleFolder(t), "main.tf"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	outputs, err := os.ReadFile(filepath.Join(moduleFolder(t), "outputs.tf"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	main := testkit.Must(os.ReadFile(filepath.Join(moduleFolder(t), "main.tf")))(t)
+	outputs := testkit.Must(os.ReadFile(filepath.Join(moduleFolder(t), "outputs.tf")))(t)
 	locals, _, found := strings.Cut(string(main), "\ndata ")
 	conditions := regexp.MustCompile(`(?s)  lifecycle \{\n    precondition .*?\n  \}\n`).Find(main)
 	const stack = "aws_cloudformation_stack.guards.outputs"
@@ -54,9 +50,7 @@ func standing(t *testing.T) (folder string) {
 		"main.tf":    locals + fmt.Sprintf(stand, conditions),
 		"outputs.tf": strings.Replace(string(outputs), stack, "var.stack_outputs", 1),
 	} {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600))
 	}
 	tofu(t, folder, "init")
 	return folder
@@ -99,9 +93,7 @@ func TestAProjectsOwnTemplateCounts(t *testing.T) {
 		"NamePrefix": {"Type": "String", "Default": ""}, "Mode": {"Type": "String", "Default": "shadow"},
 		"LogRetentionDays": {"Type": "Number", "Default": 7}, "Team": {"Type": "String"}
 	}, "Resources": {"F": {"Type": "AWS::Serverless::Function", "Properties": {"CodeUri": {"Bucket": "b", "Key": "k"}}}}}`
-	if err := os.WriteFile(file, []byte(own), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(file, []byte(own), 0o600))
 	set := []string{"apply", "-auto-approve", "-input=false", "-var=bucket=artifacts", "-var=template=" + file}
 	if out, err := try(t, folder, set...); err == nil || !strings.Contains(out, "so set them: Team") {
 		t.Errorf("without Team: %v, want an error that names it:\n%s", err, out)
@@ -163,27 +155,18 @@ func TestTheOutputsAreThoseOfADeployedStack(t *testing.T) {
 		[]string{"--parameters"}, parameters)...)
 	run(t, "aws", "cloudformation", "wait", "stack-create-complete", "--stack-name", "guards-terraform")
 	var described []struct{ OutputKey, OutputValue string }
-	if err := json.Unmarshal([]byte(run(t, "aws", "cloudformation", "describe-stacks", "--stack-name", "guards-terraform",
-		"--query", "Stacks[0].Outputs", "--output", "json")), &described); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, json.Unmarshal([]byte(run(t, "aws", "cloudformation", "describe-stacks", "--stack-name", "guards-terraform",
+		"--query", "Stacks[0].Outputs", "--output", "json")), &described))
 	outputs := map[string]string{}
 	for _, o := range described {
 		outputs[o.OutputKey] = o.OutputValue
 	}
-	given, err := json.Marshal(map[string]any{"stack_outputs": outputs})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(folder, "stack.auto.tfvars.json"), given, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	given := testkit.Must(json.Marshal(map[string]any{"stack_outputs": outputs}))(t)
+	testkit.OK(t, os.WriteFile(filepath.Join(folder, "stack.auto.tfvars.json"), given, 0o600))
 	tofu(t, folder, arguments...)
 
 	var printed map[string]struct{ Value any }
-	if err := json.Unmarshal([]byte(tofu(t, folder, "output", "-json")), &printed); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, json.Unmarshal([]byte(tofu(t, folder, "output", "-json")), &printed))
 	delete(printed, "stack")
 	got := map[string]any{}
 	for name, o := range printed {
