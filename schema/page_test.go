@@ -7,7 +7,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/cric-talk/guards"
@@ -31,9 +30,7 @@ func TestThePageSchemaHasTheFieldsOfAGuard(t *testing.T) {
 	for name, of := range map[string]reflect.Type{"guard": reflect.TypeFor[guards.Guard](), "activity": reflect.TypeFor[guards.Activity](), "subject": reflect.TypeFor[guards.Subject]()} {
 		got := slices.Sorted(maps.Keys(properties(t, defs[name])))
 		want := slices.Sorted(slices.Values(pagefile.FieldNames(of)))
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("fields of %s (-package guards +schema):\n%s", name, diff)
-		}
+		testkit.Same(t, "fields of "+name, want, got)
 	}
 	for _, text := range defs["limit"].(map[string]any)["examples"].([]any) {
 		if _, err := policy.Parse(text.(string)); err != nil {

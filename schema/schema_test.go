@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/cric-talk/guards/client"
@@ -81,9 +80,7 @@ func TestTheEventSchemaHasTheFieldsOfARequest(t *testing.T) {
 	_, err := handler(cricket.Posts).Invoke(t.Context(), []byte(`{"no":1}`))
 	listed := strings.Split(regexp.MustCompile(`want only (.*)$`).FindStringSubmatch(err.Error())[1], ", ")
 	slices.Sort(listed)
-	if diff := cmp.Diff(listed, slices.Sorted(maps.Keys(properties(t, decode(t, read(t, "event.schema.json")))))); diff != "" {
-		t.Errorf("(-decoded +event.schema.json):\n%s", diff)
-	}
+	testkit.Same(t, "the fields of event.schema.json", listed, slices.Sorted(maps.Keys(properties(t, decode(t, read(t, "event.schema.json"))))))
 }
 
 // docs/events.md has a table of the same fields.
@@ -102,9 +99,7 @@ func TestTheDocumentHasTheFieldsOfTheSchemas(t *testing.T) {
 			}
 		}
 		want := slices.Sorted(maps.Keys(properties(t, decode(t, read(t, schema)))))
-		if diff := cmp.Diff(want, slices.Sorted(maps.Keys(documented))); diff != "" {
-			t.Errorf("%s (-%s +docs/events.md):\n%s", strings.TrimSpace(title), schema, diff)
-		}
+		testkit.Same(t, "the fields of "+schema+" in docs/events.md", want, slices.Sorted(maps.Keys(documented)))
 	}
 }
 
@@ -129,14 +124,10 @@ func full(t *testing.T) []byte {
 func TestTheAnswerSchemaHasTheFieldsOfAnAnswer(t *testing.T) {
 	text := full(t)
 	want := properties(t, decode(t, read(t, "answer.schema.json")))
-	if diff := cmp.Diff(want, types(t, text)); diff != "" {
-		t.Errorf("(-answer.schema.json +guard):\n%s", diff)
-	}
+	testkit.Same(t, "the fields of an answer", want, types(t, text))
 	items := decode(t, read(t, "answer.schema.json")).(map[string]any)["properties"].(map[string]any)["limits"].(map[string]any)["items"]
 	each := testkit.Must(json.Marshal(decode(t, text).(map[string]any)["limits"].([]any)[0]))(t)
-	if diff := cmp.Diff(properties(t, items), types(t, each)); diff != "" {
-		t.Errorf("a limit (-answer.schema.json +guard):\n%s", diff)
-	}
+	testkit.Same(t, "a limit", properties(t, items), types(t, each))
 	var d client.Decision
 	testkit.OK(t, json.Unmarshal(text, &d))
 	again, err := json.Marshal(d)

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/cric-talk/guards/internal/testkit"
 )
 
@@ -45,9 +43,7 @@ func TestTheReportAsJSON(t *testing.T) {
 `
 	var out bytes.Buffer
 	testkit.OK(t, r.writeJSON(&out))
-	if diff := cmp.Diff(want, out.String()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	testkit.Same(t, "the report", want, out.String())
 	var back Report
 	if err := json.Unmarshal(out.Bytes(), &back); err != nil || back.exit() != exitFailed {
 		t.Errorf("%v, exit %d, want 1: a check failed", err, back.exit())
@@ -69,9 +65,7 @@ left: the table check-1f9c03: in use
 `
 	var out bytes.Buffer
 	testkit.OK(t, r.writeText(&out))
-	if diff := cmp.Diff(want, out.String()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	testkit.Same(t, "the report", want, out.String())
 }
 
 func TestQuantiles(t *testing.T) {

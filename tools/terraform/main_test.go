@@ -4,8 +4,6 @@ import (
 	"os"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/cric-talk/guards/internal/testkit"
 )
 
@@ -13,7 +11,5 @@ func TestTheVariablesFollowFromTheTemplate(t *testing.T) {
 	template := testkit.Must(os.ReadFile("../../template.yaml"))(t)
 	want := testkit.Must(parametersFile(template))(t)
 	got := testkit.Must(os.ReadFile("../../deploy/terraform/parameters.tf"))(t)
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("deploy/terraform/parameters.tf is out of date: run go generate ./tools/terraform (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, "deploy/terraform/parameters.tf is out of date: run go generate ./tools/terraform", string(want), string(got))
 }

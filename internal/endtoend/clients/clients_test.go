@@ -190,9 +190,7 @@ func byGo(t testing.TB, endpoint string, calls []call) (outcomes []outcome) {
 			outcomes = append(outcomes, outcome{Exception: failed.ErrorCode()})
 			continue
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		outcomes = append(outcomes, outcome{FunctionError: aws.ToString(out.FunctionError), Payload: out.Payload})
 	}
 	return outcomes

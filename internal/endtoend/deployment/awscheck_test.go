@@ -14,8 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/tools/awscheck"
 )
@@ -67,9 +65,7 @@ func TestTheChecksOfAWSRunOnTheEmulator(t *testing.T) {
 		for _, c := range report.Checks {
 			got[c.Name] = string(c.Status) + ": " + c.Reason + names(c.Figures)
 		}
-		if diff := cmp.Diff(checked, got); diff != "" {
-			t.Errorf("checks (-want +got):\n%s", diff)
-		}
+		testkit.Same(t, "checks", checked, got)
 		leavesNothing(t, errs.String())
 	})
 

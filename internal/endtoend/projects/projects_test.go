@@ -13,7 +13,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 
 	"github.com/cric-talk/guards/internal/testkit"
@@ -187,9 +186,7 @@ func TestAnOlderProjectIsCarriedOver(t *testing.T) {
 		if !strings.HasPrefix(file, "activities/") { // these are generated as a whole
 			text = strings.Replace(text, "\n", "\n# By hand.\n", 1)
 		}
-		if diff := cmp.Diff(text, p.read(t, file)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", file, diff)
-		}
+		testkit.Same(t, file, text, p.read(t, file))
 	}
 	if p.read(t, "functions/photos-guard/event.json") != event || p.read(t, "functions/photos-guard/main.go") != program {
 		t.Error("a function's files are not as a person wrote them")
@@ -212,9 +209,7 @@ func TestTheSameLimitsGiveTheSameFunctions(t *testing.T) {
 	plain := func(text string) string {
 		return skeleton.ReplaceAllString(own.ReplaceAllString(text, "\n"), "")
 	}
-	if diff := cmp.Diff(plain(ours.read(t, "template.yaml")), plain(p.read(t, "template.yaml"))); diff != "" {
-		t.Errorf("template.yaml (-this repository +project):\n%s", diff)
-	}
+	testkit.Same(t, "template.yaml", plain(ours.read(t, "template.yaml")), plain(p.read(t, "template.yaml")))
 	for _, list := range []string{"go", "json", "py", "ts"} {
 		if file := "activities/activities." + list; ours.read(t, file) != p.read(t, file) {
 			t.Errorf("%s differs", file)
@@ -222,9 +217,7 @@ func TestTheSameLimitsGiveTheSameFunctions(t *testing.T) {
 	}
 	for _, function := range []string{"posts-guard", "jobs-guard", "delayed-jobs", "cleanup"} {
 		t.Run(function, func(t *testing.T) {
-			if diff := cmp.Diff(ours.packages(t, function), p.packages(t, function)); diff != "" {
-				t.Errorf("packages (-this repository +project):\n%s", diff)
-			}
+			testkit.Same(t, "packages", ours.packages(t, function), p.packages(t, function))
 			here, there := lambdatest.Build(t, "./functions/"+function), p.build(t, function)
 			if want, got := sizeOf(t, here), sizeOf(t, there); 100*max(got-want, want-got) > want {
 				t.Errorf("the program has %d bytes, want those of this repository, %d, and at most 1 %% more or less", got, want)

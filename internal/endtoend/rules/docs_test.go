@@ -12,8 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	gocmp "github.com/google/go-cmp/cmp"
-
 	"github.com/cric-talk/guards/internal/testkit"
 )
 
@@ -113,9 +111,7 @@ func TestTheDocumentListsEachMessageOfTheLog(t *testing.T) {
 			}
 		}
 	}
-	if diff := gocmp.Diff(want, got); diff != "" {
-		t.Errorf("messages of the log in docs/operating.md (-code +document):\n%s", diff)
-	}
+	testkit.Same(t, "messages of the log in docs/operating.md", want, got)
 }
 
 // The prices follow from how many alarms and metrics there are for each function and activity. The document counts the

@@ -3,6 +3,7 @@ package rules_test
 import (
 	"bytes"
 	"context"
+	"maps"
 	"os"
 	"path"
 	"regexp"
@@ -31,15 +32,7 @@ func TestEachFunctionFolderIsInTheTemplate(t *testing.T) {
 		want = append(want, scaffold.LogicalID(folder)+"Function")
 	}
 	slices.Sort(want)
-	var got []string
-	for id, r := range at(whole(t), "Resources").(map[string]any) {
-		if at(r, "Type") == "AWS::Serverless::Function" {
-			got = append(got, id)
-		}
-	}
-	if slices.Sort(got); !slices.Equal(got, want) {
-		t.Errorf("template.yaml has the functions\n%q, want one for each folder under functions/:\n%q", got, want)
-	}
+	testkit.Same(t, "functions in template.yaml, one for each folder under functions/", want, slices.Sorted(maps.Keys(resources(t, "AWS::Serverless::Function"))))
 }
 
 // The tests build for the machine they run on. Everything else must be as in the binary that is deployed.
@@ -125,9 +118,7 @@ func TestEachGeneratedFileOfThisProjectIsGenerated(t *testing.T) {
 		"activities/activities.go", "activities/activities.json", "activities/activities.py", "activities/activities.ts",
 		"docs/limits.md", "functions/one-more-guard/event.json", "functions/one-more-guard/main.go", "template.yaml",
 	}
-	if diff := cmp.Diff(want, slices.Sorted(slices.Values(got))); diff != "" {
-		t.Errorf("files that follow from one more guard (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, "files that follow from one more guard", want, slices.Sorted(slices.Values(got)))
 }
 
 // One text makes these pieces of all guards. So this test repeats what each piece must be.

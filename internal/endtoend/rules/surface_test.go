@@ -12,8 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/cric-talk/guards/internal/testkit"
 )
 
@@ -74,9 +72,7 @@ func TestThePublicSurface(t *testing.T) {
 		slices.Sort(names)
 		got = append(got, slices.Compact(names)...)
 	}
-	if diff := cmp.Diff(surface, got); diff != "" {
-		t.Errorf("exported names (-promised +found):\n%s", diff)
-	}
+	testkit.Same(t, "exported names", surface, got)
 }
 
 // exportData returns a function that opens what the compiler knows of a package.

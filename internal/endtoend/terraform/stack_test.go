@@ -11,8 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/cric-talk/guards/internal/testkit"
 )
 
@@ -103,14 +101,10 @@ func TestAProjectsOwnTemplateCounts(t *testing.T) {
 	}
 	tofu(t, folder, append(set, `-var=parameters={"Team"="limits"}`, "-var=name_prefix=dev-")...)
 	want := map[string]string{"NamePrefix": "dev-", "Mode": "shadow", "LogRetentionDays": "7", "Team": "limits"}
-	if diff := cmp.Diff(want, values(t, folder)); diff != "" {
-		t.Errorf("the parameters of the stack (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, "the parameters of the stack", want, values(t, folder))
 	tofu(t, folder, append(set, `-var=parameters={"Team"="limits"}`)...)
 	want["NamePrefix"] = ""
-	if diff := cmp.Diff(want, values(t, folder)); diff != "" {
-		t.Errorf("the parameters after name_prefix is no longer set (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, "the parameters after name_prefix is no longer set", want, values(t, folder))
 }
 
 // values returns the parameters that the module gives to the stack.
@@ -172,9 +166,7 @@ func TestTheOutputsAreThoseOfADeployedStack(t *testing.T) {
 	for name, o := range printed {
 		got[name] = o.Value
 	}
-	if diff := cmp.Diff(wanted(t, outputs), got); diff != "" {
-		t.Errorf("the outputs of the module (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, "the outputs of the module", wanted(t, outputs), got)
 }
 
 // wanted returns the outputs of the module for the outputs of a stack with the prefix dev- and without a dashboard. tofu leaves out an

@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/limits"
@@ -78,9 +76,7 @@ func checkPictures(t *testing.T, document, drawnBy string) {
 	}
 	slices.Sort(shown)
 	slices.Sort(drawn)
-	if diff := cmp.Diff(drawn, shown); diff != "" {
-		t.Errorf("pictures of docs/%s (-drawn +shown):\n%s", document, diff)
-	}
+	testkit.Same(t, "pictures of docs/"+document, drawn, shown)
 }
 
 // The document shows answers and quotes figures from them.

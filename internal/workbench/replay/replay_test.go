@@ -69,9 +69,7 @@ func TestReport(t *testing.T) {
 		},
 		OutOfOrder: 2, OutOfOrderMs: 2000, OtherActivities: 2,
 	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Report{}, User{})); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	testkit.Same(t, "the report", want, got, cmpopts.IgnoreUnexported(Report{}, User{}))
 }
 
 // The order of the worst users does not depend on the order of a map.

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
@@ -75,9 +73,7 @@ func TestAddChangesEachFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(tt.changed, names(changes)); diff != "" {
-			t.Errorf("%s: changed files (-want +got):\n%s", tt.r.Guard, diff)
-		}
+		testkit.Same(t, tt.r.Guard+": changed files", tt.changed, names(changes))
 		for file, part := range tt.parts {
 			if i := slices.Index(names(changes), file); i < 0 || !strings.Contains(changes[i].After, part) {
 				t.Errorf("%s does not contain %q", file, part)

@@ -209,9 +209,7 @@ func TestKnownLogs(t *testing.T) {
 			}
 			file := txtar.File{Name: log.Name, Data: []byte(b.String())}
 			if !*update {
-				if diff := cmp.Diff(string(find(wanted, log.Name)), b.String()); diff != "" {
-					t.Errorf("%s (-want +got):\n%s", log.Name, diff)
-				}
+				testkit.Same(t, log.Name, string(find(wanted, log.Name)), b.String())
 			} else if ending == "\n" {
 				result.Files = append(result.Files, file)
 			}
