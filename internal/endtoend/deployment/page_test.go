@@ -93,8 +93,7 @@ func newNewcomer(t *testing.T, release string) newcomer {
 			t.Fatalf("no file is like %s, %v", pattern, err)
 		}
 		for _, file := range files {
-			content := testkit.Must(os.ReadFile(file))(t)
-			testkit.OK(t, os.WriteFile(filepath.Join(n.dir, filepath.Base(file)), content, 0o600))
+			testkit.OK(t, os.WriteFile(filepath.Join(n.dir, filepath.Base(file)), testkit.Must(os.ReadFile(file))(t), 0o600))
 		}
 	}
 	tools := t.TempDir()

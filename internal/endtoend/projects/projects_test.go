@@ -135,8 +135,7 @@ func TestAProjectOfTheVersionBeforeWorks(t *testing.T) {
 	t.Parallel()
 	p := project{filepath.Join(t.TempDir(), "my")}
 	ours(t).wants(t, 0, "", "go run ./cmd/guards init "+p.dir+" "+photos)
-	older := testkit.Must(txtar.ParseFile("testdata/older.txtar"))(t)
-	for _, f := range older.Files {
+	for _, f := range testkit.Must(txtar.ParseFile("testdata/older.txtar"))(t).Files {
 		p.write(t, f.Name, string(f.Data))
 	}
 	p.wants(t, 0, `^ok`, "go test ./limits")

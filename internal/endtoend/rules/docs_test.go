@@ -84,8 +84,7 @@ func TestTheDocumentListsEachMessageOfTheLog(t *testing.T) {
 	written := regexp.MustCompile(`slog\.Level(\w+), "([^"]+)"|logger\.(Info|Warn|Error)\("([^"]+)"`)
 	want := map[string]string{} // row, level and place, by message
 	for folder, row := range rows {
-		files := testkit.Must(filepath.Glob("internal/" + folder + "/*.go"))(t)
-		for _, name := range files {
+		for _, name := range testkit.Must(filepath.Glob("internal/" + folder + "/*.go"))(t) {
 			text := testkit.Must(os.ReadFile(name))(t)
 			if strings.HasSuffix(name, "_test.go") {
 				continue

@@ -89,9 +89,8 @@ func (anyQueue) Send(context.Context, guard.Job, time.Duration) error { return n
 // folders returns the names of the folders under functions/, one for each function.
 func folders(t *testing.T) []string {
 	t.Helper()
-	entries := testkit.Must(os.ReadDir("functions"))(t)
 	var names []string
-	for _, e := range entries {
+	for _, e := range testkit.Must(os.ReadDir("functions"))(t) {
 		if e.IsDir() {
 			names = append(names, e.Name())
 		}
@@ -100,8 +99,7 @@ func folders(t *testing.T) []string {
 }
 
 func TestGeneratedFilesFollowFromTheGuards(t *testing.T) {
-	stale := testkit.Must(scaffold.Stale(os.DirFS("."), cricket.All, true))(t)
-	for _, c := range stale {
+	for _, c := range testkit.Must(scaffold.Stale(os.DirFS("."), cricket.All, true))(t) {
 		t.Errorf("%s is stale: run go run ./cmd/guards generate (-want +got):\n%s", c.File, cmp.Diff(c.After, c.Before))
 	}
 }
@@ -109,9 +107,8 @@ func TestGeneratedFilesFollowFromTheGuards(t *testing.T) {
 // A file that is missing or has lost its markers would never be stale.
 func TestEachGeneratedFileOfThisProjectIsGenerated(t *testing.T) {
 	one := limits.Guard{Name: "one-more-guard", Message: "m", Activities: []limits.Activity{{Name: "do_one_more", Limit: policy.Must("5/1m")}}}
-	stale := testkit.Must(scaffold.Stale(os.DirFS("."), append(slices.Clone(cricket.All), one), true))(t)
 	var got []string
-	for _, c := range stale {
+	for _, c := range testkit.Must(scaffold.Stale(os.DirFS("."), append(slices.Clone(cricket.All), one), true))(t) {
 		got = append(got, c.File)
 	}
 	want := []string{

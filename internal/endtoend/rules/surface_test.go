@@ -67,8 +67,7 @@ func TestThePublicSurface(t *testing.T) {
 	compiled := importer.ForCompiler(token.NewFileSet(), "gc", exportData(t))
 	var got []string
 	for _, folder := range []string{"", "agent", "command", "function", "function/jobs", "guardstest", "limiter"} {
-		p := testkit.Must(compiled.Import(strings.TrimSuffix(module+folder, "/")))(t)
-		names := exported(p)
+		names := exported(testkit.Must(compiled.Import(strings.TrimSuffix(module+folder, "/")))(t))
 		slices.Sort(names)
 		got = append(got, slices.Compact(names)...)
 	}
@@ -80,9 +79,8 @@ func exportData(t *testing.T) importer.Lookup {
 	t.Helper()
 	list := exec.CommandContext(t.Context(), "go", "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}",
 		".", "./agent", "./command", "./function/...", "./guardstest", "./limiter")
-	out := testkit.Must(list.Output())(t)
 	files := map[string]string{}
-	for line := range strings.Lines(string(out)) {
+	for line := range strings.Lines(string(testkit.Must(list.Output())(t))) {
 		path, file, _ := strings.Cut(strings.TrimSpace(line), " ")
 		files[path] = file
 	}

@@ -327,6 +327,5 @@ func (y *yard) asked(name string) (ops string, left int64) {
 // used returns how many slots of u1 count.
 func (p *post) used(t testing.TB) int64 {
 	t.Helper()
-	d := testkit.Must(p.handler.Decide(t.Context(), guard.Request{UserID: "u1", Activity: "export", Op: guard.Status}))(t)
-	return d.Decision.Used
+	return testkit.Must(p.handler.Decide(t.Context(), guard.Request{UserID: "u1", Activity: "export", Op: guard.Status}))(t).Decision.Used
 }

@@ -52,8 +52,7 @@ func record(moments ...moment) string {
 func run(t testing.TB, p policy.Policy, text string) (*Replay, *Report) {
 	t.Helper()
 	r := &Replay{Activity: "act", Policy: p}
-	report := testkit.Must(r.Run(t.Context(), open(text)))(t)
-	return r, report
+	return r, testkit.Must(r.Run(t.Context(), open(text)))(t)
 }
 
 func TestReport(t *testing.T) {

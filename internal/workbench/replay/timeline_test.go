@@ -15,8 +15,7 @@ import (
 func timeline(t testing.TB, p policy.Policy, user, text string) *Timeline {
 	t.Helper()
 	r, report := run(t, p, text)
-	timelines := testkit.Must(r.Timelines(t.Context(), open(text), []*Report{report}, user))(t)
-	return timelines[0]
+	return testkit.Must(r.Timelines(t.Context(), open(text), []*Report{report}, user))(t)[0]
 }
 
 // minutes returns the windows of a minute that begin in a period.
@@ -178,8 +177,7 @@ func sparse(t *testing.T, p policy.Policy, moments ...moment) *Timeline {
 	for _, m := range moments {
 		r.Times = append(r.Times, start+m.at.Milliseconds())
 	}
-	timelines := testkit.Must(r.Timelines(t.Context(), open(text), []*Report{report}, "u1"))(t)
-	return timelines[0]
+	return testkit.Must(r.Timelines(t.Context(), open(text), []*Report{report}, "u1"))(t)[0]
 }
 
 // Somebody moved the clock by 12 hours. A picture leaves them out.

@@ -55,9 +55,8 @@ func folder() fstest.MapFS {
 // after returns the new texts by their files.
 func after(t *testing.T, files fstest.MapFS, guards limits.Guards) map[string]string {
 	t.Helper()
-	changes := testkit.Must(Stale(files, guards, true))(t)
 	texts := map[string]string{}
-	for _, c := range changes {
+	for _, c := range testkit.Must(Stale(files, guards, true))(t) {
 		texts[c.File] = c.After
 	}
 	return texts
