@@ -69,7 +69,7 @@ func TestAddChangesEachFile(t *testing.T) {
 			"activities/activities.ts":              `untaken_activity: { guard: "web2-album-guard", subjects: ["room", "tenant?"] },`,
 		}},
 	} {
-		_, changes, err := open(t, ".", app.All).Add(tt.r) // a folder of the checkout will do
+		_, changes, err := open(t, ".", app.All).Add(tt.r) // a folder of the checkout will do, and its program has its own page's limits
 		if err != nil {
 			t.Fatal(err)
 		}
