@@ -152,7 +152,8 @@ func post(t *testing.T, to, body string, who aws.Credentials) (status int) {
 		return new(net.Dialer).DialContext(ctx, network, emulator)
 	}}
 	defer transport.CloseIdleConnections()
-	resp := testkit.Must((&http.Client{Transport: transport, Timeout: 30 * time.Second}).Do(req))(t)
+	resp, err := (&http.Client{Transport: transport, Timeout: 30 * time.Second}).Do(req)
+	testkit.OK(t, err)
 	_ = resp.Body.Close()
 	return resp.StatusCode
 }
