@@ -11,6 +11,7 @@ import (
 
 	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/input"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
@@ -41,14 +42,9 @@ func TestTheEventSchemaAgreesWithTheGuard(t *testing.T) {
 		for _, field := range fields {
 			for _, value := range values {
 				var members map[string]json.RawMessage
-				if err := json.Unmarshal([]byte(base), &members); err != nil {
-					t.Fatal(err)
-				}
+				testkit.OK(t, json.Unmarshal([]byte(base), &members))
 				members[field] = json.RawMessage(value)
-				event, err := json.Marshal(members)
-				if err != nil {
-					t.Fatal(err)
-				}
+				event := testkit.Must(json.Marshal(members))(t)
 				g := cricket.Posts
 				switch {
 				case strings.Contains(base, "member_role"):

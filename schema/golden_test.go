@@ -26,6 +26,7 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 	"github.com/cric-talk/guards/internal/wiring"
 )
@@ -90,9 +91,7 @@ func goldens(t *testing.T) map[string]golden {
 		var g golden
 		decoder := json.NewDecoder(bytes.NewReader(read(t, file)))
 		decoder.DisallowUnknownFields()
-		if err := decoder.Decode(&g); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, decoder.Decode(&g))
 		all[file] = g
 	}
 	return all
@@ -121,9 +120,7 @@ func TestGoldenAnswers(t *testing.T) {
 			}
 			if g.Answer != nil {
 				var d guards.Decision
-				if err := json.Unmarshal(g.Answer, &d); err != nil {
-					t.Fatal(err)
-				}
+				testkit.OK(t, json.Unmarshal(g.Answer, &d))
 				if again, err := json.Marshal(d); err != nil || string(again) != compact(t, g.Answer) {
 					t.Errorf("as a Decision, the answer is\n%s, %v, want\n%s", again, err, compact(t, g.Answer))
 				}
@@ -141,15 +138,10 @@ func TestAHotKeyCrossesWithoutAReceipt(t *testing.T) {
 	schema, g := schemas(t)["answer.schema.json"], golden{Guard: "posts-guard", Limit: "200/1m prepaid", Now: 1_700_000_000_000}
 	ask, crossed := g.handler(t), false
 	for range 200 {
-		out, err := ask([]byte(`{"userId":"u1","activity":"create_post"}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := testkit.Must(ask([]byte(`{"userId":"u1","activity":"create_post"}`)))(t)
 		check(t, schema, out)
 		var answer struct{ At, Crossed int64 }
-		if err := json.Unmarshal(out, &answer); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, json.Unmarshal(out, &answer))
 		crossed = crossed || answer.Crossed != 0 && answer.At == 0
 	}
 	if !crossed {
@@ -191,10 +183,7 @@ func check(t *testing.T, schema *jsonschema.Schema, text []byte) {
 // handler returns the guard after the events that came before.
 func (g *golden) handler(t *testing.T) func(event []byte) ([]byte, error) {
 	t.Helper()
-	settings, err := wiring.Function.Settings()
-	if err != nil {
-		t.Fatal(err)
-	}
+	settings := testkit.Must(wiring.Function.Settings())(t)
 	var store ratelimit.Store = new(memstore.Store)
 	if g.Table == "away" {
 		store = away{}
@@ -204,9 +193,7 @@ func (g *golden) handler(t *testing.T) func(event []byte) ([]byte, error) {
 	h.Delay = func(context.Context, guard.Job) error { return nil }
 	if len(g.Blocked) > 0 {
 		h.Live = &live.Follower{Source: g, Guards: limits.Guards{h.Guard}, Now: h.Limiter.Now}
-		if err := h.Live.Read(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, h.Live.Read(t.Context()))
 	}
 	number := 0
 	ask := func(event []byte) ([]byte, error) {
@@ -263,9 +250,7 @@ func (g *golden) invoke(t *testing.T) (answer, failure json.RawMessage) {
 		return out, nil
 	}
 	failure, err = json.Marshal(map[string]string{"errorType": reflect.TypeOf(err).Elem().Name(), "errorMessage": err.Error()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	return nil, failure
 }
 
@@ -274,10 +259,7 @@ func (g *golden) post(t *testing.T, answer []byte) (r reply) {
 	t.Helper()
 	e := events.LambdaFunctionURLRequest{Version: "2.0", RawPath: "/", Body: string(g.Event)}
 	e.RequestContext.HTTP.Method = "POST"
-	event, err := json.Marshal(e)
-	if err != nil {
-		t.Fatal(err)
-	}
+	event := testkit.Must(json.Marshal(e))(t)
 	out, err := g.handler(t)(event)
 	var response events.LambdaFunctionURLResponse
 	if err != nil || json.Unmarshal(out, &response) != nil {
@@ -305,10 +287,6 @@ func write(t *testing.T, file string, g golden) {
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(g); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, b.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, encoder.Encode(g))
+	testkit.OK(t, os.WriteFile(file, b.Bytes(), 0o600))
 }

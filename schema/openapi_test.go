@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // The components of openapi.json accept what the guards answer.
@@ -14,15 +16,9 @@ func TestOpenAPIDescribesTheGoldenAnswers(t *testing.T) {
 	text := read(t, "openapi.json")
 	compiler := jsonschema.NewCompiler()
 	compiler.DefaultDraft(jsonschema.Draft2020)
-	if err := compiler.AddResource("openapi.json", decode(t, text)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, compiler.AddResource("openapi.json", decode(t, text)))
 	component := func(name string) *jsonschema.Schema {
-		compiled, err := compiler.Compile("openapi.json#/components/schemas/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return compiled
+		return testkit.Must(compiler.Compile("openapi.json#/components/schemas/" + name))(t)
 	}
 	event, answer, problem := component("Event"), component("Answer"), component("Problem")
 	var document struct {
@@ -37,9 +33,7 @@ func TestOpenAPIDescribesTheGoldenAnswers(t *testing.T) {
 			}
 		}
 	}
-	if err := json.Unmarshal(text, &document); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, json.Unmarshal(text, &document))
 	post, seen := document.Paths["/"].Post, map[string]bool{}
 	for file, g := range goldens(t) {
 		if g.HTTP.Body != nil {
@@ -78,9 +72,7 @@ func TestOpenAPISuitsTheTools(t *testing.T) {
 	var document struct {
 		Components struct{ Schemas map[string]schema }
 	}
-	if err := json.Unmarshal(read(t, "openapi.json"), &document); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, json.Unmarshal(read(t, "openapi.json"), &document))
 	for name, s := range document.Components.Schemas {
 		for field, p := range s.Properties {
 			items, _ := p.Items.(map[string]any)

@@ -2,19 +2,17 @@ package schema_test
 
 import (
 	"maps"
-	"os"
-	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/pagefile"
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 const pageSchema = "https://github.com/cric-talk/guards/schema/page.schema.json"
@@ -23,9 +21,7 @@ const pageSchema = "https://github.com/cric-talk/guards/schema/page.schema.json"
 func compiledPage(t *testing.T) *jsonschema.Schema {
 	t.Helper()
 	compiler := jsonschema.NewCompiler()
-	if err := compiler.AddResource(pageSchema, decode(t, read(t, "page.schema.json"))); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, compiler.AddResource(pageSchema, decode(t, read(t, "page.schema.json"))))
 	return compiler.MustCompile(pageSchema)
 }
 
@@ -34,9 +30,7 @@ func TestThePageSchemaHasTheFieldsOfAGuard(t *testing.T) {
 	for name, of := range map[string]reflect.Type{"guard": reflect.TypeFor[guards.Guard](), "activity": reflect.TypeFor[guards.Activity](), "subject": reflect.TypeFor[guards.Subject]()} {
 		got := slices.Sorted(maps.Keys(properties(t, defs[name])))
 		want := slices.Sorted(slices.Values(pagefile.FieldNames(of)))
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("fields of %s (-package guards +schema):\n%s", name, diff)
-		}
+		testkit.Same(t, "fields of "+name, want, got)
 	}
 	for _, text := range defs["limit"].(map[string]any)["examples"].([]any) {
 		if _, err := policy.Parse(text.(string)); err != nil {
@@ -49,15 +43,9 @@ func TestThePageSchemaHasTheFieldsOfAGuard(t *testing.T) {
 func TestThePageSchemaAgreesWithThePrograms(t *testing.T) {
 	schema := compiledPage(t)
 	form := regexp.MustCompile(`want (a|an|true or false|at least one guard)\b|unknown field|needs a name, a message|MemorySize is \d{5}|tier is|name contains`)
-	text, err := os.ReadFile(filepath.Join("..", "internal", "pagefile", "testdata", "limits.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := schema.Validate(decode(t, text)); err != nil {
-		t.Errorf("the page of this repository: %v", err)
-	}
+	check(t, schema, read(t, "../internal/pagefile/testdata/limits.json")) // the page of this repository
 	values := []string{`null`, `true`, `0`, `256`, `256.5`, `20000`, `""`, `"x"`, `"5/1m"`, `"-"`, `[]`, `["x"]`, `[{}]`, `{}`, `{"p": "6/1m"}`, `{"p": 6}`, `{"ä": "6/1m"}`, `[{"name": "room", "limit": "9/1m"}]`, `[{"name": "b", "unlimited": true}]`}
-	check := func(page string) {
+	agree := func(page string) {
 		t.Helper()
 		_, byProgram := pagefile.Read("limits.json", []byte(page))
 		bySchema := schema.Validate(decode(t, []byte(page)))
@@ -69,22 +57,22 @@ func TestThePageSchemaAgreesWithThePrograms(t *testing.T) {
 		}
 	}
 	for _, value := range values {
-		check(`{"guards": ` + value + `}`)
-		check(`{"guards": [` + value + `]}`)
+		agree(`{"guards": ` + value + `}`)
+		agree(`{"guards": [` + value + `]}`)
 		for _, field := range pagefile.FieldNames(reflect.TypeFor[guards.Guard]()) {
 			page := map[string]string{"name": `"a-guard"`, "message": `"m"`, "activities": `[{"name": "b", "limit": "5/1m"}]`}
 			page[field] = value
-			check(`{"guards": [` + object(page) + `]}`)
+			agree(`{"guards": [` + object(page) + `]}`)
 		}
 		for _, field := range pagefile.FieldNames(reflect.TypeFor[guards.Activity]()) {
 			activity := map[string]string{"name": `"b"`, "limit": `"5/1m"`}
 			activity[field] = value
-			check(`{"guards": [{"name": "a-guard", "message": "m", "activities": [` + object(activity) + `]}]}`)
+			agree(`{"guards": [{"name": "a-guard", "message": "m", "activities": [` + object(activity) + `]}]}`)
 		}
 		for _, field := range pagefile.FieldNames(reflect.TypeFor[guards.Subject]()) {
 			subject := map[string]string{"name": `"room"`, "limit": `"5/1m"`}
 			subject[field] = value
-			check(`{"guards": [{"name": "a-guard", "message": "m", "activities": [{"name": "b", "limit": "5/1m", "subjects": [` + object(subject) + `]}]}]}`)
+			agree(`{"guards": [{"name": "a-guard", "message": "m", "activities": [{"name": "b", "limit": "5/1m", "subjects": [` + object(subject) + `]}]}]}`)
 		}
 	}
 }

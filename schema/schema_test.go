@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/cric-talk/guards/client"
@@ -19,6 +18,7 @@ import (
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
@@ -32,27 +32,17 @@ func schemas(t *testing.T) map[string]*jsonschema.Schema {
 	compiler.AssertFormat()
 	compiled := map[string]*jsonschema.Schema{}
 	for _, name := range names {
-		if err := compiler.AddResource("https://github.com/cric-talk/guards/schema/"+name, decode(t, read(t, name))); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, compiler.AddResource("https://github.com/cric-talk/guards/schema/"+name, decode(t, read(t, name))))
 	}
 	for _, name := range names {
-		schema, err := compiler.Compile("https://github.com/cric-talk/guards/schema/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		compiled[name] = schema
+		compiled[name] = testkit.Must(compiler.Compile("https://github.com/cric-talk/guards/schema/" + name))(t)
 	}
 	return compiled
 }
 
 func read(t *testing.T, name string) []byte {
 	t.Helper()
-	content, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return content
+	return testkit.Must(os.ReadFile(name))(t)
 }
 
 func decode(t *testing.T, text []byte) any {
@@ -90,9 +80,7 @@ func TestTheEventSchemaHasTheFieldsOfARequest(t *testing.T) {
 	_, err := handler(cricket.Posts).Invoke(t.Context(), []byte(`{"no":1}`))
 	listed := strings.Split(regexp.MustCompile(`want only (.*)$`).FindStringSubmatch(err.Error())[1], ", ")
 	slices.Sort(listed)
-	if diff := cmp.Diff(listed, slices.Sorted(maps.Keys(properties(t, decode(t, read(t, "event.schema.json")))))); diff != "" {
-		t.Errorf("(-decoded +event.schema.json):\n%s", diff)
-	}
+	testkit.Same(t, "the fields of event.schema.json", listed, slices.Sorted(maps.Keys(properties(t, decode(t, read(t, "event.schema.json"))))))
 }
 
 // docs/events.md has a table of the same fields.
@@ -111,9 +99,7 @@ func TestTheDocumentHasTheFieldsOfTheSchemas(t *testing.T) {
 			}
 		}
 		want := slices.Sorted(maps.Keys(properties(t, decode(t, read(t, schema)))))
-		if diff := cmp.Diff(want, slices.Sorted(maps.Keys(documented))); diff != "" {
-			t.Errorf("%s (-%s +docs/events.md):\n%s", strings.TrimSpace(title), schema, diff)
-		}
+		testkit.Same(t, "the fields of "+schema+" in docs/events.md", want, slices.Sorted(maps.Keys(documented)))
 	}
 }
 
@@ -138,21 +124,12 @@ func full(t *testing.T) []byte {
 func TestTheAnswerSchemaHasTheFieldsOfAnAnswer(t *testing.T) {
 	text := full(t)
 	want := properties(t, decode(t, read(t, "answer.schema.json")))
-	if diff := cmp.Diff(want, types(t, text)); diff != "" {
-		t.Errorf("(-answer.schema.json +guard):\n%s", diff)
-	}
+	testkit.Same(t, "the fields of an answer", want, types(t, text))
 	items := decode(t, read(t, "answer.schema.json")).(map[string]any)["properties"].(map[string]any)["limits"].(map[string]any)["items"]
-	each, err := json.Marshal(decode(t, text).(map[string]any)["limits"].([]any)[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(properties(t, items), types(t, each)); diff != "" {
-		t.Errorf("a limit (-answer.schema.json +guard):\n%s", diff)
-	}
+	each := testkit.Must(json.Marshal(decode(t, text).(map[string]any)["limits"].([]any)[0]))(t)
+	testkit.Same(t, "a limit", properties(t, items), types(t, each))
 	var d client.Decision
-	if err := json.Unmarshal(text, &d); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, json.Unmarshal(text, &d))
 	again, err := json.Marshal(d)
 	if err != nil || string(again) != string(text) {
 		t.Errorf("the Go client makes\n%s, %v, of\n%s", again, err, text)

@@ -4,19 +4,11 @@ import (
 	"os"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 func TestGeneratedDocumentIsUpToDate(t *testing.T) {
-	want, err := openAPI("..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := os.ReadFile("../openapi.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("openapi.json is out of date: run go generate ./schema (-want +got):\n%s", diff)
-	}
+	want := testkit.Must(openAPI(".."))(t)
+	got := testkit.Must(os.ReadFile("../openapi.json"))(t)
+	testkit.Same(t, "openapi.json is out of date: run go generate ./schema", string(want), string(got))
 }

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // check returns a check that ends with this error.
@@ -41,9 +41,7 @@ func TestTheStatusOfACheck(t *testing.T) {
 			for _, r := range runChecks(t.Context(), checks, &Stack{Endpoint: tt.endpoint}, tt.long, io.Discard) {
 				got = append(got, strings.TrimSpace(r.Name+" "+string(r.Status)+" "+r.Reason))
 			}
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			testkit.Same(t, "results", tt.want, got)
 		})
 	}
 }
@@ -73,9 +71,7 @@ func TestAnInterruptedRunRemovesWhatItCreated(t *testing.T) {
 	}
 	const interrupted = "skipped the run was interrupted"
 	want := []string{"before passed ", "during " + interrupted, "after " + interrupted}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("checks (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, "checks", want, got)
 	if len(*removed) != 1 || (*removed)[0] != nil || report.exit() != exitInterrupted {
 		t.Errorf("removed %v, exit %d, want one removal whose context lives, and 130", *removed, report.exit())
 	}
@@ -149,10 +145,7 @@ func TestArguments(t *testing.T) {
 
 // Each check measures a statement of the page, and the page promises no other check.
 func TestThePageNamesEachCheck(t *testing.T) {
-	page, err := os.ReadFile("../../docs/unmeasured.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := testkit.Must(os.ReadFile("../../docs/unmeasured.md"))(t)
 	var want, got []string
 	for _, c := range Checks {
 		want = append(want, c.Name)
@@ -162,7 +155,5 @@ func TestThePageNamesEachCheck(t *testing.T) {
 	}
 	slices.Sort(want)
 	slices.Sort(got)
-	if diff := cmp.Diff(want, slices.Compact(got)); diff != "" {
-		t.Errorf("checks in docs/unmeasured.md (-code +page):\n%s", diff)
-	}
+	testkit.Same(t, "checks in docs/unmeasured.md", want, slices.Compact(got))
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 func TestTheReportAsJSON(t *testing.T) {
@@ -42,12 +42,8 @@ func TestTheReportAsJSON(t *testing.T) {
 }
 `
 	var out bytes.Buffer
-	if err := r.writeJSON(&out); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, out.String()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	testkit.OK(t, r.writeJSON(&out))
+	testkit.Same(t, "the report", want, out.String())
 	var back Report
 	if err := json.Unmarshal(out.Bytes(), &back); err != nil || back.exit() != exitFailed {
 		t.Errorf("%v, exit %d, want 1: a check failed", err, back.exit())
@@ -68,12 +64,8 @@ error: no role
 left: the table check-1f9c03: in use
 `
 	var out bytes.Buffer
-	if err := r.writeText(&out); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, out.String()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	testkit.OK(t, r.writeText(&out))
+	testkit.Same(t, "the report", want, out.String())
 }
 
 func TestQuantiles(t *testing.T) {

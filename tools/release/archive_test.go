@@ -10,21 +10,20 @@ import (
 	"io/fs"
 	"strings"
 	"testing"
+
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // filesOf reads all files of a folder or an archive.
 func filesOf(t *testing.T, folder fs.FS) map[string][]byte {
 	t.Helper()
 	files := map[string][]byte{}
-	err := fs.WalkDir(folder, ".", func(name string, e fs.DirEntry, err error) error {
+	testkit.OK(t, fs.WalkDir(folder, ".", func(name string, e fs.DirEntry, err error) error {
 		if err == nil && !e.IsDir() {
 			files[name], err = fs.ReadFile(folder, name)
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return files
 }
 
@@ -32,27 +31,16 @@ func filesOf(t *testing.T, folder fs.FS) map[string][]byte {
 func unpack(t *testing.T, name string, archive []byte) map[string][]byte {
 	t.Helper()
 	if strings.HasSuffix(name, ".zip") {
-		r, err := zip.NewReader(bytes.NewReader(archive), int64(len(archive)))
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		return filesOf(t, r)
+		return filesOf(t, testkit.Must(zip.NewReader(bytes.NewReader(archive), int64(len(archive))))(t))
 	}
-	compressed, err := gzip.NewReader(bytes.NewReader(archive))
-	if err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
+	compressed := testkit.Must(gzip.NewReader(bytes.NewReader(archive)))(t)
 	files := map[string][]byte{}
 	for r := tar.NewReader(compressed); ; {
 		header, err := r.Next()
 		if errors.Is(err, io.EOF) {
 			return files
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if files[header.Name], err = io.ReadAll(r); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
+		files[header.Name] = testkit.Must(io.ReadAll(r))(t)
 	}
 }

@@ -2,22 +2,18 @@ package release_test
 
 import (
 	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/tools/release"
 )
 
 func TestAllPackagesHaveOneVersion(t *testing.T) {
-	version, err := release.Version("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	version := testkit.Must(release.Version("../.."))(t)
 	if !regexp.MustCompile(`^\d+\.\d+\.\d+$`).MatchString(version) {
 		t.Errorf("the packages have the version %q, want one such as 0.1.0", version)
 	}
@@ -57,29 +53,17 @@ func TestATagNeedsItsVersionAndItsChanges(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			source := t.TempDir()
-			write := func(file, content string) {
-				file = filepath.Join(source, file)
-				if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-					t.Fatal(err)
-				}
+			files := fstest.MapFS{
+				"clients/python/pyproject.toml": {Data: []byte("[project]\nname = \"" + release.PythonClient + "\"\nversion = \"" + tt.python + "\"\n")},
+				"CHANGELOG.md":                  {Data: []byte(tt.changes)}, "README.md": {Data: []byte(tt.document)},
 			}
 			for folder, name := range map[string]string{"clients/typescript": release.Client, "deploy/cdk": release.CDK} {
-				write(folder+"/package.json", `{"name": "`+name+`", "version": "0.2.0"}`)
-				write(folder+"/package-lock.json", `{"name": "`+name+`", "version": "0.2.0", "packages": {"": {"version": "0.2.0"}}}`)
+				files[folder+"/package.json"] = &fstest.MapFile{Data: []byte(`{"name": "` + name + `", "version": "0.2.0"}`)}
+				files[folder+"/package-lock.json"] = &fstest.MapFile{Data: []byte(`{"name": "` + name + `", "version": "0.2.0", "packages": {"": {"version": "0.2.0"}}}`)}
 			}
-			write("clients/python/pyproject.toml", "[project]\nname = \""+release.PythonClient+"\"\nversion = \""+tt.python+"\"\n")
-			write("CHANGELOG.md", tt.changes)
-			write("README.md", tt.document)
-			for _, args := range [][]string{{"init", "--quiet"}, {"add", "."}} {
-				cmd := exec.CommandContext(t.Context(), "git", args...)
-				cmd.Dir = source
-				if out, err := cmd.CombinedOutput(); err != nil {
-					t.Fatalf("%v\n%s", err, out)
-				}
-			}
+			testkit.OK(t, os.CopyFS(source, files))
+			run(t, source, "git", "init", "--quiet")
+			run(t, source, "git", "add", ".")
 			err := release.Check(t.Context(), source, tt.tag)
 			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%v, want %q", err, tt.want)

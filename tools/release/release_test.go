@@ -34,17 +34,11 @@ func TestRelease(t *testing.T) {
 		t.Skip("a release needs a Git checkout")
 	}
 	source := filepath.Join(t.TempDir(), "guards") // a clone, because the working copy may have changes
-	if out, err := exec.CommandContext(t.Context(), "git", "clone", "--quiet", "--no-local", "../..", source).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	run(t, ".", "git", "clone", "--quiet", "--no-local", "../..", source)
 	functions := t.TempDir()
 	built := filepath.Join(functions, "bootstrap")
-	args := slices.Concat([]string{"build", "-o", built}, lambdatest.Flags, []string{"./tools/release/testdata/bootstrap"})
-	cmd := exec.CommandContext(t.Context(), "go", args...)
-	cmd.Dir, cmd.Env = source, append(os.Environ(), "GOOS=linux", "GOARCH=arm64", "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	run(t, source, "env", slices.Concat([]string{"GOOS=linux", "GOARCH=arm64", "CGO_ENABLED=0", "go", "build", "-o", built}, lambdatest.Flags,
+		[]string{"./tools/release/testdata/bootstrap"})...)
 	names, err := filepath.Glob(filepath.Join(source, "functions", "*"))
 	if err != nil || len(names) < 5 {
 		t.Fatal(names, err)
@@ -52,17 +46,11 @@ func TestRelease(t *testing.T) {
 	for i, name := range names {
 		names[i] = filepath.Base(name)
 		link := filepath.Join(functions, names[i], "bootstrap")
-		if err := errors.Join(os.MkdirAll(filepath.Dir(link), 0o750), os.Link(built, link)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, errors.Join(os.MkdirAll(filepath.Dir(link), 0o750), os.Link(built, link)))
 	}
 
 	for _, arch := range []string{"arm64", "amd64"} {
-		cmd := exec.CommandContext(t.Context(), "make", "build-AgentLayer"+map[string]string{"arm64": "Arm64", "amd64": "X86"}[arch], "ARTIFACTS_DIR="+filepath.Join(functions, "agent-"+arch))
-		cmd.Dir = source
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
+		run(t, source, "make", "build-AgentLayer"+map[string]string{"arm64": "Arm64", "amd64": "X86"}[arch], "ARTIFACTS_DIR="+filepath.Join(functions, "agent-"+arch))
 	}
 
 	generic := []string{
@@ -77,21 +65,15 @@ func TestRelease(t *testing.T) {
 		} else if strings.HasPrefix(place, "local/amd64/") {
 			from = filepath.Join(functions, "agent-amd64", "extensions", "guards-agent")
 		}
-		if err := errors.Join(os.MkdirAll(filepath.Dir(link), 0o750), os.Link(from, link)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, errors.Join(os.MkdirAll(filepath.Dir(link), 0o750), os.Link(from, link)))
 	}
 
 	out := filepath.Join(t.TempDir(), "release")
 	targets := []release.Target{{OS: runtime.GOOS, Arch: runtime.GOARCH}}
 	r := release.Release{Source: source, Functions: functions, Out: out, Targets: targets, Log: t.Output()}
-	if err := r.Build(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, r.Build(t.Context()))
 	first := filesOf(t, os.DirFS(out))
-	if err := r.Build(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, r.Build(t.Context()))
 	if !maps.EqualFunc(first, filesOf(t, os.DirFS(out)), bytes.Equal) {
 		t.Error("a second run gives other bytes")
 	}
@@ -120,6 +102,16 @@ func TestRelease(t *testing.T) {
 	}
 }
 
+// run runs a program in a folder. If it fails, the test ends.
+func run(t *testing.T, folder, name string, args ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Dir = folder
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", cmd, err, out)
+	}
+}
+
 // program checks the archive of this platform, and runs the program in it.
 func program(t *testing.T, files map[string][]byte, name, version string) {
 	archive, program := name+".tar.gz", "guards"
@@ -133,9 +125,7 @@ func program(t *testing.T, files map[string][]byte, name, version string) {
 	}
 	bom(t, files[archive+".cdx.json"], version, "github.com/alecthomas/kong")
 	path := filepath.Join(t.TempDir(), program)
-	if err := os.WriteFile(path, got[name+"/"+program], 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(path, got[name+"/"+program], 0o700))
 	out, err := exec.CommandContext(t.Context(), path, "version").CombinedOutput()
 	if err != nil || !strings.HasPrefix(string(out), "guards v"+version+" (commit ") {
 		t.Errorf("guards version says %q, %v, want the version %s", out, err, version)
@@ -154,9 +144,7 @@ func aws(t *testing.T, files map[string][]byte, archive string, names []string, 
 			Properties map[string]any `yaml:"Properties"`
 		} `yaml:"Resources"`
 	}
-	if err := yaml.Unmarshal(got["template.yaml"], &template); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, yaml.Unmarshal(got["template.yaml"], &template))
 	about := template.Metadata["AWS::ServerlessRepo::Application"]
 	for _, key := range []string{"LicenseUrl", "ReadmeUrl"} {
 		if name, _ := about[key].(string); got[name] == nil {
@@ -195,17 +183,11 @@ func aws(t *testing.T, files map[string][]byte, archive string, names []string, 
 // the architecture, and starts every file in the folder.
 func checkLayer(t *testing.T, archive []byte, machine elf.Machine) {
 	t.Helper()
-	r, err := zip.NewReader(bytes.NewReader(archive), int64(len(archive)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := testkit.Must(zip.NewReader(bytes.NewReader(archive), int64(len(archive))))(t)
 	if len(r.File) != 1 || r.File[0].Name != "extensions/guards-agent" || r.File[0].Mode() != 0o755 {
 		t.Fatalf("the layer has %d files; the first is %s of mode %v", len(r.File), r.File[0].Name, r.File[0].Mode())
 	}
-	content, err := fs.ReadFile(r, "extensions/guards-agent")
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := testkit.Must(fs.ReadFile(r, "extensions/guards-agent"))(t)
 	program, err := elf.NewFile(bytes.NewReader(content))
 	if err != nil || program.Machine != machine || program.Section(".interp") != nil {
 		t.Errorf("the program is %+v, %v, want a static one for %v", program.FileHeader, err, machine)
@@ -221,9 +203,7 @@ func bom(t *testing.T, content []byte, version, module string) {
 		Metadata   struct{ Component struct{ Version string } }
 		Components []struct{ Name, Version, PURL string }
 	}
-	if err := json.Unmarshal(content, &list); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, json.Unmarshal(content, &list))
 	if list.BOMFormat != "CycloneDX" || list.Metadata.Component.Version != version {
 		t.Errorf("the list is %s for %s, want CycloneDX for %s", list.BOMFormat, list.Metadata.Component.Version, version)
 	}

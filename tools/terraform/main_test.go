@@ -4,23 +4,12 @@ import (
 	"os"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 func TestTheVariablesFollowFromTheTemplate(t *testing.T) {
-	template, err := os.ReadFile("../../template.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := parametersFile(template)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := os.ReadFile("../../deploy/terraform/parameters.tf")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("deploy/terraform/parameters.tf is out of date: run go generate ./tools/terraform (-want +got):\n%s", diff)
-	}
+	template := testkit.Must(os.ReadFile("../../template.yaml"))(t)
+	want := testkit.Must(parametersFile(template))(t)
+	got := testkit.Must(os.ReadFile("../../deploy/terraform/parameters.tf"))(t)
+	testkit.Same(t, "deploy/terraform/parameters.tf is out of date: run go generate ./tools/terraform", string(want), string(got))
 }

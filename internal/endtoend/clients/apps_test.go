@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"net/http"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -155,9 +154,8 @@ func post(t testing.TB, url, user string) testkit.Response {
 func TestAppsAreShort(t *testing.T) {
 	notCode := regexp.MustCompile(`^(//|#|import |from |""")|^$`)
 	for _, name := range []string{"express/server.mjs", "fastapi/app.py", "delayed-job/with_queue.py", "delayed-job/without_queue.py"} {
-		content := testkit.Must(os.ReadFile(filepath.Join(root, "examples", name)))(t)
 		lines := 0
-		for line := range strings.Lines(string(content)) {
+		for line := range strings.Lines(text(t, "examples", name)) {
 			if !notCode.MatchString(strings.TrimSpace(line)) {
 				lines++
 			}

@@ -76,16 +76,14 @@ var sample = regexp.MustCompile("(?s)\n```[a-z]+\n((?:#|//) (post[a-z0-9_]*\\.[a
 // examples/without-client and examples/crossed.
 func samples(t *testing.T) map[string]string {
 	t.Helper()
-	document := testkit.Must(os.ReadFile(filepath.Join(root, "docs", "calling.md")))(t)
 	sources := map[string]string{}
-	for _, found := range sample.FindAllStringSubmatch(string(document), -1) {
+	for _, found := range sample.FindAllStringSubmatch(text(t, "docs", "calling.md"), -1) {
 		sources[found[2]] = found[1] + "\n"
 	}
 	files := testkit.Must(filepath.Glob(filepath.Join(root, "examples", "without-client", "*.*")))(t)
 	files = append(files, filepath.Join(root, "examples", "crossed", "post_mail.mjs"))
 	for _, file := range files {
-		source := testkit.Must(os.ReadFile(file))(t)
-		sources[filepath.Base(file)] = string(source)
+		sources[filepath.Base(file)] = string(testkit.Must(os.ReadFile(file))(t))
 	}
 	if len(sources) != 8 {
 		t.Fatalf("there are %d samples, want 3 in docs/calling.md and 5 in examples", len(sources))

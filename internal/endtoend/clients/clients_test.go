@@ -169,9 +169,8 @@ func byScript(file string) client {
 	return func(t testing.TB, endpoint string, calls []call) (outcomes []outcome) {
 		t.Helper()
 		source := testkit.Must(os.ReadFile(filepath.Join("testdata", file)))(t)
-		in := testkit.Must(json.Marshal(calls))(t)
 		cmd := install(t, file, string(source)).command(t, endpoint, "2") // two calls at the same time
-		cmd.Stdin = bytes.NewReader(in)
+		cmd.Stdin = bytes.NewReader(testkit.Must(json.Marshal(calls))(t))
 		ended := finish(t, cmd)
 		if err := json.Unmarshal([]byte(ended.stdout), &outcomes); err != nil || len(outcomes) != len(calls) {
 			t.Fatalf("%s exited with status %d: %v\n%s", file, ended.status, err, ended.stderr)
@@ -190,9 +189,7 @@ func byGo(t testing.TB, endpoint string, calls []call) (outcomes []outcome) {
 			outcomes = append(outcomes, outcome{Exception: failed.ErrorCode()})
 			continue
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		outcomes = append(outcomes, outcome{FunctionError: aws.ToString(out.FunctionError), Payload: out.Payload})
 	}
 	return outcomes

@@ -97,7 +97,7 @@ func TestTheDocumentListsTheFormsOfTheClients(t *testing.T) {
 }
 
 // text returns the content of a file of this repository.
-func text(t *testing.T, name ...string) string {
+func text(t testing.TB, name ...string) string {
 	t.Helper()
 	return string(testkit.Must(os.ReadFile(filepath.Join(append([]string{root}, name...)...)))(t))
 }
@@ -117,8 +117,7 @@ func TestFragmentsInDocumentsAreRight(t *testing.T) {
 	testkit.Clients.Need(t)
 	checked := map[string]int{}
 	for _, name := range []string{"calling.md", "recipes.md", "sign-in.md", "strangers.md", "testing.md"} {
-		document := testkit.Must(os.ReadFile(filepath.Join(root, "docs", name)))(t)
-		for _, found := range block.FindAllStringSubmatch(string(document), -1) {
+		for _, found := range block.FindAllStringSubmatch(text(t, "docs", name), -1) {
 			language, fragment := found[1], found[2]
 			if sample.MatchString("\n```" + language + "\n" + fragment + "\n```\n") {
 				continue

@@ -83,8 +83,7 @@ func httpEvent(t testing.TB, c caller) fields {
 
 func sampleEvent(t testing.TB, name string) (e fields) {
 	t.Helper()
-	sample := testkit.Must(os.ReadFile(filepath.Join("testdata", name)))(t)
-	testkit.OK(t, json.Unmarshal(sample, &e))
+	testkit.OK(t, json.Unmarshal(testkit.Must(os.ReadFile(filepath.Join("testdata", name)))(t), &e))
 	return e
 }
 
@@ -97,12 +96,9 @@ type authorizer struct {
 // newAuthorizer prepares the example. The settings are variables such as LIMIT_BY=address.
 func newAuthorizer(t testing.TB, endpoint string, settings ...string) authorizer {
 	t.Helper()
-	folder := filepath.Join(root, "examples", "authorizer")
-	source := testkit.Must(os.ReadFile(filepath.Join(folder, "authorizer.mjs")))(t)
-	a := authorizer{app: driven(t, "authorizer.mjs", string(source))}
+	a := authorizer{app: driven(t, "authorizer.mjs", text(t, "examples", "authorizer", "authorizer.mjs"))}
 	a.app.env = append([]string{"AWS_ENDPOINT_URL_LAMBDA=" + endpoint}, settings...)
-	template := testkit.Must(os.ReadFile(filepath.Join(folder, "template.yaml")))(t)
-	testkit.OK(t, yaml.Unmarshal(template, &a.template))
+	testkit.OK(t, yaml.Unmarshal([]byte(text(t, "examples", "authorizer", "template.yaml")), &a.template))
 	return a
 }
 
@@ -229,9 +225,7 @@ func (i issuer) token(t testing.TB, user string, changes fields) string {
 			claims[name] = value
 		}
 	}
-	h := testkit.Must(json.Marshal(header))(t)
-	c := testkit.Must(json.Marshal(claims))(t)
-	text := encode(h) + "." + encode(c)
+	text := encode(testkit.Must(json.Marshal(header))(t)) + "." + encode(testkit.Must(json.Marshal(claims))(t))
 	sum := sha256.Sum256([]byte(text))
 	signature := testkit.Must(rsa.SignPKCS1v15(nil, i.key, crypto.SHA256, sum[:]))(t)
 	return text + "." + encode(signature)

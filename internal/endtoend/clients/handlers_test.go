@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -44,13 +43,13 @@ func (p platform) answer(h handlerOutcome) testkit.Response {
 		Headers    map[string]string
 		Body       string
 	}
-	response := testkit.Response{Response: &http.Response{StatusCode: http.StatusInternalServerError, Header: http.Header{}}, Text: h.ErrorType + ": " + h.ErrorMessage}
+	response := respond(http.StatusInternalServerError, h.ErrorType+": "+h.ErrorMessage)
 	switch err := json.Unmarshal(h.Result, &result); {
 	case h.ErrorType != "":
 	case err != nil || result.StatusCode == 0:
-		response.StatusCode, response.Text = p.otherwise, string(h.Result)
+		response = respond(p.otherwise, string(h.Result))
 	default:
-		response.StatusCode, response.Text = result.StatusCode, result.Body
+		response = respond(result.StatusCode, result.Body)
 		for name, value := range result.Headers {
 			response.Header.Set(name, value)
 		}
@@ -99,12 +98,6 @@ func outcomesOf(t testing.TB, cmd *exec.Cmd, n int) (all []handlerOutcome) {
 	return all
 }
 
-// handlerSource returns the source of a program of examples/handlers.
-func handlerSource(t *testing.T, file string) string {
-	t.Helper()
-	return string(testkit.Must(os.ReadFile(filepath.Join(root, "examples", "handlers", file)))(t))
-}
-
 // refusesAsHTTP calls a handler for a user who may create a post, for one who may not, and for nobody.
 func refusesAsHTTP(t *testing.T, endpoint string, on platform, call func(t testing.TB, events ...string) []handlerOutcome) {
 	t.Helper()
@@ -133,7 +126,7 @@ func TestHandlersOfHTTPRequestsRefuse(t *testing.T) {
 	} {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
-			call := handlers(t, endpoint, file, handlerSource(t, file))
+			call := handlers(t, endpoint, file, text(t, "examples", "handlers", file))
 			for _, on := range platforms {
 				refusesAsHTTP(t, endpoint, on, call)
 			}
@@ -148,7 +141,7 @@ func TestResolversOfAppSyncCountEachWrite(t *testing.T) {
 	for _, file := range []string{"appsync.mjs", "appsync.py"} {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
-			call := handlers(t, endpoint, file, handlerSource(t, file))
+			call := handlers(t, endpoint, file, text(t, "examples", "handlers", file))
 			testkit.Retry(t, func(t testing.TB) {
 				user := rand.Text()
 				resolve := func(input string) string {
@@ -180,7 +173,7 @@ func TestMessagesInAWebSocketAreRefused(t *testing.T) {
 	} {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
-			call := handlers(t, endpoint, file, handlerSource(t, file))
+			call := handlers(t, endpoint, file, text(t, "examples", "handlers", file))
 			testkit.Retry(t, func(t testing.TB) {
 				message := fmt.Sprintf(event, rand.Text())
 				var got []string

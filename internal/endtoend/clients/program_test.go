@@ -57,8 +57,7 @@ func install(t testing.TB, file, source string) program {
 // copyList gives an app the list of activities of this project.
 func copyList(t testing.TB, dir, file string) {
 	t.Helper()
-	list := testkit.Must(os.ReadFile(filepath.Join(root, "activities", file)))(t)
-	testkit.OK(t, os.WriteFile(filepath.Join(dir, file), list, 0o600))
+	testkit.OK(t, os.WriteFile(filepath.Join(dir, file), []byte(text(t, "activities", file)), 0o600))
 }
 
 // command returns a command that runs the program with Lambda at endpoint.

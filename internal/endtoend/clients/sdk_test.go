@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -27,8 +25,7 @@ func TestEveryClientInvokesEveryFunction(t *testing.T) {
 	}
 	for i, c := range calls {
 		if c.Event == nil {
-			sample := testkit.Must(os.ReadFile(filepath.Join(root, "functions", c.Function, "event.json")))(t)
-			calls[i].Event = sample
+			calls[i].Event = json.RawMessage(text(t, "functions", c.Function, "event.json"))
 		}
 	}
 	for name, invoke := range clients {

@@ -14,8 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/tools/awscheck"
 )
 
@@ -57,10 +56,7 @@ func TestTheChecksOfAWSRunOnTheEmulator(t *testing.T) {
 		if out, err := awsCheck(t, program, &errs, "-out", file).Output(); err != nil {
 			t.Fatalf("%v\n%s%s", err, out, &errs)
 		}
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := testkit.Must(os.ReadFile(file))(t)
 		var report awscheck.Report
 		if err := json.Unmarshal(text, &report); err != nil || report.Endpoint == "" || report.Commit == "" || report.Region != "us-east-1" || report.Long {
 			t.Errorf("%v, %s", err, text)
@@ -69,9 +65,7 @@ func TestTheChecksOfAWSRunOnTheEmulator(t *testing.T) {
 		for _, c := range report.Checks {
 			got[c.Name] = string(c.Status) + ": " + c.Reason + names(c.Figures)
 		}
-		if diff := cmp.Diff(checked, got); diff != "" {
-			t.Errorf("checks (-want +got):\n%s", diff)
-		}
+		testkit.Same(t, "checks", checked, got)
 		leavesNothing(t, errs.String())
 	})
 
@@ -81,9 +75,7 @@ func TestTheChecksOfAWSRunOnTheEmulator(t *testing.T) {
 			t.Fatal(err)
 		}
 		cmd := awsCheck(t, program, errs)
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, cmd.Start())
 		_ = errs.Close() // the program has it, too
 		said := ""
 		for buffer := make([]byte, 1024); ; {

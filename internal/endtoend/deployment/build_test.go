@@ -11,6 +11,15 @@ import (
 	"github.com/cric-talk/guards/internal/testkit"
 )
 
+// built returns the folder in which make builds a resource in a checkout, and SAM's zip of it.
+func built(t *testing.T, checkout, resource string) (artifacts, packed string) {
+	t.Helper()
+	artifacts, name := t.TempDir(), filepath.Join(t.TempDir(), "packed")
+	run(t, nil, "make", "-C", checkout, "build-"+resource, "ARTIFACTS_DIR="+artifacts)
+	run(t, nil, ".cache/venv/bin/python", "-c", "import sys; from samcli.lib.package.utils import make_zip; make_zip(*sys.argv[1:])", name, artifacts)
+	return artifacts, name + ".zip"
+}
+
 // A layer holds one program, for the processor that its name says, and SAM's zip keeps that it is a program. Lambda checks
 // neither, and starts every file of the folder.
 func TestTemplateLayersHoldOneProgram(t *testing.T) {
@@ -18,14 +27,8 @@ func TestTemplateLayersHoldOneProgram(t *testing.T) {
 		t.Skip("make template runs this test, which needs SAM")
 	}
 	for layer, machine := range map[string]elf.Machine{"AgentLayerArm64": elf.EM_AARCH64, "AgentLayerX86": elf.EM_X86_64} {
-		artifacts, name := t.TempDir(), filepath.Join(t.TempDir(), "layer")
-		run(t, nil, "make", "build-"+layer, "ARTIFACTS_DIR="+artifacts)
-		run(t, nil, ".cache/venv/bin/python", "-c",
-			"import sys; from samcli.lib.package.utils import make_zip; make_zip(*sys.argv[1:])", name, artifacts)
-		archive, err := zip.OpenReader(name + ".zip")
-		if err != nil {
-			t.Fatal(err)
-		}
+		artifacts, packed := built(t, ".", layer)
+		archive := testkit.Must(zip.OpenReader(packed))(t)
 		defer archive.Close() //nolint:errcheck // it is only read
 		if len(archive.File) != 1 || archive.File[0].Name != "extensions/guards-agent" || archive.File[0].Mode().Perm()&0o111 != 0o111 {
 			t.Fatalf("%s has %d files; the first is %s of mode %v", layer, len(archive.File), archive.File[0].Name, archive.File[0].Mode())
@@ -44,22 +47,10 @@ func TestTemplateBuildIsReproducible(t *testing.T) {
 	if os.Getenv("TEMPLATE_TOOLS") == "" {
 		t.Skip("make template runs this test, which needs SAM")
 	}
-	const function = "CleanupFunction"
-	here, err := filepath.Abs("../../..")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var zips [][]byte
-	for _, dir := range []string{here, testkit.Copy(t)} {
-		artifacts, zip := t.TempDir(), filepath.Join(t.TempDir(), "function")
-		run(t, nil, "make", "-C", dir, "build-"+function, "ARTIFACTS_DIR="+artifacts)
-		run(t, nil, ".cache/venv/bin/python", "-c",
-			"import sys; from samcli.lib.package.utils import make_zip; make_zip(*sys.argv[1:])", zip, artifacts)
-		b, err := os.ReadFile(zip + ".zip")
-		if err != nil {
-			t.Fatal(err)
-		}
-		zips = append(zips, b)
+	for _, dir := range []string{".", testkit.Copy(t)} {
+		_, packed := built(t, dir, "CleanupFunction")
+		zips = append(zips, testkit.Must(os.ReadFile(packed))(t))
 	}
 	if !bytes.Equal(zips[0], zips[1]) || len(zips[0]) < 1<<20 {
 		t.Errorf("two builds of the same sources give different zips of %d and %d bytes", len(zips[0]), len(zips[1]))

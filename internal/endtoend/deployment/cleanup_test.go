@@ -13,6 +13,7 @@ import (
 	"github.com/cric-talk/guards/internal/liveedit"
 	"github.com/cric-talk/guards/internal/liveedit/dynamoedit"
 	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // cleanupErasesAUser expects that a user's grants go with the user.
@@ -33,10 +34,7 @@ func (s *stack) cleanupErasesAUser(t *testing.T) {
 func (s *stack) failedCleanupGoesToTheQueue(t *testing.T) {
 	run(t, nil, "aws", "lambda", "invoke", "--function-name", "cleanup", "--invocation-type", "Event", "--payload", `{"dryrun": 1}`, os.DevNull)
 	until(t, 30*time.Second, "a message on CleanupDeadLetterQueue", func() bool {
-		out, err := sqs.NewFromConfig(s.cfg).ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: new(s.ids["CleanupDeadLetterQueue"])})
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := testkit.Must(sqs.NewFromConfig(s.cfg).ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: new(s.ids["CleanupDeadLetterQueue"])}))(t)
 		return len(out.Messages) == 1
 	})
 }
@@ -49,25 +47,19 @@ func (s *stack) theScheduleRunsCleanup(t *testing.T) {
 // put writes an item of a user to the table.
 func (s *stack) put(t *testing.T, user string, expires time.Time) {
 	t.Helper()
-	_, err := dynamodb.NewFromConfig(s.cfg).PutItem(t.Context(), &dynamodb.PutItemInput{TableName: new(table), Item: map[string]types.AttributeValue{
+	testkit.Must(dynamodb.NewFromConfig(s.cfg).PutItem(t.Context(), &dynamodb.PutItemInput{TableName: new(table), Item: map[string]types.AttributeValue{
 		"userId":         &types.AttributeValueMemberS{Value: user},
 		"activityWindow": &types.AttributeValueMemberS{Value: "create_post#1"},
 		"expiresAt":      &types.AttributeValueMemberN{Value: fmt.Sprint(expires.Unix())},
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}))(t)
 }
 
 // has reports whether the table has any item of a user.
 func (s *stack) has(t *testing.T, user string) bool {
 	t.Helper()
-	out, err := dynamodb.NewFromConfig(s.cfg).Query(t.Context(), &dynamodb.QueryInput{
+	out := testkit.Must(dynamodb.NewFromConfig(s.cfg).Query(t.Context(), &dynamodb.QueryInput{
 		TableName: new(table), KeyConditionExpression: new("userId = :u"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{":u": &types.AttributeValueMemberS{Value: user}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return len(out.Items) > 0
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/config"
 
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
@@ -25,11 +26,8 @@ func TestDeployedStackKeepsItsPromises(t *testing.T) {
 	if os.Getenv("RECORDER_ADDRESS") == "" {
 		t.Skip("make deployment runs this test on an emulator")
 	}
-	t.Parallel()                                      // with TestAProjectWithoutGoIsDeployed, which has an emulator of its own
-	cfg, err := config.LoadDefaultConfig(t.Context()) // the deployer's, from the environment
-	if err != nil {
-		t.Fatal(err)
-	}
+	t.Parallel()                                                  // with TestAProjectWithoutGoIsDeployed, which has an emulator of its own
+	cfg := testkit.Must(config.LoadDefaultConfig(t.Context()))(t) // the deployer's, from the environment
 	s := &stack{cfg: cfg, recorder: record(t)}
 	// One second is enough on AWS. Here one small machine starts all functions, which takes longer.
 	parameters := []string{`CleanupSchedule="rate(1 minute)"`, "DecisionTimeout=5s"}

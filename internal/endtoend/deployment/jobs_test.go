@@ -11,6 +11,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/delayed/sqsqueue"
 	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // delayedJobsReachTheReadyQueue sends 25 jobs at once. 10 may run now, 10 in the
@@ -41,19 +42,14 @@ func (s *stack) delayedJobsReachTheReadyQueue(t *testing.T) {
 	for n, at := range []time.Time{time.Now().Add(20 * time.Second), time.Now().Add(-time.Hour)} {
 		job := guard.Job{UserID: user + "g2", Activity: "update_member_role", RequestID: fmt.Sprint("job-", n), Enqueued: 1, Job: json.RawMessage(fmt.Sprint(n))}
 		job.ReadyAt = at.Truncate(10 * time.Second).UnixMilli() // the start of a window
-		if err := queue.Send(t.Context(), job, 0); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, queue.Send(t.Context(), job, 0))
 	}
 	want := count["delayed"] + 2
 	seen := map[string]bool{}
 	until(t, time.Minute, fmt.Sprintf("%d jobs on the ready queue", want), func() bool {
-		out, err := sqs.NewFromConfig(s.cfg).ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{
+		out := testkit.Must(sqs.NewFromConfig(s.cfg).ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{
 			QueueUrl: new(s.ids["ReadyQueue"]), MaxNumberOfMessages: 10, WaitTimeSeconds: 1,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		for _, m := range out.Messages {
 			seen[*m.Body] = true
 		}

@@ -4,7 +4,6 @@ package deployment_test
 
 import (
 	"bufio"
-	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -86,10 +85,7 @@ func release(t *testing.T) string {
 func newNewcomer(t *testing.T, release string) newcomer {
 	t.Helper()
 	n := newcomer{dir: t.TempDir()}
-	root, err := testkit.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := testkit.Must(testkit.Root())(t)
 	packages := filepath.Join(root, ".cache", "packages")
 	for _, pattern := range []string{release + "/*", packages + "/typescript/*.tgz", packages + "/python/*.whl", "testdata/app.*"} {
 		files, err := filepath.Glob(pattern)
@@ -97,13 +93,7 @@ func newNewcomer(t *testing.T, release string) newcomer {
 			t.Fatalf("no file is like %s, %v", pattern, err)
 		}
 		for _, file := range files {
-			content, err := os.ReadFile(file)
-			if err == nil {
-				err = os.WriteFile(filepath.Join(n.dir, filepath.Base(file)), content, 0o600)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, os.WriteFile(filepath.Join(n.dir, filepath.Base(file)), testkit.Must(os.ReadFile(file))(t), 0o600))
 		}
 	}
 	tools := t.TempDir()
@@ -114,16 +104,10 @@ func newNewcomer(t *testing.T, release string) newcomer {
 			out, err = exec.CommandContext(t.Context(), name, "-c", "import sys; print(getattr(sys, '_base_executable', sys.executable))").Output()
 			file = strings.TrimSpace(string(out))
 		}
-		if err == nil {
-			err = os.WriteFile(filepath.Join(tools, name), []byte("#!/bin/sh\nexec '"+file+"' \"$@\"\n"), 0o700)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
+		testkit.OK(t, os.WriteFile(filepath.Join(tools, name), []byte("#!/bin/sh\nexec '"+file+"' \"$@\"\n"), 0o700))
 	}
-	if err := os.Symlink(filepath.Join(root, ".cache", "venv", "bin", "sam"), filepath.Join(tools, "sam")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.Symlink(filepath.Join(root, ".cache", "venv", "bin", "sam"), filepath.Join(tools, "sam")))
 	n.env = []string{
 		"PATH=" + filepath.Join(n.dir, "bin") + ":" + tools, "HOME=" + t.TempDir(), "TMPDIR=" + t.TempDir(), "SAM_CLI_TELEMETRY=0",
 		"AWS_REGION=us-east-1", "AWS_DEFAULT_REGION=us-east-1", "AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test",
@@ -135,20 +119,13 @@ func newNewcomer(t *testing.T, release string) newcomer {
 // more time for a decision, because one small machine starts all of them.
 func (n newcomer) fetched(t *testing.T, names ...string) {
 	t.Helper()
-	root, err := testkit.Root()
+	root := testkit.Must(testkit.Root())(t)
 	for _, name := range names {
-		if err == nil {
-			err = os.Symlink(filepath.Join(root, ".cache", name), filepath.Join(n.dir, "my-guards", ".cache", name))
-		}
+		testkit.OK(t, os.Symlink(filepath.Join(root, ".cache", name), filepath.Join(n.dir, "my-guards", ".cache", name)))
 	}
 	settings := filepath.Join(n.dir, "my-guards", "samconfig.toml")
-	text, wrong := os.ReadFile(settings)
-	if err = errors.Join(err, wrong); err == nil {
-		err = os.WriteFile(settings, append(text, "parameter_overrides = \"DecisionTimeout=5s\"\n"...), 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Must(os.ReadFile(settings))(t)
+	testkit.OK(t, os.WriteFile(settings, append(text, "parameter_overrides = \"DecisionTimeout=5s\"\n"...), 0o600))
 }
 
 func (n newcomer) command(t *testing.T, line string, env ...string) *exec.Cmd {
@@ -182,14 +159,9 @@ func (n newcomer) asks(t *testing.T, answers, user, at string) {
 func (n newcomer) start(t *testing.T, pattern, line string) string {
 	t.Helper()
 	cmd := n.command(t, line)
-	out, err := cmd.StdoutPipe()
+	out := testkit.Must(cmd.StdoutPipe())(t)
 	cmd.Stderr = cmd.Stdout
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Cancel()
 		_ = cmd.Wait()

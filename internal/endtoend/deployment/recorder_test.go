@@ -20,6 +20,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 const account = "000000000000" // the emulator's account
@@ -34,19 +36,13 @@ type recorder struct {
 // record starts a recorder at the address that the functions send requests to.
 func record(t *testing.T) *recorder {
 	t.Helper()
-	emulator, err := url.Parse(os.Getenv("AWS_ENDPOINT_URL"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	emulator := testkit.Must(url.Parse(os.Getenv("AWS_ENDPOINT_URL")))(t)
 	r := &recorder{asked: map[string]map[string]bool{}}
 	proxy := &httputil.ReverseProxy{Rewrite: func(p *httputil.ProxyRequest) {
 		p.SetURL(emulator)
 		p.Out.Host = p.In.Host // the signature includes it
 	}, ErrorLog: log.New(io.Discard, "", 0)} // a function that stops waiting is not an error
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", os.Getenv("RECORDER_ADDRESS"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := testkit.Must((&net.ListenConfig{}).Listen(t.Context(), "tcp", os.Getenv("RECORDER_ADDRESS")))(t)
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		body, err := io.ReadAll(req.Body)
 		if err != nil {

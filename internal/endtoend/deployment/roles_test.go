@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/google/go-cmp/cmp"
 
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
@@ -125,9 +125,7 @@ func (s *stack) rolesAllowWhatFunctionsDo(t *testing.T) {
 		if name == "cleanup" { // Lambda itself does this, see failedCleanupGoesToTheQueue
 			done = append(done, "sqs:SendMessage on "+queueARN(s.ids["CleanupDeadLetterQueue"]))
 		}
-		if diff := cmp.Diff(s.allowed(t, role), done); diff != "" {
-			t.Errorf("%s (-allowed but never done, +done but not allowed):\n%s", name, diff)
-		}
+		testkit.Same(t, name+": actions that are allowed, and those that were requested", s.allowed(t, role), done)
 	}
 	for key, done := range asked {
 		t.Errorf("the access key %s belongs to no function and requested %v", key, done)

@@ -17,6 +17,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
+
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // A stack is the deployed stack. AWS's own programs create it and call it.
@@ -140,15 +142,10 @@ func until(t *testing.T, most time.Duration, what string, is func() bool) {
 func post(t *testing.T, to, body string, who aws.Credentials) (status int) {
 	t.Helper()
 	to = strings.Replace(to, "https://", "http://", 1) // the emulator has no certificate for AWS's domain
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, to, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := testkit.Must(http.NewRequestWithContext(t.Context(), http.MethodPost, to, strings.NewReader(body)))(t)
 	if who.HasKeys() {
 		hash := sha256.Sum256([]byte(body))
-		if err := v4.NewSigner().SignHTTP(t.Context(), who, req, hex.EncodeToString(hash[:]), "lambda", "us-east-1", time.Now()); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, v4.NewSigner().SignHTTP(t.Context(), who, req, hex.EncodeToString(hash[:]), "lambda", "us-east-1", time.Now()))
 	}
 	emulator := strings.TrimPrefix(os.Getenv("AWS_ENDPOINT_URL"), "http://")
 	transport := &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
@@ -156,9 +153,7 @@ func post(t *testing.T, to, body string, who aws.Credentials) (status int) {
 	}}
 	defer transport.CloseIdleConnections()
 	resp, err := (&http.Client{Transport: transport, Timeout: 30 * time.Second}).Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	_ = resp.Body.Close()
 	return resp.StatusCode
 }

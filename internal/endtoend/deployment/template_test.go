@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cric-talk/guards"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 	"github.com/cric-talk/guards/internal/workbench/scaffold"
 )
@@ -110,20 +111,13 @@ func newProject(t *testing.T, extra string) string {
 	t.Helper()
 	a := guards.Activity{Name: "upload_photo", Limit: "5/1m"}
 	_, changes, err := scaffold.Init("my-guards", scaffold.Request{Guard: "photos-guard", Activity: a}, scaffold.Origin{Version: "v0.1.0"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	dir := t.TempDir()
 	if extra != "" {
 		changes = append(changes, scaffold.Change{File: "template.extra.yaml", After: extra})
 	}
-	if err := scaffold.Create(dir, changes); err != nil {
-		t.Fatal(err)
-	}
-	stale, err := scaffold.Stale(os.DirFS(dir), cricket.Link(guards.Guard{Name: "photos-guard", Message: "m", Activities: []guards.Activity{a}}), true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, scaffold.Create(dir, changes))
+	stale := testkit.Must(scaffold.Stale(os.DirFS(dir), cricket.Link(guards.Guard{Name: "photos-guard", Message: "m", Activities: []guards.Activity{a}}), true))(t)
 	name := filepath.Join(dir, "template.yaml")
 	for _, c := range stale {
 		if err := os.WriteFile(name, []byte(c.After), 0o600); err != nil || c.File != "template.yaml" {
@@ -176,10 +170,7 @@ func TestTheTemplateAndTheDocumentListTheSameActions(t *testing.T) {
 		}
 		slices.Sort(got[id])
 	}
-	document, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "security.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	document := testkit.Must(os.ReadFile(filepath.Join("..", "..", "..", "docs", "security.md")))(t)
 	want := map[string][]string{}
 	quoted := regexp.MustCompile("`([^`]+)`")
 	for _, row := range regexp.MustCompile(`(?m)^\| (.+) \| (.+) \| (.+) \|$`).FindAllStringSubmatch(string(document), -1) {
@@ -246,9 +237,7 @@ func TestTemplatesPassTheScanners(t *testing.T) {
 			}
 		}
 		transformed := filepath.Join(t.TempDir(), "transformed.json")
-		if err := os.WriteFile(transformed, []byte(show(whole)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.WriteFile(transformed, []byte(show(whole)), 0o600))
 		scan(t, transformed)
 		run(t, nil, ".cache/venv/bin/cfn-lint", "--include-checks", "I", "--", transformed)
 		if file != "template.yaml" {
@@ -319,9 +308,7 @@ func transform(t *testing.T, file string) (o object) {
 	if os.Getenv("TEMPLATE_TOOLS") == "" {
 		t.Skip("make template runs this test, which needs SAM and checkov")
 	}
-	if err := json.Unmarshal([]byte(run(t, nil, ".cache/venv/bin/python", "tools/transform.py", file)), &o); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, json.Unmarshal([]byte(run(t, nil, ".cache/venv/bin/python", "tools/transform.py", file)), &o))
 	return o
 }
 

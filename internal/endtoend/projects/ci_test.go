@@ -35,9 +35,7 @@ func TestTheWorkflowOfANewProjectPasses(t *testing.T) {
 	p := newProject(t)
 	p.wants(t, 0, "", "git init --quiet . && git add . && git -c user.name=me -c user.email=me@example.com commit --quiet -m 'First push'")
 	machine := project{filepath.Join(t.TempDir(), "a", "b", "c", "d", "e", "f", "g")} // so deep that go.mod's ../.. does not find Guards
-	if err := os.MkdirAll(machine.dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.MkdirAll(machine.dir, 0o700))
 	for _, s := range steps(t, p.read(t, ".github/workflows/ci.yml")) {
 		at := func(input string) string {
 			path, _ := s.With[input].(string)
@@ -47,9 +45,7 @@ func TestTheWorkflowOfANewProjectPasses(t *testing.T) {
 		case s.Uses == "actions/checkout@v5" && s.With["repository"] == nil:
 			machine.wants(t, 0, "", "git clone --quiet "+p.dir+" "+at("path"))
 		case s.Uses == "actions/checkout@v5" && s.With["repository"] == "cric-talk/guards":
-			if err := os.Rename(testkit.Copy(t), at("path")); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, os.Rename(testkit.Copy(t), at("path")))
 		case s.Uses == "actions/setup-go@v6":
 			for _, input := range []string{"go-version-file", "cache-dependency-path"} {
 				if info, err := os.Stat(at(input)); err != nil || info.IsDir() {
@@ -69,9 +65,7 @@ func TestTheWorkflowOfAPublishedVersionChecksOutTheProject(t *testing.T) {
 	_, changes, err := scaffold.Init("my-guards", scaffold.Request{
 		Guard: "photos-guard", Activity: guards.Activity{Name: "upload_photo", Limit: "5/1m"},
 	}, scaffold.Origin{Version: "v0.1.0"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	i := slices.IndexFunc(changes, func(c scaffold.Change) bool { return c.File == ".github/workflows/ci.yml" })
 	for _, s := range steps(t, changes[i].After) {
 		if s.With["repository"] != nil || s.With["path"] != nil || s.Dir != "" || strings.HasPrefix(s.Run, "go mod edit") {
@@ -84,9 +78,7 @@ func TestTheWorkflowOfAPublishedVersionChecksOutTheProject(t *testing.T) {
 func steps(t *testing.T, text string) []step {
 	t.Helper()
 	var w workflow
-	if err := yaml.Unmarshal([]byte(text), &w); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, yaml.Unmarshal([]byte(text), &w))
 	all := w.Jobs["test"].Steps
 	if len(w.Jobs) != 1 || all[len(all)-1].Run != "make test" {
 		t.Fatalf("the workflow has the jobs %+v, want one that ends with make test", w.Jobs)

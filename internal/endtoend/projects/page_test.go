@@ -37,9 +37,7 @@ func TestAProjectWithoutGo(t *testing.T) {
 			t.Skip(err)
 		}
 	}
-	if err := os.Symlink(program, filepath.Join(tools, "guards")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.Symlink(program, filepath.Join(tools, "guards")))
 	in := "PATH=" + tools + "; export PATH; "
 	p.wants(t, 0, `nothing is stale`, in+"make test")
 	p.wants(t, 1, `6 +refused +5/5 used`, in+"guards check upload_photo --user u1 --times 6")
@@ -62,12 +60,8 @@ func TestAProjectWithoutGo(t *testing.T) {
 			from = "guards-agent"
 		}
 		file := filepath.Join(programs, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(lambdatest.Build(t, "./cmd/generic/"+from), file); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.MkdirAll(filepath.Dir(file), 0o750))
+		testkit.OK(t, os.Symlink(lambdatest.Build(t, "./cmd/generic/"+from), file))
 	}
 	p.wants(t, 0, ``, in+"make dist PROGRAMS="+programs)
 	for _, tt := range []struct {

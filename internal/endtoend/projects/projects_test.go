@@ -13,7 +13,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 
 	"github.com/cric-talk/guards/internal/testkit"
@@ -29,11 +28,7 @@ type project struct{ dir string }
 // ours returns this repository, which is a project, too.
 func ours(t *testing.T) project {
 	t.Helper()
-	root, err := testkit.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return project{root}
+	return project{testkit.Must(testkit.Root())(t)}
 }
 
 // newProject makes a project that requires this repository.
@@ -58,9 +53,7 @@ func (p project) run(t *testing.T, command string) (out string, status int) {
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return string(text), exit.ExitCode()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	return string(text), 0
 }
 
@@ -81,18 +74,12 @@ func (p project) exists() bool {
 
 func (p project) read(t *testing.T, file string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(p.dir, file))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	return string(testkit.Must(os.ReadFile(filepath.Join(p.dir, file)))(t))
 }
 
 func (p project) write(t *testing.T, file, text string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(p.dir, file), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(filepath.Join(p.dir, file), []byte(text), 0o600))
 }
 
 // go run ends with status 1 and a line about the status of the program.
@@ -148,11 +135,7 @@ func TestAProjectOfTheVersionBeforeWorks(t *testing.T) {
 	t.Parallel()
 	p := project{filepath.Join(t.TempDir(), "my")}
 	ours(t).wants(t, 0, "", "go run ./cmd/guards init "+p.dir+" "+photos)
-	older, err := txtar.ParseFile("testdata/older.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range older.Files {
+	for _, f := range testkit.Must(txtar.ParseFile("testdata/older.txtar"))(t).Files {
 		p.write(t, f.Name, string(f.Data))
 	}
 	p.wants(t, 0, `^ok`, "go test ./limits")
@@ -202,9 +185,7 @@ func TestAnOlderProjectIsCarriedOver(t *testing.T) {
 		if !strings.HasPrefix(file, "activities/") { // these are generated as a whole
 			text = strings.Replace(text, "\n", "\n# By hand.\n", 1)
 		}
-		if diff := cmp.Diff(text, p.read(t, file)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", file, diff)
-		}
+		testkit.Same(t, file, text, p.read(t, file))
 	}
 	if p.read(t, "functions/photos-guard/event.json") != event || p.read(t, "functions/photos-guard/main.go") != program {
 		t.Error("a function's files are not as a person wrote them")
@@ -227,9 +208,7 @@ func TestTheSameLimitsGiveTheSameFunctions(t *testing.T) {
 	plain := func(text string) string {
 		return skeleton.ReplaceAllString(own.ReplaceAllString(text, "\n"), "")
 	}
-	if diff := cmp.Diff(plain(ours.read(t, "template.yaml")), plain(p.read(t, "template.yaml"))); diff != "" {
-		t.Errorf("template.yaml (-this repository +project):\n%s", diff)
-	}
+	testkit.Same(t, "template.yaml", plain(ours.read(t, "template.yaml")), plain(p.read(t, "template.yaml")))
 	for _, list := range []string{"go", "json", "py", "ts"} {
 		if file := "activities/activities." + list; ours.read(t, file) != p.read(t, file) {
 			t.Errorf("%s differs", file)
@@ -237,9 +216,7 @@ func TestTheSameLimitsGiveTheSameFunctions(t *testing.T) {
 	}
 	for _, function := range []string{"posts-guard", "jobs-guard", "delayed-jobs", "cleanup"} {
 		t.Run(function, func(t *testing.T) {
-			if diff := cmp.Diff(ours.packages(t, function), p.packages(t, function)); diff != "" {
-				t.Errorf("packages (-this repository +project):\n%s", diff)
-			}
+			testkit.Same(t, "packages", ours.packages(t, function), p.packages(t, function))
 			here, there := lambdatest.Build(t, "./functions/"+function), p.build(t, function)
 			if want, got := sizeOf(t, here), sizeOf(t, there); 100*max(got-want, want-got) > want {
 				t.Errorf("the program has %d bytes, want those of this repository, %d, and at most 1 %% more or less", got, want)
@@ -279,47 +256,31 @@ func (p project) build(t *testing.T, function string) string {
 
 func sizeOf(t *testing.T, file string) int64 {
 	t.Helper()
-	info, err := os.Stat(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return info.Size()
+	return testkit.Must(os.Stat(file))(t).Size()
 }
 
 // sameAnswers sends the golden events of a guard to both programs. Each has a table of its own. What depends on the time and on
 // random ids is left out.
 func sameAnswers(t testing.TB, guard, one, other string) {
 	t.Helper()
-	page, err := filepath.Abs("../../pagefile/testdata/limits.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := testkit.Must(filepath.Abs("../../pagefile/testdata/limits.json"))(t)
 	var programs [2]*lambdatest.Instance
 	for i, binary := range []string{one, other} {
 		programs[i] = lambdatest.Start(t, binary, "TABLE_NAME="+dynamotest.Table(t), "AWS_ENDPOINT_URL_DYNAMODB="+dynamotest.Endpoint(t),
 			"DECISION_TIMEOUT=5s",                    // so that a busy machine does not look like an outage
 			"GUARD_NAME="+guard, "GUARDS_PAGE="+page) // for a program that reads its page
 	}
-	files, err := filepath.Glob("../../../schema/golden/*.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := testkit.Must(filepath.Glob("../../../schema/golden/*.json"))(t)
 	varies := regexp.MustCompile(`"(waitTime|resetAt|windowKey|at|requestId|readyAt|heldUntil)":("[^"]*"|\d+)`)
 	sent := 0
 	for _, file := range files {
-		text, err := os.ReadFile(file)
 		var golden struct {
 			Guard  string            `json:"guard"`
 			Limit  string            `json:"limit"`
 			Before []json.RawMessage `json:"before"`
 			Event  json.RawMessage   `json:"event"`
 		}
-		if err == nil {
-			err = json.Unmarshal(text, &golden)
-		}
-		if err != nil {
-			t.Fatal(file, err)
-		}
+		testkit.OK(t, json.Unmarshal(testkit.Must(os.ReadFile(file))(t), &golden))
 		if golden.Guard != guard || golden.Limit != "" {
 			continue
 		}

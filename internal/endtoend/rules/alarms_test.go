@@ -62,10 +62,7 @@ func alarms(t *testing.T) map[string]alarm {
 
 func TestEachAlarmWatchesWhatItDescribes(t *testing.T) {
 	got := map[string]alarm{}
-	for id, r := range at(whole(t), "Resources").(map[string]any) {
-		if at(r, "Type") != "AWS::CloudWatch::Alarm" {
-			continue
-		}
+	for id, r := range resources(t, "AWS::CloudWatch::Alarm") {
 		if at(r, "Condition") != "MakesAlarms" {
 			t.Errorf("%s is made with Alarms=false, too: it has no Condition MakesAlarms", id)
 		}
@@ -87,9 +84,7 @@ func TestEachAlarmWatchesWhatItDescribes(t *testing.T) {
 			}
 		}
 	}
-	if diff := cmp.Diff(alarms(t), got, cmp.AllowUnexported(alarm{})); diff != "" {
-		t.Errorf("alarms in template.yaml (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, "alarms in template.yaml", alarms(t), got, cmp.AllowUnexported(alarm{}))
 }
 
 // A filter of the log counts the lines about outages, so the alarm works without the guards' metrics. A test of package guard

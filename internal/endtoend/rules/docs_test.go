@@ -12,8 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	gocmp "github.com/google/go-cmp/cmp"
-
 	"github.com/cric-talk/guards/internal/testkit"
 )
 
@@ -86,8 +84,7 @@ func TestTheDocumentListsEachMessageOfTheLog(t *testing.T) {
 	written := regexp.MustCompile(`slog\.Level(\w+), "([^"]+)"|logger\.(Info|Warn|Error)\("([^"]+)"`)
 	want := map[string]string{} // row, level and place, by message
 	for folder, row := range rows {
-		files := testkit.Must(filepath.Glob("internal/" + folder + "/*.go"))(t)
-		for _, name := range files {
+		for _, name := range testkit.Must(filepath.Glob("internal/" + folder + "/*.go"))(t) {
 			text := testkit.Must(os.ReadFile(name))(t)
 			if strings.HasSuffix(name, "_test.go") {
 				continue
@@ -113,9 +110,7 @@ func TestTheDocumentListsEachMessageOfTheLog(t *testing.T) {
 			}
 		}
 	}
-	if diff := gocmp.Diff(want, got); diff != "" {
-		t.Errorf("messages of the log in docs/operating.md (-code +document):\n%s", diff)
-	}
+	testkit.Same(t, "messages of the log in docs/operating.md", want, got)
 }
 
 // The prices follow from how many alarms and metrics there are for each function and activity. The document counts the

@@ -3,6 +3,7 @@ package rules_test
 import (
 	"bytes"
 	"context"
+	"maps"
 	"os"
 	"path"
 	"regexp"
@@ -31,15 +32,7 @@ func TestEachFunctionFolderIsInTheTemplate(t *testing.T) {
 		want = append(want, scaffold.LogicalID(folder)+"Function")
 	}
 	slices.Sort(want)
-	var got []string
-	for id, r := range at(whole(t), "Resources").(map[string]any) {
-		if at(r, "Type") == "AWS::Serverless::Function" {
-			got = append(got, id)
-		}
-	}
-	if slices.Sort(got); !slices.Equal(got, want) {
-		t.Errorf("template.yaml has the functions\n%q, want one for each folder under functions/:\n%q", got, want)
-	}
+	testkit.Same(t, "functions in template.yaml, one for each folder under functions/", want, slices.Sorted(maps.Keys(resources(t, "AWS::Serverless::Function"))))
 }
 
 // The tests build for the machine they run on. Everything else must be as in the binary that is deployed.
@@ -96,9 +89,8 @@ func (anyQueue) Send(context.Context, guard.Job, time.Duration) error { return n
 // folders returns the names of the folders under functions/, one for each function.
 func folders(t *testing.T) []string {
 	t.Helper()
-	entries := testkit.Must(os.ReadDir("functions"))(t)
 	var names []string
-	for _, e := range entries {
+	for _, e := range testkit.Must(os.ReadDir("functions"))(t) {
 		if e.IsDir() {
 			names = append(names, e.Name())
 		}
@@ -107,8 +99,7 @@ func folders(t *testing.T) []string {
 }
 
 func TestGeneratedFilesFollowFromTheGuards(t *testing.T) {
-	stale := testkit.Must(scaffold.Stale(os.DirFS("."), cricket.All, true))(t)
-	for _, c := range stale {
+	for _, c := range testkit.Must(scaffold.Stale(os.DirFS("."), cricket.All, true))(t) {
 		t.Errorf("%s is stale: run go run ./cmd/guards generate (-want +got):\n%s", c.File, cmp.Diff(c.After, c.Before))
 	}
 }
@@ -116,18 +107,15 @@ func TestGeneratedFilesFollowFromTheGuards(t *testing.T) {
 // A file that is missing or has lost its markers would never be stale.
 func TestEachGeneratedFileOfThisProjectIsGenerated(t *testing.T) {
 	one := limits.Guard{Name: "one-more-guard", Message: "m", Activities: []limits.Activity{{Name: "do_one_more", Limit: policy.Must("5/1m")}}}
-	stale := testkit.Must(scaffold.Stale(os.DirFS("."), append(slices.Clone(cricket.All), one), true))(t)
 	var got []string
-	for _, c := range stale {
+	for _, c := range testkit.Must(scaffold.Stale(os.DirFS("."), append(slices.Clone(cricket.All), one), true))(t) {
 		got = append(got, c.File)
 	}
 	want := []string{
 		"activities/activities.go", "activities/activities.json", "activities/activities.py", "activities/activities.ts",
 		"docs/limits.md", "functions/one-more-guard/event.json", "functions/one-more-guard/main.go", "template.yaml",
 	}
-	if diff := cmp.Diff(want, slices.Sorted(slices.Values(got))); diff != "" {
-		t.Errorf("files that follow from one more guard (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, "files that follow from one more guard", want, slices.Sorted(slices.Values(got)))
 }
 
 // One text makes these pieces of all guards. So this test repeats what each piece must be.

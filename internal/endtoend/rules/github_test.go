@@ -41,9 +41,7 @@ func TestDependabotReadsEachListOfDependencies(t *testing.T) {
 	}
 	slices.Sort(listed)
 	slices.Sort(want)
-	if diff := cmp.Diff(slices.Compact(want), listed); diff != "" {
-		t.Errorf("folders (-repository +dependabot.yml):\n%s", diff)
-	}
+	testkit.Same(t, "folders in dependabot.yml", slices.Compact(want), listed)
 }
 
 // A workflow is what the tests below read of one.

@@ -178,15 +178,10 @@ type goPackage struct {
 // packages returns the packages of this module, sorted by import path.
 func packages(t *testing.T) (all []goPackage) {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Imports,Deps", "./...").Output()
-	if err != nil {
-		t.Fatalf("go list: %v", err)
-	}
+	out := testkit.Must(exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Imports,Deps", "./...").Output())(t)
 	for decoder := json.NewDecoder(bytes.NewReader(out)); decoder.More(); {
 		var p goPackage
-		if err := decoder.Decode(&p); err != nil {
-			t.Fatalf("go list: %v", err)
-		}
+		testkit.OK(t, decoder.Decode(&p))
 		all = append(all, p)
 	}
 	return all

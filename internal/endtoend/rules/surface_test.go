@@ -12,8 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/cric-talk/guards/internal/testkit"
 )
 
@@ -69,14 +67,11 @@ func TestThePublicSurface(t *testing.T) {
 	compiled := importer.ForCompiler(token.NewFileSet(), "gc", exportData(t))
 	var got []string
 	for _, folder := range []string{"", "agent", "command", "function", "function/jobs", "guardstest", "limiter"} {
-		p := testkit.Must(compiled.Import(strings.TrimSuffix(module+folder, "/")))(t)
-		names := exported(p)
+		names := exported(testkit.Must(compiled.Import(strings.TrimSuffix(module+folder, "/")))(t))
 		slices.Sort(names)
 		got = append(got, slices.Compact(names)...)
 	}
-	if diff := cmp.Diff(surface, got); diff != "" {
-		t.Errorf("exported names (-promised +found):\n%s", diff)
-	}
+	testkit.Same(t, "exported names", surface, got)
 }
 
 // exportData returns a function that opens what the compiler knows of a package.
@@ -84,9 +79,8 @@ func exportData(t *testing.T) importer.Lookup {
 	t.Helper()
 	list := exec.CommandContext(t.Context(), "go", "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}",
 		".", "./agent", "./command", "./function/...", "./guardstest", "./limiter")
-	out := testkit.Must(list.Output())(t)
 	files := map[string]string{}
-	for line := range strings.Lines(string(out)) {
+	for line := range strings.Lines(string(testkit.Must(list.Output())(t))) {
 		path, file, _ := strings.Cut(strings.TrimSpace(line), " ")
 		files[path] = file
 	}

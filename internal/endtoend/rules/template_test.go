@@ -1,17 +1,18 @@
 package rules_test
 
 import (
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/goccy/go-yaml"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live/dynamolive"
 	"github.com/cric-talk/guards/internal/strictjson"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 	"github.com/cric-talk/guards/internal/workbench/scaffold"
 )
@@ -89,23 +90,19 @@ func TestEachRoleAllowsExactlyTheListedActions(t *testing.T) {
 				}
 			}
 		}
-		if diff := cmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(got))); diff != "" {
-			t.Errorf("functions/%s: IAM actions in template.yaml. If you mean them, change allowedActions in this test (-want +got):\n%s", folder, diff)
-		}
+		testkit.Same(t, "functions/"+folder+": IAM actions in template.yaml. If you mean them, change allowedActions in this test", slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(got)))
 	}
 }
 
 // Lambda stops a function after about 16 rounds if it sends to the queue that invokes it,
 // unless the function may do that. No other function may.
 func TestOnlyAFunctionThatSendsToItsOwnQueueMayLoop(t *testing.T) {
-	for id, r := range at(whole(t), "Resources").(map[string]any) {
-		if at(r, "Type") != "AWS::Serverless::Function" {
-			continue
-		}
+	for id, r := range resources(t, "AWS::Serverless::Function") {
 		want := "null"
+		events, _ := at(r, "Properties.Events").(map[string]any)
 		for _, policy := range list(at(r, "Properties.Policies")) {
 			for _, s := range list(at(policy, "Statement")) {
-				for _, e := range events(r) {
+				for _, e := range events {
 					if at(e, "Type") == "SQS" && slices.Contains(list(at(s, "Action")), any("sqs:SendMessage")) && at(s, "Resource") == at(e, "Properties.Queue") {
 						want = "Allow"
 					}
@@ -116,12 +113,6 @@ func TestOnlyAFunctionThatSendsToItsOwnQueueMayLoop(t *testing.T) {
 			t.Errorf("%s: RecursiveLoop is %s, want %s", id, got, want)
 		}
 	}
-}
-
-// events returns what invokes a function.
-func events(function any) map[string]any {
-	all, _ := at(function, "Properties.Events").(map[string]any)
-	return all
 }
 
 func TestTemplateAndMakefileUseTheSameArchitecture(t *testing.T) {
@@ -152,6 +143,17 @@ func whole(t *testing.T) map[string]any {
 		}
 	}
 	return wholeTemplate
+}
+
+// resources returns the resources of a type, such as AWS::SQS::Queue. There are some of each.
+func resources(t *testing.T, kind string) map[string]any {
+	t.Helper()
+	all := maps.Clone(at(whole(t), "Resources").(map[string]any))
+	maps.DeleteFunc(all, func(_ string, r any) bool { return at(r, "Type") != kind })
+	if len(all) == 0 {
+		t.Fatalf("template.yaml has no %s", kind)
+	}
+	return all
 }
 
 // at returns the value at a path such as Properties.Timeout, or nil.
@@ -257,10 +259,7 @@ func TestTheTemplateKeepsPromises(t *testing.T) {
 
 // The queues have no name of their own, keep nothing after the stack, and are encrypted.
 func TestQueuesAreAsTheTemplateDescribes(t *testing.T) {
-	for id, r := range at(whole(t), "Resources").(map[string]any) {
-		if at(r, "Type") != "AWS::SQS::Queue" {
-			continue
-		}
+	for id, r := range resources(t, "AWS::SQS::Queue") {
 		p := at(r, "Properties")
 		if at(p, "QueueName") != nil || at(r, "DeletionPolicy") != "Delete" || at(p, "SqsManagedSseEnabled") != true {
 			t.Errorf("%s is %s", id, show(r))

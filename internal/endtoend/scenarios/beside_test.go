@@ -182,8 +182,7 @@ func (c *cloud) front(t *testing.T, by way, env []string) string {
 	if by == bySocket {
 		_ = server.Listener.Close()
 		path := filepath.Join(t.TempDir(), "front.sock")
-		l := testkit.Must(new(net.ListenConfig).Listen(t.Context(), "unix", path))(t)
-		server.Listener = l
+		server.Listener = testkit.Must(new(net.ListenConfig).Listen(t.Context(), "unix", path))(t)
 		server.Start()
 		t.Cleanup(server.Close)
 		return "unix:" + path

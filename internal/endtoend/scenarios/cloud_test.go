@@ -221,8 +221,7 @@ func (c *cloud) counted(t testing.TB, user string) (sum int64) {
 		if n == nil || strings.Contains(n.Value, ".") {
 			t.Fatalf("an item without a count: %v", item)
 		}
-		one := testkit.Must(strconv.ParseInt(n.Value, 10, 64))(t)
-		sum += one
+		sum += testkit.Must(strconv.ParseInt(n.Value, 10, 64))(t)
 	}
 	return sum
 }

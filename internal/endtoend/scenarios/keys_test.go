@@ -154,8 +154,7 @@ func TestTheClientsMakeTheKeysOfTheVectors(t *testing.T) {
 			q.Text = v.Text
 		}
 		if v.KeyHex != "" {
-			key := testkit.Must(hex.DecodeString(v.KeyHex))(t)
-			q.Key = key
+			q.Key = testkit.Must(hex.DecodeString(v.KeyHex))(t)
 		}
 		questions = append(questions, q)
 		if v.Want == "" {
@@ -214,11 +213,9 @@ func (g keyGenerator) question() keyQuestion {
 	text := g.address()
 	if q.Account {
 		text = g.name()
-		fold := g.IntN(2) == 0
-		q.Fold = &fold
+		q.Fold = new(g.IntN(2) == 0)
 	} else if g.IntN(2) == 0 {
-		prefix := g.IntN(133) - 2
-		q.Prefix = &prefix
+		q.Prefix = new(g.IntN(133) - 2)
 	}
 	q.Units = utf16.Encode([]rune(text))
 	for range max(0, g.IntN(5)-2) {

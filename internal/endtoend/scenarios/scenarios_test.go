@@ -276,8 +276,7 @@ func differences(t testing.TB, wanted string, answer map[string]any) (problems [
 	for name, value := range want {
 		field := answer[name]
 		if list, ok := field.([]any); ok {
-			whole := testkit.Must(json.Marshal(list))(t)
-			field = string(whole)
+			field = string(testkit.Must(json.Marshal(list))(t))
 		}
 		pattern, _ := value.(string)
 		text, isText := field.(string)

@@ -114,9 +114,8 @@ func (c *crew) restarts(p *post) (n int) {
 func (c *crew) hire(t *testing.T) *driver {
 	t.Helper()
 	d := c.client.start(t, c.yard.url, nil)
-	if _, err := d.ask(map[string]any{"new": map[string]any{"onOutage": "deny"}}); err != nil {
-		t.Error(err)
-	}
+	_, err := d.ask(map[string]any{"new": map[string]any{"onOutage": "deny"}})
+	testkit.NoError(t, err)
 	return d
 }
 

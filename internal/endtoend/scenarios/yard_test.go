@@ -104,18 +104,12 @@ func (c client) start(t *testing.T, endpoint string, changes map[string]string) 
 			cmd.Env = append(cmd.Env, name+"="+value)
 		}
 	}
-	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := testkit.Must(os.Create(filepath.Join(t.TempDir(), "log")))(t)
 	defer func() { _ = log.Close() }() // the process has its own descriptor
 	d := &driver{log: log.Name()}
 	cmd.Stderr = log
-	out := testkit.Must(cmd.StdoutPipe())(t)
-	if d.in, err = cmd.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
-	d.out = bufio.NewScanner(out)
+	d.in = testkit.Must(cmd.StdinPipe())(t)
+	d.out = bufio.NewScanner(testkit.Must(cmd.StdoutPipe())(t))
 	d.out.Buffer(nil, 4<<20)
 	testkit.OK(t, cmd.Start())
 	d.process = cmd.Process
@@ -333,6 +327,5 @@ func (y *yard) asked(name string) (ops string, left int64) {
 // used returns how many slots of u1 count.
 func (p *post) used(t testing.TB) int64 {
 	t.Helper()
-	d := testkit.Must(p.handler.Decide(t.Context(), guard.Request{UserID: "u1", Activity: "export", Op: guard.Status}))(t)
-	return d.Decision.Used
+	return testkit.Must(p.handler.Decide(t.Context(), guard.Request{UserID: "u1", Activity: "export", Op: guard.Status}))(t).Decision.Used
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // A declared module is what tofu show prints of one.
@@ -108,9 +110,7 @@ func TestVariablesAcceptWhatTheTemplateAccepts(t *testing.T) {
 			runs.WriteString("}\n")
 		}
 	}
-	if err := os.WriteFile(filepath.Join(folder, "values.tftest.hcl"), []byte(runs.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(filepath.Join(folder, "values.tftest.hcl"), []byte(runs.String()), 0o600))
 	tofu(t, folder, "init")
 	out := tofu(t, folder, "test")
 	want := fmt.Sprintf("Success! %d passed, 0 failed.", count[true]+count[false])
@@ -123,9 +123,7 @@ func TestVariablesAcceptWhatTheTemplateAccepts(t *testing.T) {
 func TestTheExampleFitsTheModule(t *testing.T) {
 	example := document(t, "```hcl\n")
 	folder := t.TempDir()
-	if err := os.WriteFile(filepath.Join(folder, "main.tf"), []byte(example), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(filepath.Join(folder, "main.tf"), []byte(example), 0o600))
 	tofu(t, folder, "fmt", "-check", "-diff")
 	module := show(t, moduleFolder(t))
 	_, call, _ := strings.Cut(example, "module \"guards\" {\n  source ")

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // stand replaces what needs the provider in a copy of the module. The outputs are a variable, and the resource has only the
@@ -36,14 +36,8 @@ func standing(t *testing.T) (folder string) {
 	for _, name := range []string{"parameters.tf", "variables.tf"} {
 		copyFile(t, filepath.Join(moduleFolder(t), name), folder)
 	}
-	main, err := os.ReadFile(filepath.Join(moduleFolder(t), "main.tf"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	outputs, err := os.ReadFile(filepath.Join(moduleFolder(t), "outputs.tf"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	main := testkit.Must(os.ReadFile(filepath.Join(moduleFolder(t), "main.tf")))(t)
+	outputs := testkit.Must(os.ReadFile(filepath.Join(moduleFolder(t), "outputs.tf")))(t)
 	locals, _, found := strings.Cut(string(main), "\ndata ")
 	conditions := regexp.MustCompile(`(?s)  lifecycle \{\n    precondition .*?\n  \}\n`).Find(main)
 	const stack = "aws_cloudformation_stack.guards.outputs"
@@ -54,9 +48,7 @@ func standing(t *testing.T) (folder string) {
 		"main.tf":    locals + fmt.Sprintf(stand, conditions),
 		"outputs.tf": strings.Replace(string(outputs), stack, "var.stack_outputs", 1),
 	} {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600))
 	}
 	tofu(t, folder, "init")
 	return folder
@@ -99,9 +91,7 @@ func TestAProjectsOwnTemplateCounts(t *testing.T) {
 		"NamePrefix": {"Type": "String", "Default": ""}, "Mode": {"Type": "String", "Default": "shadow"},
 		"LogRetentionDays": {"Type": "Number", "Default": 7}, "Team": {"Type": "String"}
 	}, "Resources": {"F": {"Type": "AWS::Serverless::Function", "Properties": {"CodeUri": {"Bucket": "b", "Key": "k"}}}}}`
-	if err := os.WriteFile(file, []byte(own), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(file, []byte(own), 0o600))
 	set := []string{"apply", "-auto-approve", "-input=false", "-var=bucket=artifacts", "-var=template=" + file}
 	if out, err := try(t, folder, set...); err == nil || !strings.Contains(out, "so set them: Team") {
 		t.Errorf("without Team: %v, want an error that names it:\n%s", err, out)
@@ -111,14 +101,10 @@ func TestAProjectsOwnTemplateCounts(t *testing.T) {
 	}
 	tofu(t, folder, append(set, `-var=parameters={"Team"="limits"}`, "-var=name_prefix=dev-")...)
 	want := map[string]string{"NamePrefix": "dev-", "Mode": "shadow", "LogRetentionDays": "7", "Team": "limits"}
-	if diff := cmp.Diff(want, values(t, folder)); diff != "" {
-		t.Errorf("the parameters of the stack (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, "the parameters of the stack", want, values(t, folder))
 	tofu(t, folder, append(set, `-var=parameters={"Team"="limits"}`)...)
 	want["NamePrefix"] = ""
-	if diff := cmp.Diff(want, values(t, folder)); diff != "" {
-		t.Errorf("the parameters after name_prefix is no longer set (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, "the parameters after name_prefix is no longer set", want, values(t, folder))
 }
 
 // values returns the parameters that the module gives to the stack.
@@ -163,35 +149,24 @@ func TestTheOutputsAreThoseOfADeployedStack(t *testing.T) {
 		[]string{"--parameters"}, parameters)...)
 	run(t, "aws", "cloudformation", "wait", "stack-create-complete", "--stack-name", "guards-terraform")
 	var described []struct{ OutputKey, OutputValue string }
-	if err := json.Unmarshal([]byte(run(t, "aws", "cloudformation", "describe-stacks", "--stack-name", "guards-terraform",
-		"--query", "Stacks[0].Outputs", "--output", "json")), &described); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, json.Unmarshal([]byte(run(t, "aws", "cloudformation", "describe-stacks", "--stack-name", "guards-terraform",
+		"--query", "Stacks[0].Outputs", "--output", "json")), &described))
 	outputs := map[string]string{}
 	for _, o := range described {
 		outputs[o.OutputKey] = o.OutputValue
 	}
-	given, err := json.Marshal(map[string]any{"stack_outputs": outputs})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(folder, "stack.auto.tfvars.json"), given, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	given := testkit.Must(json.Marshal(map[string]any{"stack_outputs": outputs}))(t)
+	testkit.OK(t, os.WriteFile(filepath.Join(folder, "stack.auto.tfvars.json"), given, 0o600))
 	tofu(t, folder, arguments...)
 
 	var printed map[string]struct{ Value any }
-	if err := json.Unmarshal([]byte(tofu(t, folder, "output", "-json")), &printed); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, json.Unmarshal([]byte(tofu(t, folder, "output", "-json")), &printed))
 	delete(printed, "stack")
 	got := map[string]any{}
 	for name, o := range printed {
 		got[name] = o.Value
 	}
-	if diff := cmp.Diff(wanted(t, outputs), got); diff != "" {
-		t.Errorf("the outputs of the module (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, "the outputs of the module", wanted(t, outputs), got)
 }
 
 // wanted returns the outputs of the module for the outputs of a stack with the prefix dev- and without a dashboard. tofu leaves out an

@@ -44,10 +44,7 @@ func (p parameter) accepts(t *testing.T, value string) bool {
 	if p.AllowedPattern != "" {
 		return regexp.MustCompile(p.AllowedPattern).MatchString(value)
 	}
-	number, err := strconv.ParseFloat(value, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	number := testkit.Must(strconv.ParseFloat(value, 64))(t)
 	return (p.MinValue == nil || number >= *p.MinValue) && (p.MaxValue == nil || number <= *p.MaxValue)
 }
 
@@ -63,13 +60,7 @@ type stackTemplate struct {
 
 func template(t *testing.T) (parsed stackTemplate) {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(repository(t), "template.yaml"))
-	if err == nil {
-		err = yaml.Unmarshal(content, &parsed)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, yaml.Unmarshal(testkit.Must(os.ReadFile(filepath.Join(repository(t), "template.yaml")))(t), &parsed))
 	return parsed
 }
 
@@ -94,11 +85,7 @@ func snake(name string) string {
 
 func repository(t *testing.T) string {
 	t.Helper()
-	root, err := testkit.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return root
+	return testkit.Must(testkit.Root())(t)
 }
 
 func moduleFolder(t *testing.T) string {
@@ -109,10 +96,7 @@ func moduleFolder(t *testing.T) string {
 // document returns the first block of the module's README that begins with a line.
 func document(t *testing.T, begin string) string {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(moduleFolder(t), "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := testkit.Must(os.ReadFile(filepath.Join(moduleFolder(t), "README.md")))(t)
 	_, block, found := strings.Cut(string(content), begin)
 	block, _, closed := strings.Cut(block, "```")
 	if !found || !closed {
@@ -123,13 +107,7 @@ func document(t *testing.T, begin string) string {
 
 func copyFile(t *testing.T, file, folder string) {
 	t.Helper()
-	content, err := os.ReadFile(file)
-	if err == nil {
-		err = os.WriteFile(filepath.Join(folder, filepath.Base(file)), content, 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(filepath.Join(folder, filepath.Base(file)), testkit.Must(os.ReadFile(file))(t), 0o600))
 }
 
 // tofu runs OpenTofu in a folder and returns what it prints. If it fails, the test ends.

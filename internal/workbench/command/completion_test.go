@@ -1,7 +1,6 @@
 package command
 
 import (
-	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -68,18 +67,14 @@ func TestComplete(t *testing.T) {
 		}},
 	} {
 		for typed, want := range project.rows {
-			var out stream
-			args := append([]string{"complete", "--"}, strings.Split(typed, " ")...)
-			if status := run(t.Context(), args, session{page: project.page, out: &out, err: io.Discard}); status != done {
-				t.Errorf("%q: status %d", typed, status)
-			}
+			status, out, _ := session{page: project.page}.does(t, append([]string{"complete", "--"}, strings.Split(typed, " ")...)...)
 			var got []string
-			for line := range strings.Lines(out.String()) {
+			for line := range strings.Lines(out) {
 				word, _, _ := strings.Cut(line, "\t")
 				got = append(got, strings.TrimSuffix(word, "\n"))
 			}
-			if diff := cmp.Diff(want, strings.Join(got, " ")); diff != "" {
-				t.Errorf("%q (-want +got):\n%s", typed, diff)
+			if diff := cmp.Diff(want, strings.Join(got, " ")); status != done || diff != "" {
+				t.Errorf("%q: status %d (-want +got):\n%s", typed, status, diff)
 			}
 		}
 	}

@@ -79,19 +79,9 @@ func TestUnreadableSettings(t *testing.T) {
 	p := ofApp(t)
 	p.does("check create_post --user u1 --store dynamodb")
 	p.put(map[string]string{"userId": " config", "activityWindow": "limits", "document": "{"})
-	for _, tt := range []struct {
-		command  string
-		status   int
-		out, log string // how the streams begin
-	}{
-		{"reset create_post --user u2 --yes", done, "create_post of u2: 0/10 used, 10 left, in ", "guards: the document of the live limits is damaged."},
-		{"erase --user u1 --yes", unreachable, "1 item of u1 found, 1 deleted, in ", "guards: the user's items are deleted, but the user's grants are not: the document of the live limits has a wrong type"},
-	} {
-		status, out, log := p.run(tt.command)
-		if status != tt.status || !strings.HasPrefix(out, tt.out) || !strings.HasPrefix(log, tt.log) {
-			t.Errorf("guards %s: status %d, %q, %q, want %d, %q, %q", tt.command, status, out, log, tt.status, tt.out, tt.log)
-		}
-	}
+	p.ends("reset create_post --user u2 --yes", done, "create_post of u2: 0/10 used, 10 left, in ", "guards: the document of the live limits is damaged.")
+	p.ends("erase --user u1 --yes", unreachable, "1 item of u1 found, 1 deleted, in ",
+		"guards: the user's items are deleted, but the user's grants are not: the document of the live limits has a wrong type")
 }
 
 // An erasure whose finished is false has to run again. It says that the grant is still there, and
@@ -104,10 +94,7 @@ func TestAnErasureThatKeepsAGrant(t *testing.T) {
 		p := ofApp(t)
 		p.does("check create_post --user u1 --store dynamodb", "grant --user u1 --tier premium --until 7d --reason r")
 		p.through().Fail(1, dynamotest.AccessDenied, "TransactWriteItems")
-		status, out, log := p.run(command)
-		if status != unreachable || !strings.HasPrefix(out, want) || !strings.HasPrefix(log, "guards: the user's items are deleted, but the user's grants are not: ") {
-			t.Errorf("guards %s: status %d, %q, %q, want %d, %q", command, status, out, log, unreachable, want)
-		}
+		p.ends(command, unreachable, want, "guards: the user's items are deleted, but the user's grants are not: ")
 		p.contains("erase --user u1 --yes", "0 items and 1 grant of u1 found, 1 deleted, in ")
 	}
 }
@@ -159,11 +146,8 @@ func TestAResetThatFailsIsReported(t *testing.T) {
 func TestAResetWithoutAHistory(t *testing.T) {
 	p := ofApp(t)
 	p.through().Fail(1, dynamotest.AccessDenied, "UpdateItem")
-	status, out, log := p.run("reset create_post --user u1 --yes")
-	if status != done || !strings.HasPrefix(out, "create_post of u1: 0/10 used") ||
-		!strings.HasPrefix(log, "guards: the reset is done, but the history has no entry about it: access to the table is denied") {
-		t.Errorf("status %d, %s%s", status, out, log)
-	}
+	p.ends("reset create_post --user u1 --yes", done, "create_post of u1: 0/10 used",
+		"guards: the reset is done, but the history has no entry about it: access to the table is denied")
 	p.lacks("limits history", "reset")
 }
 

@@ -71,11 +71,7 @@ u1    add_comment, writes  28/40        [###########.....] 70 %
 func TestWhatClearsAGroup(t *testing.T) {
 	p := ofContent(t)
 	p.put(map[string]string{"userId": "u1", "activityWindow": "content", "writes_s": "5"})
-	_, _, log := p.run("status --user u1")
-	const want = "guards: an item of the group content (create_post, add_comment) can't be read, so its figures mean nothing: writes_s has the wrong type; guards reset --user u1 create_post repairs it\n"
-	if log != want {
-		t.Errorf("%q, want %q", log, want)
-	}
+	p.notes("status --user u1", "guards: an item of the group content (create_post, add_comment) can't be read, so its figures mean nothing: writes_s has the wrong type; guards reset --user u1 create_post repairs it\n")
 	p.page = []guards.Guard{{Name: "jobs-guard", Message: "m", Activities: []guards.Activity{
 		{Name: "run_job", Limit: "jobs: reservoir 10/10s ahead 1m", Group: "work"},
 		{Name: "ask", Limit: "asks: 10/1m", Group: "work"},

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/alecthomas/kong"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/policy"
@@ -60,9 +59,7 @@ func TestAdviceOnATimeZone(t *testing.T) {
 // The list has the zones that this version of Go brings along. After an upgrade, write
 // the names of $(go env GOROOT)/lib/time/zoneinfo.zip to zones.txt, sorted.
 func TestTheListOfZones(t *testing.T) {
-	if diff := cmp.Diff(testkit.Zones(t), strings.Fields(zones)); diff != "" {
-		t.Errorf("zones (-Go +list):\n%s", diff)
-	}
+	testkit.Same(t, "zones", testkit.Zones(t), strings.Fields(zones))
 }
 
 // A limit with a space that is not quoted is several words for the command.

@@ -129,10 +129,7 @@ func TestCommandsShowWhatTheGuardDecides(t *testing.T) {
 	t.Setenv("BYPASS_ROLES", "admin,night")
 	rapid.Check(t, func(t *rapid.T) {
 		s := anySettings(t)
-		content, err := s.Document()
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := testkit.Must(s.Document())(t)
 		at := pinned.Add(time.Duration(rapid.IntRange(0, 30).Draw(t, "hour")) * time.Hour)
 		r := guard.Request{
 			UserID: rapid.SampledFrom(inForceUsers).Draw(t, "user"), Activity: rapid.SampledFrom(inForceActivities).Draw(t, "activity"),

@@ -131,8 +131,7 @@ func TestSIGTERMStopsLikeCtrlC(t *testing.T) {
 	ended := make(chan int, 1)
 	go func() { ended <- program(session{page: app.All, out: io.Discard, err: &log}) }()
 	started(t, &log, ended)
-	self := testkit.Must(os.FindProcess(os.Getpid()))(t)
-	testkit.OK(t, self.Signal(syscall.SIGTERM))
+	testkit.OK(t, testkit.Must(os.FindProcess(os.Getpid()))(t).Signal(syscall.SIGTERM))
 	if status := <-ended; status != interrupted || !strings.Contains(log.String(), "guards: stopped after 0 requests") {
 		t.Errorf("status %d: %s", status, &log)
 	}

@@ -46,13 +46,11 @@ func TestBlockOfABareAddress(t *testing.T) {
 		"ip=d0c6486d9cdb48f02378d41249c8abd7": "",
 		"room=2001:db8::1":                    "",
 	} {
-		var log stream
-		args := []string{"block", "--subject", subject, "--until", "7d", "--reason", "r", "--region", "eu-west-1", "--endpoint", "http://127.0.0.1:1"}
-		run(t.Context(), args, session{page: page, out: &log, err: &log, now: atPinned})
+		_, _, log := command(t, page, "block --subject "+subject+" --until 7d --reason r --region eu-west-1 --endpoint http://127.0.0.1:1")
 		_, id, _ := strings.Cut(subject, "=")
 		want := "guards: ipKey of the clients sends " + sends + " for this address, so a block of " + id + " stops nobody: see guards key ip --help\n"
-		if got := log.String(); strings.Contains(got, "ipKey") != (sends != "") || sends != "" && !strings.HasPrefix(got, want) {
-			t.Errorf("%s: %q, want %q", subject, got, want)
+		if strings.Contains(log, "ipKey") != (sends != "") || sends != "" && !strings.HasPrefix(log, want) {
+			t.Errorf("%s: %q, want %q", subject, log, want)
 		}
 	}
 }

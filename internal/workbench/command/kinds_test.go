@@ -1,7 +1,6 @@
 package command
 
 import (
-	"regexp"
 	"strings"
 	"testing"
 
@@ -176,15 +175,4 @@ func TestNumbersInCommands(t *testing.T) {
 		{"verify post", done, `content: \d+ of \d+ allowed, exactly the limits: writes 8/8`},
 		{"verify export --store dynamodb", done, `export: 2 of \d+ allowed, exactly the limit`},
 	})
-}
-
-// A page without such limits tells nothing about them.
-func TestNothingAboutNumbers(t *testing.T) {
-	p := ofContent(t)
-	p.does("check create_post --user u1 --count 9 --store dynamodb")
-	for _, line := range []string{"status --user u1", "top --yes", "limits --live", "limits set create_post \"posts: 11/1m, writes: 40/1h\""} {
-		if _, out, log := p.run(line); regexp.MustCompile(`\bmax\b`).MatchString(out + log) {
-			t.Errorf("guards %s: %s%s", line, out, log)
-		}
-	}
 }

@@ -6,8 +6,8 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
+	"testing/fstest"
 
-	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/pagefile"
 	"github.com/cric-talk/guards/internal/testkit"
 	app "github.com/cric-talk/guards/limits"
@@ -36,10 +36,7 @@ const photosPage = `{
 func pageFolder(t *testing.T, text string) string {
 	t.Helper()
 	dir := t.TempDir()
-	for file, text := range map[string]string{"limits.json": text, "docs/README.md": ""} {
-		testkit.OK(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o750))
-		testkit.OK(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600))
-	}
+	testkit.OK(t, os.CopyFS(dir, fstest.MapFS{"limits.json": {Data: []byte(text)}, "docs/README.md": {}}))
 	return dir
 }
 
@@ -131,7 +128,7 @@ func TestNewAndGenerateOfAPage(t *testing.T) {
 	dir := pageFolder(t, photosPage)
 	expect := func(line string, want int, says ...string) {
 		t.Helper()
-		status, out, log := guardsIn(t, filepath.Join(dir, "docs"), strings.Fields(line)...)
+		status, out, log := guardsIn(t, filepath.Join(dir, "docs"), shellWords(line)...)
 		if status != want {
 			t.Errorf("guards %s: %d, want %d", line, status, want)
 		}
@@ -142,10 +139,7 @@ func TestNewAndGenerateOfAPage(t *testing.T) {
 	expect("new --guard photos-guard share_photo 5/1m --tier premium=10/1m", done, "share_photo of photos-guard: 5/1m; premium: 10/1m", "next, try it: guards check share_photo --user u1")
 	expect("new --guard photos-guard share_photo 5/1m", wrongUse, "share_photo is already an activity of photos-guard; to change its limit, edit limits.json")
 	expect("new jobs-guard sync reservoir", wrongUse)
-	status, out, log := guardsIn(t, dir, "new", "jobs-guard", "sync_role", "reservoir 10/10s ahead 15m")
-	if status != done {
-		t.Errorf("%d %s%s", status, out, log)
-	}
+	expect(`new jobs-guard sync_role "reservoir 10/10s ahead 15m"`, done)
 	expect("generate --check", done, "nothing is stale")
 	page, err := pagefile.Load(filepath.Join(dir, "limits.json"))
 	if err != nil || len(page) != 2 || !page[1].DelayedQueue || page[0].Activities[1].Tiers["premium"] != "10/1m" {
@@ -162,23 +156,19 @@ func TestNewAndGenerateOfAPage(t *testing.T) {
 	}
 }
 
-// The program was built when limits.go said 5/1m.
-var beforeChange = []guards.Guard{{Name: "photos-guard", Message: "m", Activities: []guards.Activity{{Name: "upload_photo", Limit: "5/1m"}}}}
-
-// changedPage makes a project whose page says something else, and returns its folder.
+// changedPage makes a project of photos whose page has this limit, and returns its folder.
 func changedPage(t *testing.T, limit string) string {
 	t.Helper()
-	dir := t.TempDir()
+	dir, files := t.TempDir(), fstest.MapFS{"docs/README.md": {}}
 	for file, text := range map[string]string{
 		"go.mod":             "module example.com/mine\n",
 		"limits/limits.go":   "package limits\n\nimport \"github.com/cric-talk/guards\"\n\nvar All = []guards.Guard{{Name: \"photos-guard\", Message: \"m\", Activities: []guards.Activity{{Name: \"upload_photo\", Limit: guards.Limit(\"" + limit + "\")}}}}\n",
 		"cmd/guards/main.go": "package main\n\nfunc main() { command.Main(limits.All) }\n",
 		"cmd/some/main.go":   "package main\n\nfunc main() { command.Main(limits.All[:1]) }\n",
-		"docs/README.md":     "",
 	} {
-		testkit.OK(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o750))
-		testkit.OK(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600))
+		files[file] = &fstest.MapFile{Data: []byte(text)}
 	}
+	testkit.OK(t, os.CopyFS(dir, files))
 	return dir
 }
 
@@ -212,7 +202,7 @@ func TestAProgramSaysThatItsFolderHasOtherLimits(t *testing.T) {
 		{t.TempDir(), "limits list", mine, done, false},
 		{"", "limits list", mine, done, false},
 	} {
-		c := session{page: beforeChange, now: atPinned, folder: tt.folder, built: tt.built}
+		c := session{page: photos, now: atPinned, folder: tt.folder, built: tt.built}
 		status, out, log := c.does(t, strings.Fields(tt.line)...)
 		want := 0
 		if tt.warns {

@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/limits"
@@ -78,9 +76,7 @@ func checkPictures(t *testing.T, document, drawnBy string) {
 	}
 	slices.Sort(shown)
 	slices.Sort(drawn)
-	if diff := cmp.Diff(drawn, shown); diff != "" {
-		t.Errorf("pictures of docs/%s (-drawn +shown):\n%s", document, diff)
-	}
+	testkit.Same(t, "pictures of docs/"+document, drawn, shown)
 }
 
 // The document shows answers and quotes figures from them.
@@ -113,8 +109,7 @@ func asks(t *testing.T, g limits.Guard, hour, second int) func(after time.Durati
 	h := guard.Handler{Guard: g, Limiter: &ratelimit.Limiter{Store: new(memstore.Store), Now: func() time.Time { return now }}}
 	return func(after time.Duration, activity string, count int64) guard.Answer {
 		now, n = now.Add(after), n+1
-		a := testkit.Must(h.Decide(t.Context(), guard.Request{UserID: "u1", Activity: activity, Op: guard.Check, Count: count, RequestID: "r" + strconv.Itoa(n)}))(t)
-		return a
+		return testkit.Must(h.Decide(t.Context(), guard.Request{UserID: "u1", Activity: activity, Op: guard.Check, Count: count, RequestID: "r" + strconv.Itoa(n)}))(t)
 	}
 }
 

@@ -118,6 +118,14 @@ func (p *project) fails(command string, want int, message string) {
 	}
 }
 
+// ends runs a command, whose results and messages must begin with these texts.
+func (p *project) ends(command string, want int, out, log string) {
+	p.t.Helper()
+	if status, printed, noted := p.run(command); status != want || !strings.HasPrefix(printed, out) || !strings.HasPrefix(noted, log) {
+		p.t.Errorf("guards %s: status %d, %q, %q, want %d, %q, %q", command, status, printed, noted, want, out, log)
+	}
+}
+
 // wrong runs commands that are used wrongly, and must fail with these messages.
 func (p *project) wrong(messages map[string]string) {
 	p.t.Helper()

@@ -53,12 +53,9 @@ func TestSilentAddressesAreReported(t *testing.T) {
 		} {
 			silent, connects, c.answer = tt.silent, tt.connects, tt.answer
 			ctx, cancel := context.WithTimeout(t.Context(), tt.leaves)
-			r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://10.1.2.3:8000/", http.NoBody)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := testkit.Must(http.NewRequestWithContext(ctx, http.MethodPost, "http://10.1.2.3:8000/", http.NoBody))(t)
 			began := time.Now()
-			_, err = c.Do(r) //nolint:bodyclose // it has none
+			_, err := c.Do(r) //nolint:bodyclose // it has none
 			cancel()
 			took := time.Since(began)
 			switch e, ok := errors.AsType[*unreached](err); {
@@ -92,8 +89,8 @@ func TestAServerThatIsNotDynamoDBIsReported(t *testing.T) {
 	}
 }
 
-// If a table fails until the command's time is over, the command tells the cause. It
-// also tells it for expired credentials and for an invalid address in the environment.
+// If a table fails until the command's time is over, the command tells the cause. It also tells it
+// for expired credentials.
 func TestAFailingTableIsToldWithItsCause(t *testing.T) {
 	credentials(t)
 	for name, tt := range map[string]struct {
@@ -119,15 +116,5 @@ func TestAFailingTableIsToldWithItsCause(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// An address in the environment that is no URL is told by its variable.
-func TestAnAddressInTheEnvironmentIsChecked(t *testing.T) {
-	credentials(t)
-	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", "127.0.0.1:8000")
-	status, _, log := session{page: app.All}.does(t, strings.Fields("stats --region us-east-1")...)
-	if want := "guards: AWS_ENDPOINT_URL_DYNAMODB is \"127.0.0.1:8000\", want a URL such as http://127.0.0.1:8000\n"; status != wrongUse || log != want {
-		t.Errorf("status %d, %s, want %s", status, log, want)
 	}
 }

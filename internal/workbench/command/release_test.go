@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/policy"
@@ -137,9 +135,7 @@ func TestSlots(t *testing.T) {
 		item := testkit.Must(store.Read(context.Background(), key))(t)
 		second, last := pinned.Add(8*time.Minute).UnixMilli(), pinned.Add(11*time.Minute).UnixMilli()
 		want := []slot{{second, second + 600_000, 2 * each}, {last, last + 600_000, each}}
-		if diff := cmp.Diff(want, slotsOf(p, last, item.State)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", text, diff)
-		}
+		testkit.Same(t, text, want, slotsOf(p, last, item.State))
 	}
 	if got := slotsOf(policy.Must("10/1m"), 0, nil); got != nil {
 		t.Errorf("slots of a fixed window: %v", got)

@@ -17,10 +17,7 @@ func TestServeReportsWhyItCannotStart(t *testing.T) {
 	credentials(t)
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute) // otherwise a serve that does start never ends
 	defer stop()
-	taken, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	taken := testkit.Must(new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0"))(t)
 	defer func() { _ = taken.Close() }()
 	missing := []string{"--store", "dynamodb", "--region", "us-east-1", "--endpoint", dynamotest.Endpoint(t), "--table", "no-such-table"}
 	for message, tt := range map[string]struct {

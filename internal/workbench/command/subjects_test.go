@@ -206,8 +206,7 @@ func TestASubjectIsBlocked(t *testing.T) {
 		"room=r42 is blocked from write until 2023-11-14T23:14:18Z\nin the table; instances follow within 30 s of use\n")
 	p.refuses("check write --user u1 --subject room=r42 --store dynamodb",
 		"1  refused  room blocked until 2023-11-14T23:14:18Z  You can't do this at the moment.\n")
-	p.does("check export --user u1 --subject room=r42 --store dynamodb")
-	p.does("check write --user u1 --subject room=r1 --store dynamodb")
+	p.does("check export --user u1 --subject room=r42 --store dynamodb", "check write --user u1 --subject room=r1 --store dynamodb")
 	p.contains("status --subject room=r42", "room=r42  write     2023-11-14T23:14:18Z")
 	p.contains("limits history", "block a room from write until 2023-11-14T23:14:18Z")
 	p.fails("block --subject room=r42 --activity plain --until 1h --reason spam", wrongUse,

@@ -15,11 +15,11 @@ import (
 func TestOnlyTerminalsShowProgress(t *testing.T) {
 	p := ofApp(t)
 	at := func(progress bool, args ...string) (out, log string) {
-		var o, l stream
-		if status := run(t.Context(), append(args, p.where...), session{page: app.All, out: &o, err: &l, progress: progress, now: atPinned}); status != done {
-			t.Fatalf("guards %v: status %d: %s", args, status, &l)
+		status, out, log := session{page: app.All, progress: progress, now: atPinned}.does(t, append(args, p.where...)...)
+		if status != done {
+			t.Fatalf("guards %v: status %d: %s", args, status, log)
 		}
-		return o.String(), l.String()
+		return out, log
 	}
 	p.does("check create_post --user u1 --store dynamodb")
 	for last, args := range map[string][]string{

@@ -24,11 +24,9 @@ func TestTopWatches(t *testing.T) {
 			ended <- run(ctx, append([]string{"top", "--watch", "--every", "1s", format}, p.where...),
 				session{page: app.All, in: strings.NewReader("y\n"), out: &out, err: &log, screen: format != "--json", now: atPinned})
 		}()
-		for end := time.Now().Add(time.Minute); strings.Count(out.String(), row) < 2 && time.Now().Before(end); {
-			time.Sleep(10 * time.Millisecond)
-		}
+		until(t, format+": the table is not shown twice", func() bool { return strings.Count(out.String(), row) >= 2 })
 		interrupt()
-		if status := <-ended; status != interrupted || strings.Count(out.String(), row) < 2 {
+		if status := <-ended; status != interrupted {
 			t.Errorf("%s: status %d, %s", format, status, &out)
 		}
 		question, rest, _ := strings.Cut(log.String(), " [y/N] ")

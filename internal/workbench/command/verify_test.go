@@ -208,9 +208,8 @@ func TestVerifyWaitsForAWholeWindow(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) { // the clock in here starts with a minute
 			time.Sleep(since)
-			var out, log stream
-			if status := run(t.Context(), []string{"verify", "create_post"}, session{page: app.All, out: &out, err: &log}); status != done || log.String() != message {
-				t.Errorf("%v into a minute: status %d, %q, want %q", since, status, &log, message)
+			if status, _, log := (session{page: app.All}).does(t, "verify", "create_post"); status != done || log != message {
+				t.Errorf("%v into a minute: status %d, %q, want %q", since, status, log, message)
 			}
 		})
 	}

@@ -30,11 +30,17 @@ func (b *browser) js(expression string, result any) {
 	}
 }
 
-// text returns the text of the first element that matches, on one line.
-func (b *browser) text(selector string) (text string) {
+// value returns the value of a JavaScript expression.
+func value[T any](b *browser, expression string) (v T) {
 	b.t.Helper()
-	b.js(fmt.Sprintf("document.querySelector(%q)?.innerText ?? ''", selector), &text)
-	return strings.Join(strings.Fields(text), " ")
+	b.js(expression, &v)
+	return v
+}
+
+// text returns the text of the first element that matches, on one line.
+func (b *browser) text(selector string) string {
+	b.t.Helper()
+	return strings.Join(strings.Fields(value[string](b, fmt.Sprintf("document.querySelector(%q)?.innerText ?? ''", selector))), " ")
 }
 
 // wait waits until the text of an element contains want, and returns the text.
@@ -93,9 +99,7 @@ func (b *browser) tabTo(selector string) {
 	b.t.Helper()
 	for range 80 {
 		b.press("Tab", 0)
-		var there bool
-		b.js(fmt.Sprintf("document.activeElement.matches(%q)", selector), &there)
-		if there {
+		if value[bool](b, fmt.Sprintf("document.activeElement.matches(%q)", selector)) {
 			return
 		}
 	}

@@ -195,7 +195,6 @@ func TestScreenshots(t *testing.T) {
 		time.Sleep(time.Second) // the bars grow
 		var shot struct{ Data string }
 		b.do("Page.captureScreenshot", map[string]any{"format": "png"}, &shot)
-		raw := testkit.Must(base64.StdEncoding.DecodeString(shot.Data))(t)
-		testkit.OK(t, os.WriteFile("../../../docs/img/console-"+scheme+".png", raw, 0o600))
+		testkit.OK(t, os.WriteFile("../../../docs/img/console-"+scheme+".png", testkit.Must(base64.StdEncoding.DecodeString(shot.Data))(t), 0o600))
 	}
 }

@@ -58,9 +58,8 @@ func testRefusal(b *browser, _ *rig) {
 	b.click("#ask button.main")
 	b.wait("#result", "ValidationError: userId is ")
 	b.wait("#answer-list li:first-child", "error")
-	var paper string
 	b.dark(true) // the colors follow the system
-	b.js("getComputedStyle(document.body).backgroundColor", &paper)
+	paper := value[string](b, "getComputedStyle(document.body).backgroundColor")
 	if b.dark(false); paper != "rgb(13, 17, 23)" {
 		b.t.Errorf("the dark page is %s", paper)
 	}
@@ -125,9 +124,7 @@ func testApp(b *browser, r *rig) {
 // The form offers subjects for an activity that has some, and a release names them.
 func testRoom(b *browser, _ *rig) {
 	b.load(ofRooms(b.t).url)
-	var hidden bool
-	b.js("document.getElementById('subjects-field').hidden", &hidden)
-	if !hidden {
+	if !value[bool](b, "document.getElementById('subjects-field').hidden") {
 		b.t.Error("an activity without subjects has a field for them")
 	}
 	b.choose("activity", "write")
@@ -169,9 +166,7 @@ func testPlace(b *browser, _ *rig) {
 	b.wait("#result", "of 21 allowed. Delayed.")
 	b.wait("#answer-list li:nth-child(21)", "allowed")
 	b.wait("#window-list li", "Delayed. The same request can pass in ")
-	var clears bool
-	b.js("!document.querySelector('#window-list [data-act=clear]').hidden", &clears)
-	if clears {
+	if !value[bool](b, "document.querySelector('#window-list [data-act=clear]').hidden") {
 		b.t.Error("the page offers to clear a reservoir, which has no reset")
 	}
 	b.click("#window-list [data-act=skip]")
@@ -200,9 +195,7 @@ func testManyAnswers(b *browser, r *rig) {
 		r.app("posts-guard", `{"userId": "u`+user+`", "activity": "like"}`)
 	}
 	b.wait("#answer-list li:last-child", "allowed check like usecond")
-	var shown int
-	b.js("document.getElementById('answer-list').children.length", &shown)
-	if shown != 100 {
+	if shown := value[int](b, "document.getElementById('answer-list').children.length"); shown != 100 {
 		b.t.Errorf("the page shows %d answers of 101, want 100", shown)
 	}
 }
@@ -211,9 +204,7 @@ func testManyAnswers(b *browser, r *rig) {
 // at most once in ten seconds, and only of the app's.
 func testNews(b *browser, r *rig) {
 	for _, id := range []string{"result", "news"} {
-		var role string
-		b.js("document.getElementById('"+id+"').role", &role)
-		if role != "status" {
+		if role := value[string](b, "document.getElementById('"+id+"').role"); role != "status" {
 			b.t.Errorf("the role of #%s is %q, want status", id, role)
 		}
 	}
@@ -226,8 +217,7 @@ new MutationObserver(() => heard.push(performance.now())).observe(document.getEl
 	b.click("#ask button.main")
 	b.wait("#result", "Allowed.")
 	b.wait("#news", "2 answers to your app, 1 refused.")
-	var waits []float64
-	b.js("heard.map((at) => at - first)", &waits)
+	waits := value[[]float64](b, "heard.map((at) => at - first)")
 	if len(waits) != 1 || waits[0] < 9900 {
 		b.t.Errorf("the news came after %v ms, want one sentence after 10 s", waits)
 	}
@@ -253,15 +243,12 @@ func testKeyboard(b *browser, _ *rig) {
 	b.tabTo("#window-list [data-act=picture]")
 	b.press("Enter", 0)
 	b.wait("#picture[open]", "The last requests of maria for create_post")
-	var width int
-	b.js("new Promise((done) => {const i = document.querySelector('#picture img'); const end = () => done(i.naturalWidth); i.complete ? end() : (i.onload = end, i.onerror = end)})", &width)
+	width := value[int](b, "new Promise((done) => {const i = document.querySelector('#picture img'); const end = () => done(i.naturalWidth); i.complete ? end() : (i.onload = end, i.onerror = end)})")
 	if width != 800 {
 		b.t.Errorf("the picture is %d pixels wide, want 800", width)
 	}
 	b.press("Escape", 0)
-	var closed, back bool
-	b.js("!document.getElementById('picture').open", &closed)
-	b.js("document.activeElement.matches('[data-act=picture]')", &back)
+	closed, back := value[bool](b, "!document.getElementById('picture').open"), value[bool](b, "document.activeElement.matches('[data-act=picture]')")
 	if !closed || !back {
 		b.t.Errorf("after Escape: the picture is closed: %v, the focus is back on its link: %v", closed, back)
 	}
@@ -271,10 +258,8 @@ func testKeyboard(b *browser, _ *rig) {
 	b.tabTo("#answer-list [data-act=release]")
 	b.press("Enter", 0)
 	b.wait("#answer-list li:first-child", "done release create_post maria 0 of 10 used")
-	var visible bool
 	b.tabTo("#answer-list summary")
-	b.js("getComputedStyle(document.activeElement).outlineStyle !== 'none'", &visible)
-	if !visible {
+	if value[string](b, "getComputedStyle(document.activeElement).outlineStyle") == "none" {
 		b.t.Error("one does not see where the focus is")
 	}
 }

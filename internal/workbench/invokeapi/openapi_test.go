@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/workbench/invokeapi"
 )
 
@@ -24,13 +25,7 @@ func TestTheAddressInOpenAPILeadsToAGuard(t *testing.T) {
 		}
 		Paths map[string]struct{ Post any }
 	}
-	text, err := os.ReadFile("../../../schema/openapi.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(text, &document); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, json.Unmarshal(testkit.Must(os.ReadFile("../../../schema/openapi.json"))(t), &document))
 	answers := handler(func(context.Context) ([]byte, error) { return []byte(`{"statusCode":200,"body":"{}"}`), nil })
 	asked := 0
 	for _, s := range document.Servers {

@@ -52,8 +52,7 @@ func record(moments ...moment) string {
 func run(t testing.TB, p policy.Policy, text string) (*Replay, *Report) {
 	t.Helper()
 	r := &Replay{Activity: "act", Policy: p}
-	report := testkit.Must(r.Run(t.Context(), open(text)))(t)
-	return r, report
+	return r, testkit.Must(r.Run(t.Context(), open(text)))(t)
 }
 
 func TestReport(t *testing.T) {
@@ -69,9 +68,7 @@ func TestReport(t *testing.T) {
 		},
 		OutOfOrder: 2, OutOfOrderMs: 2000, OtherActivities: 2,
 	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Report{}, User{})); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	testkit.Same(t, "the report", want, got, cmpopts.IgnoreUnexported(Report{}, User{}))
 }
 
 // The order of the worst users does not depend on the order of a map.

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/cric-talk/guards/internal/policy"
@@ -137,9 +136,7 @@ func TestCompare(t *testing.T) {
 	}
 	for i, limit := range limits {
 		_, alone := run(t, policy.Must(limit), text)
-		if diff := cmp.Diff(summary(alone), summary(reports[i])); diff != "" {
-			t.Errorf("%s (-alone +compared):\n%s", limit, diff)
-		}
+		testkit.Same(t, limit, summary(alone), summary(reports[i]))
 	}
 	timelines, err := r.Timelines(t.Context(), open(text), reports, "", others...)
 	if err != nil || len(timelines) != len(limits) {

@@ -15,8 +15,7 @@ import (
 func timeline(t testing.TB, p policy.Policy, user, text string) *Timeline {
 	t.Helper()
 	r, report := run(t, p, text)
-	timelines := testkit.Must(r.Timelines(t.Context(), open(text), []*Report{report}, user))(t)
-	return timelines[0]
+	return testkit.Must(r.Timelines(t.Context(), open(text), []*Report{report}, user))(t)[0]
 }
 
 // minutes returns the windows of a minute that begin in a period.
@@ -46,9 +45,7 @@ func TestTimeline(t *testing.T) {
 		}},
 		Densest: Densest{Window: 60_000, Limit: 2, N: 3, From: ms + 10_000, To: ms + 61_000},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	testkit.Same(t, "the timeline", want, got)
 }
 
 // A delayed request has two marks: when it came, and when it runs. Of several limits, the panel of
@@ -80,9 +77,7 @@ func TestBordersOfPanels(t *testing.T) {
 			windows[p.Name] = p.Windows[0].End - p.Windows[0].Start
 		}
 	}
-	if diff := cmp.Diff(map[string]int64{"fixed": 60_000, "log": 0, "bucket": 0, "sliding": 120_000, "queue": 10_000, "day": 86_400_000}, windows); diff != "" {
-		t.Errorf("windows (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, "windows", map[string]int64{"fixed": 60_000, "log": 0, "bucket": 0, "sliding": 120_000, "queue": 10_000, "day": 86_400_000}, windows)
 }
 
 // A panel whose limit has too many windows in the picture shows no borders.
@@ -182,8 +177,7 @@ func sparse(t *testing.T, p policy.Policy, moments ...moment) *Timeline {
 	for _, m := range moments {
 		r.Times = append(r.Times, start+m.at.Milliseconds())
 	}
-	timelines := testkit.Must(r.Timelines(t.Context(), open(text), []*Report{report}, "u1"))(t)
-	return timelines[0]
+	return testkit.Must(r.Timelines(t.Context(), open(text), []*Report{report}, "u1"))(t)[0]
 }
 
 // Somebody moved the clock by 12 hours. A picture leaves them out.
@@ -202,9 +196,7 @@ func TestWindowsWithoutRequestsTakeNoRoom(t *testing.T) {
 		}
 	}
 	steps := []Step{{ms, 0}, {ms + 10_000, 1}, {ms + 10_000, 2}, {ms + hours - 1, 0}, {ms + hours + 20_000, 1}, {ms + hours + 60_000, 0}, {ms + hours + 70_000, 1}}
-	if diff := cmp.Diff(steps, got.Panels[0].Steps); diff != "" {
-		t.Errorf("the count (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, "the count", steps, got.Panels[0].Steps)
 	for at, want := range map[int64]int64{ms: 0, ms + 30_000: 30_000, ms + 60_000: 60_000, ms + 3600_000: 60_000, ms + hours: 60_000, ms + hours + 5000: 65_000} {
 		if shown := got.Shown(at); shown != want {
 			t.Errorf("%d ms after the start are shown after %d ms, want %d", at-ms, shown, want)

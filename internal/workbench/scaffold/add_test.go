@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
@@ -71,13 +69,11 @@ func TestAddChangesEachFile(t *testing.T) {
 			"activities/activities.ts":              `untaken_activity: { guard: "web2-album-guard", subjects: ["room", "tenant?"] },`,
 		}},
 	} {
-		_, changes, err := open(t, ".", app.All).Add(tt.r) // a folder of the checkout will do
+		_, changes, err := open(t, ".", app.All).Add(tt.r) // a folder of the checkout will do, and its program has its own page's limits
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(tt.changed, names(changes)); diff != "" {
-			t.Errorf("%s: changed files (-want +got):\n%s", tt.r.Guard, diff)
-		}
+		testkit.Same(t, tt.r.Guard+": changed files", tt.changed, names(changes))
 		for file, part := range tt.parts {
 			if i := slices.Index(names(changes), file); i < 0 || !strings.Contains(changes[i].After, part) {
 				t.Errorf("%s does not contain %q", file, part)

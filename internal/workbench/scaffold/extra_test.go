@@ -10,7 +10,6 @@ import (
 	"testing/fstest"
 
 	"github.com/goccy/go-yaml"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/cric-talk/guards/internal/testkit"
 )
@@ -77,9 +76,7 @@ func combine(base, extra map[string]any) map[string]any {
 func sameAsValues(t *testing.T, base map[string]any, extra string) {
 	t.Helper()
 	got, _ := merged(t, extra)
-	if diff := cmp.Diff(combine(base, values(t, extra)), values(t, got)); diff != "" {
-		t.Errorf("%s\n(-want +got):\n%s", extra, diff)
-	}
+	testkit.Same(t, extra, combine(base, values(t, extra)), values(t, got))
 }
 
 // Each row is an extra file, and lines that generate prints.
@@ -129,9 +126,7 @@ func TestTheExtraFileIsMerged(t *testing.T) {
 		{"Globals:\n  Function:\n    Timeout: 10\n", nil, nil}, // as it is
 	} {
 		got, did := merged(t, tt.extra)
-		if diff := cmp.Diff(tt.did, did); diff != "" {
-			t.Errorf("%s: what it did (-want +got):\n%s", tt.extra, diff)
-		}
+		testkit.Same(t, tt.extra+": what it did", tt.did, did)
 		testkit.Contains(t, "the template with "+tt.extra, got, tt.parts...)
 		sameAsValues(t, base, tt.extra)
 	}
@@ -142,9 +137,7 @@ func TestTheExtraFileChangesNothingElse(t *testing.T) {
 	base, _ := merged(t, "")
 	got, _ := merged(t, "Resources:\n  LogGroup:\n    Properties:\n      KmsKeyId: !GetAtt Key.Arn\n")
 	want := strings.Replace(base, "      RetentionInDays: !Ref LogRetentionDays\n", "      RetentionInDays: !Ref LogRetentionDays\n      KmsKeyId: !GetAtt Key.Arn\n", 1)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	testkit.Same(t, "the template", want, got)
 }
 
 // Every key of the template can be removed, replaced or extended. Some are tried.

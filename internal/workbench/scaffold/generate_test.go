@@ -7,8 +7,6 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/testkit"
@@ -57,9 +55,8 @@ func folder() fstest.MapFS {
 // after returns the new texts by their files.
 func after(t *testing.T, files fstest.MapFS, guards limits.Guards) map[string]string {
 	t.Helper()
-	changes := testkit.Must(Stale(files, guards, true))(t)
 	texts := map[string]string{}
-	for _, c := range changes {
+	for _, c := range testkit.Must(Stale(files, guards, true))(t) {
 		texts[c.File] = c.After
 	}
 	return texts
@@ -77,9 +74,7 @@ func TestMarkdown(t *testing.T) {
 		"| photos-guard | `keep_photo` | `9/1d`, hold |  |\n" +
 		"| photos-guard | `hang_photo` | `9/1d`, hold, room `9/1d` |  |\n" +
 		"| maps-guard | `move_map`, `zoom_map` | `reservoir 5/2500ms ahead 1m` |  |\n"
-	if diff := cmp.Diff(want, Markdown(some)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	testkit.Same(t, "the table of limits", want, Markdown(some))
 }
 
 // A window is in whole seconds, rounded up. An unlimited activity, one whose limits have

@@ -11,7 +11,6 @@ import (
 	"testing/fstest"
 
 	"github.com/goccy/go-yaml"
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/cric-talk/guards"
@@ -43,12 +42,8 @@ func TestTheTemplateOfAPageInJSON(t *testing.T) {
 		for _, found := range code.FindAllStringSubmatch(inJSON.String(), -1) {
 			got = append(got, found[1:])
 		}
-		if diff := cmp.Diff(want, got, cmpopts.SortSlices(func(a, b []string) bool { return a[0] < b[0] })); diff != "" {
-			t.Errorf("%s: resources, the folders of their code, and GUARD_NAME (-want +got):\n%s", name, diff)
-		}
-		if diff := cmp.Diff(differs.ReplaceAllString(inGo.String(), ""), differs.ReplaceAllString(inJSON.String(), "")); diff != "" {
-			t.Errorf("%s (-Go +JSON):\n%s", name, diff)
-		}
+		testkit.Same(t, name+": resources, the folders of their code, and GUARD_NAME", want, got, cmpopts.SortSlices(func(a, b []string) bool { return a[0] < b[0] }))
+		testkit.Same(t, name, differs.ReplaceAllString(inGo.String(), ""), differs.ReplaceAllString(inJSON.String(), ""))
 	}
 }
 

@@ -1,13 +1,11 @@
 package scaffold
 
 import (
-	"os"
 	"strings"
 	"testing"
 	"testing/fstest"
 
 	"github.com/cric-talk/guards"
-	app "github.com/cric-talk/guards/limits"
 )
 
 const photosPage = `package limits
@@ -103,15 +101,5 @@ func TestDiffersReadsTheWholePackage(t *testing.T) {
 	}
 	if got := Differs(fstest.MapFS{}, changed); got != "" {
 		t.Errorf("%q, want nothing without a page", got)
-	}
-}
-
-// This repository's program is built from its page.
-func TestDiffersFindsNothingInTheProgramsOwnPage(t *testing.T) {
-	if got := Differs(os.DirFS(root), app.All); got != "" {
-		t.Error(got)
-	}
-	if got, want := Differs(os.DirFS(root), app.All[1:]), "posts-guard is only there"; got != want {
-		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -214,13 +214,8 @@ func serveIn(t *testing.T, dir string) (address string) {
 	follow(t, dir, "go build -o serve-recipes ./cmd/guards")
 	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "serve-recipes"), "serve", "--addr", "127.0.0.1:0")
 	cmd.Dir = dir
-	log, err := cmd.StderrPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := testkit.Must(cmd.StderrPipe())(t)
+	testkit.OK(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()

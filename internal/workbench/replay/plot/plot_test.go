@@ -85,13 +85,17 @@ func attr(e xml.StartElement, name string) string {
 	return ""
 }
 
+// number returns an attribute that is a number, or 0.
+func number(e xml.StartElement, name string) float64 {
+	n, _ := strconv.ParseFloat(attr(e, name), 64)
+	return n
+}
+
 // ticks returns where the labels of times are on the axis, from the left.
 func ticks(all []xml.StartElement) (at []float64) {
 	for _, e := range all {
-		x, _ := strconv.ParseFloat(attr(e, "x"), 64)
-		y, _ := strconv.ParseFloat(attr(e, "y"), 64)
-		if e.Name.Local == "text" && attr(e, "class") == "s" && attr(e, "text-anchor") == "middle" && y > 200 {
-			at = append(at, x)
+		if e.Name.Local == "text" && attr(e, "class") == "s" && attr(e, "text-anchor") == "middle" && number(e, "y") > 200 {
+			at = append(at, number(e, "x"))
 		}
 	}
 	return at
@@ -139,18 +143,11 @@ func TestEverythingIsInsideThePicture(t *testing.T) {
 		line.Densest.From, line.Densest.To = line.From, line.From+length.Milliseconds()-1
 		line.To = line.From + length.Milliseconds()
 		all, _ := elements(t, draw(t, line))
-		height, _ := strconv.ParseFloat(attr(all[0], "height"), 64)
+		height := number(all[0], "height")
 		for _, e := range all[1:] {
-			x, y := attr(e, "x"), attr(e, "y")
-			if x == "" {
-				continue
-			}
-			right, _ := strconv.ParseFloat(x, 64)
-			bottom, _ := strconv.ParseFloat(y, 64)
-			w, _ := strconv.ParseFloat(attr(e, "width"), 64)
-			h, _ := strconv.ParseFloat(attr(e, "height"), 64)
-			if right < 0 || right+w > 800 || bottom < 0 || bottom+h > height {
-				t.Errorf("%v: %s at %s, %s is outside of 800 by %v", length, e.Name.Local, x, y, height)
+			x, y := number(e, "x"), number(e, "y")
+			if x < 0 || x+number(e, "width") > 800 || y < 0 || y+number(e, "height") > height {
+				t.Errorf("%v: %s at %v, %v is outside of 800 by %v", length, e.Name.Local, x, y, height)
 			}
 		}
 		if n := len(ticks(all)); n < 2 || n > 10 {
@@ -222,7 +219,7 @@ func TestTheLabelOfALimitIsWhole(t *testing.T) {
 			if e.Name.Local != "text" || attr(e, "text-anchor") != "end" || attr(e, "class") != "b" {
 				continue
 			}
-			if x, _ := strconv.ParseFloat(attr(e, "x"), 64); x < 37.7+9.05*float64(len(label)-len("limit ")) {
+			if x := number(e, "x"); x < 37.7+9.05*float64(len(label)-len("limit ")) {
 				t.Errorf("%q ends at %v, so its beginning is outside of the picture", label, x)
 			}
 		}

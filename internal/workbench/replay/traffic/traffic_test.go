@@ -158,8 +158,7 @@ func FuzzReader(f *testing.F) {
 	f.Add(`{"time":1767571200000,"user":"u1","activity":"create_post"}` + "\n")
 	f.Add(`192.0.2.7 - alice [05/Jan/2026:01:00:00 +0100] "POST /posts?draft=1 HTTP/1.1" 201`)
 	f.Add("\ufeff\r\n\n")
-	logs := testkit.Must(txtar.ParseFile("testdata/logs.txtar"))(f)
-	for _, log := range logs.Files {
+	for _, log := range testkit.Must(txtar.ParseFile("testdata/logs.txtar"))(f).Files {
 		f.Add(string(log.Data))
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -209,9 +208,7 @@ func TestKnownLogs(t *testing.T) {
 			}
 			file := txtar.File{Name: log.Name, Data: []byte(b.String())}
 			if !*update {
-				if diff := cmp.Diff(string(find(wanted, log.Name)), b.String()); diff != "" {
-					t.Errorf("%s (-want +got):\n%s", log.Name, diff)
-				}
+				testkit.Same(t, log.Name, string(find(wanted, log.Name)), b.String())
 			} else if ending == "\n" {
 				result.Files = append(result.Files, file)
 			}
