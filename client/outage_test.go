@@ -102,10 +102,7 @@ func TestDenyOfOneCallRefusesTheMemory(t *testing.T) {
 						t.Errorf("%q: %+v, %v", o, d, err)
 					}
 				}
-				d, err := g.Check(t.Context(), "create_post", onOutage(client.Deny))
-				if err != nil {
-					t.Fatal(err)
-				}
+				d := testkit.Must(g.Check(t.Context(), "create_post", onOutage(client.Deny)))(t)
 				want := client.Decision{Guard: "posts-guard", Outage: d.Outage, Decision: guards.Decision{
 					Reason: client.Unavailable, UserID: "u1", Activity: "create_post", Op: guards.Check, Message: "Please try again later.",
 				}}
@@ -119,7 +116,7 @@ func TestDenyOfOneCallRefusesTheMemory(t *testing.T) {
 				if len(warned) != 1 || !errors.Is(warned[0], d.Outage) {
 					t.Errorf("warned of %v", warned)
 				}
-				err = g.Guarded(t.Context(), "create_post", onOutage(client.Deny), func(client.Decision) error { t.Error("saved"); return nil })
+				err := g.Guarded(t.Context(), "create_post", onOutage(client.Deny), func(client.Decision) error { t.Error("saved"); return nil })
 				if !errors.Is(err, client.ErrLimited) || !errors.Is(err, client.ErrOutage) {
 					t.Error(err)
 				}

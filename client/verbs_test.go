@@ -150,10 +150,7 @@ func TestADecisionFromJSONIsReleasedByItsOwnGuard(t *testing.T) {
 			functions = append(functions, *in.FunctionName)
 			return body(strings.Replace(okBody, "create_post", own, 1))(ctx)
 		})})
-		d, err := g.Check(t.Context(), name, u1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := testkit.Must(g.Check(t.Context(), name, u1))(t)
 		text := testkit.Must(json.Marshal(d))(t)
 		var stored client.Decision
 		testkit.OK(t, json.Unmarshal(text, &stored))
@@ -161,7 +158,7 @@ func TestADecisionFromJSONIsReleasedByItsOwnGuard(t *testing.T) {
 			t.Errorf("%s: %v, asked %q", name, err, functions)
 		}
 		stored.Granted = 0
-		_, err = g.ReleaseDecision(t.Context(), stored)
+		_, err := g.ReleaseDecision(t.Context(), stored)
 		if failure, ok := errors.AsType[*client.Error](err); !ok || !errors.Is(err, client.ErrValidation) || failure.Guard != guard || len(functions) != 2 {
 			t.Errorf("%s, nothing granted: %+v", name, err)
 		}

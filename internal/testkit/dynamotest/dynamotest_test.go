@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
 
@@ -45,10 +46,7 @@ func (c counter) add(ctx context.Context, client *dynamodb.Client) error {
 // item.
 func (c counter) value(t *testing.T) string {
 	t.Helper()
-	got, err := c.direct.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &c.table, Key: key("u1"), ConsistentRead: aws.Bool(true)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := testkit.Must(c.direct.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &c.table, Key: key("u1"), ConsistentRead: aws.Bool(true)}))(t)
 	if n, ok := got.Item["activityCount"].(*types.AttributeValueMemberN); ok {
 		return n.Value
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
 
@@ -18,10 +19,7 @@ import (
 // contexts.
 func planning(t *testing.T, proxy *dynamotest.Proxy) *dynamodb.Client {
 	t.Helper()
-	cfg, err := proxy.Config(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := testkit.Must(proxy.Config(t.Context()))(t)
 	return dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} })
 }
 
