@@ -125,36 +125,6 @@ func TestErrorTypes(t *testing.T) {
 	}
 }
 
-func TestModes(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	off := r.start(t, "posts-guard", "MODE=off", "BYPASS_ROLES=")
-	if a, _ := ask(t, off, event("create_post")); a.Reason != "unlimited" || len(r.proxy.Counts()) > 0 {
-		t.Errorf("off: %+v, requests %v", a, r.proxy.Counts())
-	}
-	shadow := r.start(t, "posts-guard", "MODE=shadow", "ON_OUTAGE=deny", "BYPASS_ROLES=root, staff")
-	ask(t, shadow, event("like"))
-	testkit.InOneWindow(t, time.Minute, 20*time.Second)
-	for n := range 11 {
-		want := "ok"
-		if n == 10 {
-			want = "shadow"
-		}
-		if a, _ := ask(t, shadow, event("create_post")); !a.Allowed || a.Reason != want || a.Message != "" {
-			t.Errorf("shadow, check %d: %+v, want %s", n+1, a, want)
-		}
-	}
-	for role, want := range map[string]string{"staff": "bypassed", "admin": "shadow"} {
-		if a, _ := ask(t, shadow, `{"userId": "`+canary+`", "activity": "create_post", "roles": ["`+role+`"]}`); a.Reason != want {
-			t.Errorf("role %s: %+v, want %s", role, a, want)
-		}
-	}
-	r.proxy.Fail(math.MaxInt, dynamotest.AccessDenied)
-	if a, errorType := ask(t, shadow, event("update_post")); !a.Allowed || a.Reason != "unavailable" {
-		t.Errorf("shadow in an outage: %+v %s, want it allowed", a, errorType)
-	}
-}
-
 func TestEnvironmentThatCannotBeRead(t *testing.T) {
 	binary := lambdatest.Build(t, "./functions/posts-guard")
 	for setting, says := range map[string]string{

@@ -154,9 +154,6 @@ func (e *Extension) Alive() bool {
 	}
 }
 
-// PID returns the id of the extension's process.
-func (e *Extension) PID() int { return e.cmd.Process.Pid }
-
 // Logs returns what the extension has written to stdout and stderr.
 func (e *Extension) Logs() string {
 	b, err := os.ReadFile(e.log)
