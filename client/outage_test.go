@@ -262,59 +262,25 @@ func TestAnOutageThatWasDecidedIsObservedAndAnErrorIsNot(t *testing.T) {
 }
 
 // A renewal runs in a goroutine of the client's own, where a panic would end the app.
-func TestAPanicOfWarnChangesNothing(t *testing.T) {
+func TestAPanicOfTheAppsFunctionsChangesNothing(t *testing.T) {
 	logged := testkit.DefaultLog(t)
 	synctest.Test(t, func(t *testing.T) {
 		away := functionError("Unavailable", "m")
-		warned := 0
-		g, _ := with(t, client.Options{Warn: func(error) {
-			warned++
-			panic("no log")
-		}}, away, body(heldBody), away, body(heldBody), away)
-		func() {
-			defer func() {
-				if p := recover(); p != nil {
-					t.Fatalf("the panic %q reaches the app", p)
-				}
-			}()
-			if d, err := g.Check(t.Context(), "create_post", u1); err != nil || !d.Allowed || d.Outage == nil {
-				t.Errorf("%+v, %v, want the decision of an outage", d, err)
-			}
-		}()
-		slot, err := g.Slot(t.Context(), "create_post", u1)
-		if err != nil || !slot.Allowed {
-			t.Fatalf("%+v, %v", slot, err)
+		g, _ := with(t, client.Options{
+			Warn:    func(error) { panic("no log") },
+			Observe: func(client.Decision, time.Duration, string) { panic("no metrics") },
+		}, away, body(heldBody), away, body(heldBody), away)
+		if d, err := g.Check(t.Context(), "create_post", u1); err != nil || !d.Allowed || d.Outage == nil {
+			t.Errorf("%+v, %v, want the decision of an outage", d, err)
 		}
+		slot := testkit.Must(g.Slot(t.Context(), "create_post", u1))(t)
 		time.Sleep(22 * time.Second) // a renewal that fails, and its repeat
-		if slot.Lost() {
-			t.Error("the slot is lost")
+		if !slot.Allowed || slot.Lost() {
+			t.Errorf("%+v, lost: %v", slot.Decision, slot.Lost())
 		}
 		slot.Release(t.Context()) // fails twice
-		if n := strings.Count(logged.String(), "no log"); n != 3 || warned != 3 {
-			t.Errorf("%d warnings, and %d panics in the log, want those of the check, the renewal and the release: %s", warned, n, logged)
-		}
-	})
-}
-
-func TestAPanicOfObserveChangesNothing(t *testing.T) {
-	logged := testkit.DefaultLog(t)
-	synctest.Test(t, func(t *testing.T) {
-		observed := 0
-		g, _ := with(t, client.Options{Observe: func(client.Decision, time.Duration, string) {
-			observed++
-			panic("no metrics")
-		}}, body(heldBody))
-		slot, err := g.Slot(t.Context(), "create_post", u1)
-		if err != nil || !slot.Allowed {
-			t.Fatalf("%+v, %v", slot, err)
-		}
-		time.Sleep(50 * time.Second) // two renewals, which nobody waits for
-		slot.Release(t.Context())
-		if strings.Count(logged.String(), "no metrics") != 4 {
-			t.Errorf("the log has %s", logged)
-		}
-		if observed != 4 || slot.Lost() {
-			t.Errorf("%d decisions, want the check, two renewals and the release", observed)
+		if n, warned := strings.Count(logged.String(), "no metrics"), strings.Count(logged.String(), "no log"); n != 3 || warned != 3 {
+			t.Errorf("the log has the panics of %d decisions and %d warnings, want those of two checks and a renewal, and of a check, a renewal and the release: %s", n, warned, logged)
 		}
 	})
 }

@@ -68,13 +68,13 @@ func TestAGenericAgent(t *testing.T) {
 func TestMistakesInThePageOfAGenericAgent(t *testing.T) {
 	t.Parallel()
 	const one, two = `:2: a-guard, activity "b": limit is a number, want a limit such as "5/1m"`, `:3: a-guard, activity "c": unknown field "limt"`
-	status, log := startBinary(t, beside(t, wrongPage), nowhere...).exit(t)
-	if status != 1 || !strings.Contains(log, one) || !strings.Contains(log, two) || strings.Count(log, "guards-agent: ") != 2 {
-		t.Errorf("%d: %s", status, log)
+	exit := startBinary(t, beside(t, wrongPage), nowhere...).Exit(t)
+	if log := exit.Logs; exit.Code != 1 || !strings.Contains(log, one) || !strings.Contains(log, two) || strings.Count(log, "guards-agent: ") != 2 {
+		t.Errorf("%+v", exit)
 	}
-	status, log = startBinary(t, lambdatest.Build(t, "./cmd/generic/guards-agent"), nowhere...).exit(t)
-	if status != 1 || !strings.Contains(log, "guards-agent: there is no page of limits, want ") {
-		t.Errorf("%d: %s", status, log)
+	exit = startBinary(t, lambdatest.Build(t, "./cmd/generic/guards-agent"), nowhere...).Exit(t)
+	if exit.Code != 1 || !strings.Contains(exit.Logs, "guards-agent: there is no page of limits, want ") {
+		t.Errorf("%+v", exit)
 	}
 	page := filepath.Join(filepath.Dir(beside(t, wrongPage)), "limits.json")
 	for variable, says := range map[string][]string{
