@@ -270,6 +270,11 @@ func TestAPanicOfTheAppsFunctionsChangesNothing(t *testing.T) {
 			Warn:    func(error) { panic("no log") },
 			Observe: func(client.Decision, time.Duration, string) { panic("no metrics") },
 		}, away, body(heldBody), away, body(heldBody), away)
+		defer func() {
+			if p := recover(); p != nil {
+				t.Errorf("the panic %q reaches the app", p)
+			}
+		}()
 		if d, err := g.Check(t.Context(), "create_post", u1); err != nil || !d.Allowed || d.Outage == nil {
 			t.Errorf("%+v, %v, want the decision of an outage", d, err)
 		}
