@@ -304,39 +304,35 @@ func TestASuccessIsASuccessAlthoughItsReleaseFails(t *testing.T) {
 	})
 }
 
-// What counted nothing has no receipt, and nothing is given back.
-func TestAnAttemptWithoutAReceiptSendsNoRelease(t *testing.T) {
-	for name, tt := range map[string]struct {
-		activity string
-		options  client.Options
-		reply    reply
-	}{
-		"unlimited": {"like", client.Options{}, body(`{"allowed":true,"reason":"unlimited","userId":"u1","activity":"like","op":"check","granted":1}`)},
-		"bypassed":  {"create_post", client.Options{}, body(`{"allowed":true,"reason":"bypassed","userId":"u1","activity":"create_post","op":"check","granted":1}`)},
-		"duplicate": {"create_post", client.Options{}, body(`{"allowed":true,"reason":"duplicate","userId":"u1","activity":"create_post","op":"check","limit":10,"activityCount":1,"remaining":9,"waitTime":0,"resetAt":1700000040000,"granted":1}`)},
-		"memory":    {"create_post", client.Options{}, body(`{"allowed":true,"reason":"unavailable","userId":"u1","activity":"create_post","op":"check","granted":1}`)},
-		"outage":    {"create_post", client.Options{OnOutage: client.Allow}, functionError("Unavailable", "m")},
-	} {
-		t.Run(name, func(t *testing.T) {
-			g, f := with(t, tt.options, tt.reply)
-			r := client.Request{UserID: "u1", Clear: true}
-			if ok, err := g.Attempt(t.Context(), tt.activity, r, says(true, nil)); !ok || err != nil || len(f.events) != 1 {
-				t.Errorf("%v, %v after %+v", ok, err, f.events)
-			}
-		})
+// What counted nothing has no receipt, and nothing is given back. The table can have counted the
+// attempt for some of its subjects, while memory decided for the others. That is given back, also
+// if memory may not decide.
+func TestAnAttemptIsGivenBackByItsReceipt(t *testing.T) {
+	without := func(reason string) reply {
+		return body(`{"allowed":true,"reason":"` + reason + `","userId":"u1","activity":"create_post","op":"check","granted":1}`)
 	}
-}
-
-// The table has counted the attempt for some of its subjects, and memory decided for the others.
-func TestAnAttemptThatWasCountedInPartIsGivenBack(t *testing.T) {
-	for name, r := range map[string]client.Request{"a success": {UserID: "u1"}, "denied": {UserID: "u1", OnOutage: client.Deny}} {
-		g, f := with(t, client.Options{}, body(memoryBody))
+	for name, tt := range map[string]struct {
+		reply    reply
+		onOutage client.OnOutage
+		sent     int // events: the check, and perhaps its release
+	}{
+		"unlimited":                      {without("unlimited"), "", 1},
+		"bypassed":                       {without("bypassed"), "", 1},
+		"duplicate":                      {without("duplicate"), "", 1},
+		"memory":                         {without("unavailable"), "", 1},
+		"outage":                         {functionError("Unavailable", "m"), "", 1},
+		"memory, with a receipt":         {body(memoryBody), "", 2},
+		"memory, with a receipt, denied": {body(memoryBody), client.Deny, 2},
+	} {
+		g, f := with(t, client.Options{}, tt.reply)
+		denied := tt.onOutage != ""
+		r := client.Request{UserID: "u1", Clear: !denied, OnOutage: tt.onOutage}
 		ok, err := g.Attempt(t.Context(), "create_post", r, says(true, nil))
-		if denied := r.OnOutage != ""; ok == denied || errors.Is(err, client.ErrLimited) != denied || errors.Is(err, client.ErrOutage) != denied {
+		if ok == denied || (err != nil) != denied || errors.Is(err, client.ErrLimited) != denied || errors.Is(err, client.ErrOutage) != denied {
 			t.Errorf("%s: %v, %v", name, ok, err)
 		}
-		if len(f.events) != 2 || f.events[1].Op != "release" || f.events[1].At != 1700000000000 {
-			t.Errorf("%s: %+v, want a check and its release", name, f.events)
+		if n := len(f.events); n != tt.sent || n == 2 && (f.events[1].Op != "release" || f.events[1].At != 1700000000000) {
+			t.Errorf("%s: %+v were sent, want %d events", name, f.events, tt.sent)
 		}
 	}
 }

@@ -64,9 +64,7 @@ func TestADecisionHasEachFieldOfTheAnswer(t *testing.T) {
 
 func compare(t *testing.T, d client.Decision, err error, guard string, raw []byte) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	again := testkit.Must(json.Marshal(d))(t)
 	added := `,"guard":"` + guard + `"`
 	if d.Subjects != nil {
@@ -111,18 +109,13 @@ func TestTheGoldenAnswersOfALockout(t *testing.T) {
 		t.Fatalf("%q, %v", files, err)
 	}
 	for _, file := range files {
-		text, err := os.ReadFile(file)
+		text := testkit.Must(os.ReadFile(file))(t)
 		var golden struct{ Answer json.RawMessage }
 		var d, again client.Decision
-		if err = errors.Join(err, json.Unmarshal(text, &golden), json.Unmarshal(golden.Answer, &d)); err != nil {
-			t.Fatal(err)
-		}
-		stored, err := json.Marshal(d)
-		if err = errors.Join(err, json.Unmarshal(stored, &again)); err != nil {
-			t.Fatal(err)
-		}
 		var want, got map[string]any
-		testkit.OK(t, errors.Join(json.Unmarshal(golden.Answer, &want), json.Unmarshal(stored, &got)))
+		testkit.OK(t, errors.Join(json.Unmarshal(text, &golden), json.Unmarshal(golden.Answer, &d), json.Unmarshal(golden.Answer, &want)))
+		stored := testkit.Must(json.Marshal(d))(t)
+		testkit.OK(t, errors.Join(json.Unmarshal(stored, &again), json.Unmarshal(stored, &got)))
 		if diff := cmp.Diff(want, got); diff != "" || cmp.Diff(d, again) != "" || d.Locked != (want["locked"] == true) {
 			t.Errorf("%s (-golden +decision):\n%s", file, diff)
 		}

@@ -166,11 +166,11 @@ func TestAWrongArgumentIsNotSent(t *testing.T) {
 	}
 }
 
-// No message contains an id, although each text from outside has both, in each
+// No message contains an id, although each text from outside has all of them, in each
 // form that JSON can give them.
 func TestNothingNamesTheUser(t *testing.T) {
-	const user, id = `user<"1"\&2>`, `request"1"`
-	echo := user + " as " + id
+	const user, id, room = `user<"1"\&2>`, `request"1"`, `canary-room-4711`
+	echo := user + " as " + id + " in " + room
 	var plain strings.Builder // without the escapes of HTML
 	encoder := json.NewEncoder(&plain)
 	encoder.SetEscapeHTML(false)
@@ -202,8 +202,8 @@ func TestNothingNamesTheUser(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g, _ := with(t, client.Options{MaxTries: 1}, reply)
-				_, err := g.Status(t.Context(), "create_post", client.Request{UserID: user, RequestID: id})
-				checkNamesNobody(t, err, "user", "request")
+				_, err := g.Status(t.Context(), "write", client.Request{UserID: user, RequestID: id, Subjects: ids{"room": room}})
+				checkNamesNobody(t, err, "user", "request", "4711")
 			})
 		})
 	}

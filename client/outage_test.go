@@ -102,10 +102,7 @@ func TestDenyOfOneCallRefusesTheMemory(t *testing.T) {
 						t.Errorf("%q: %+v, %v", o, d, err)
 					}
 				}
-				d, err := g.Check(t.Context(), "create_post", onOutage(client.Deny))
-				if err != nil {
-					t.Fatal(err)
-				}
+				d := testkit.Must(g.Check(t.Context(), "create_post", onOutage(client.Deny)))(t)
 				want := client.Decision{Guard: "posts-guard", Outage: d.Outage, Decision: guards.Decision{
 					Reason: client.Unavailable, UserID: "u1", Activity: "create_post", Op: guards.Check, Message: "Please try again later.",
 				}}
@@ -119,7 +116,7 @@ func TestDenyOfOneCallRefusesTheMemory(t *testing.T) {
 				if len(warned) != 1 || !errors.Is(warned[0], d.Outage) {
 					t.Errorf("warned of %v", warned)
 				}
-				err = g.Guarded(t.Context(), "create_post", onOutage(client.Deny), func(client.Decision) error { t.Error("saved"); return nil })
+				err := g.Guarded(t.Context(), "create_post", onOutage(client.Deny), func(client.Decision) error { t.Error("saved"); return nil })
 				if !errors.Is(err, client.ErrLimited) || !errors.Is(err, client.ErrOutage) {
 					t.Error(err)
 				}
@@ -265,59 +262,30 @@ func TestAnOutageThatWasDecidedIsObservedAndAnErrorIsNot(t *testing.T) {
 }
 
 // A renewal runs in a goroutine of the client's own, where a panic would end the app.
-func TestAPanicOfWarnChangesNothing(t *testing.T) {
+func TestAPanicOfTheAppsFunctionsChangesNothing(t *testing.T) {
 	logged := testkit.DefaultLog(t)
 	synctest.Test(t, func(t *testing.T) {
 		away := functionError("Unavailable", "m")
-		warned := 0
-		g, _ := with(t, client.Options{Warn: func(error) {
-			warned++
-			panic("no log")
-		}}, away, body(heldBody), away, body(heldBody), away)
-		func() {
-			defer func() {
-				if p := recover(); p != nil {
-					t.Fatalf("the panic %q reaches the app", p)
-				}
-			}()
-			if d, err := g.Check(t.Context(), "create_post", u1); err != nil || !d.Allowed || d.Outage == nil {
-				t.Errorf("%+v, %v, want the decision of an outage", d, err)
+		g, _ := with(t, client.Options{
+			Warn:    func(error) { panic("no log") },
+			Observe: func(client.Decision, time.Duration, string) { panic("no metrics") },
+		}, away, body(heldBody), away, body(heldBody), away)
+		defer func() {
+			if p := recover(); p != nil {
+				t.Errorf("the panic %q reaches the app", p)
 			}
 		}()
-		slot, err := g.Slot(t.Context(), "create_post", u1)
-		if err != nil || !slot.Allowed {
-			t.Fatalf("%+v, %v", slot, err)
+		if d, err := g.Check(t.Context(), "create_post", u1); err != nil || !d.Allowed || d.Outage == nil {
+			t.Errorf("%+v, %v, want the decision of an outage", d, err)
 		}
+		slot := testkit.Must(g.Slot(t.Context(), "create_post", u1))(t)
 		time.Sleep(22 * time.Second) // a renewal that fails, and its repeat
-		if slot.Lost() {
-			t.Error("the slot is lost")
+		if !slot.Allowed || slot.Lost() {
+			t.Errorf("%+v, lost: %v", slot.Decision, slot.Lost())
 		}
 		slot.Release(t.Context()) // fails twice
-		if n := strings.Count(logged.String(), "no log"); n != 3 || warned != 3 {
-			t.Errorf("%d warnings, and %d panics in the log, want those of the check, the renewal and the release: %s", warned, n, logged)
-		}
-	})
-}
-
-func TestAPanicOfObserveChangesNothing(t *testing.T) {
-	logged := testkit.DefaultLog(t)
-	synctest.Test(t, func(t *testing.T) {
-		observed := 0
-		g, _ := with(t, client.Options{Observe: func(client.Decision, time.Duration, string) {
-			observed++
-			panic("no metrics")
-		}}, body(heldBody))
-		slot, err := g.Slot(t.Context(), "create_post", u1)
-		if err != nil || !slot.Allowed {
-			t.Fatalf("%+v, %v", slot, err)
-		}
-		time.Sleep(50 * time.Second) // two renewals, which nobody waits for
-		slot.Release(t.Context())
-		if strings.Count(logged.String(), "no metrics") != 4 {
-			t.Errorf("the log has %s", logged)
-		}
-		if observed != 4 || slot.Lost() {
-			t.Errorf("%d decisions, want the check, two renewals and the release", observed)
+		if n, warned := strings.Count(logged.String(), "no metrics"), strings.Count(logged.String(), "no log"); n != 3 || warned != 3 {
+			t.Errorf("the log has the panics of %d decisions and %d warnings, want those of two checks and a renewal, and of a check, a renewal and the release: %s", n, warned, logged)
 		}
 	})
 }

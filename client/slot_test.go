@@ -23,14 +23,8 @@ var exports = limits.Guard{Name: "exports-guard", Activities: []limits.Activity{
 	{Name: "complete", Limit: policy.Must("100000/1d"), Hold: true},
 }}
 
-// slot takes the slot of u1.
-func (b *local) slot(t *testing.T) *client.Slot {
-	t.Helper()
-	return b.slotOf(t, "u1")
-}
-
-// slotOf takes the slot of a user.
-func (b *local) slotOf(t *testing.T, user string) *client.Slot {
+// slot takes the slot of a user.
+func (b *local) slot(t *testing.T, user string) *client.Slot {
 	t.Helper()
 	s, err := b.Slot(t.Context(), "exports-guard/export", client.Request{UserID: user})
 	if err != nil || !s.Allowed {
@@ -65,7 +59,7 @@ func isLostAfter(t *testing.T, s *client.Slot, wait time.Duration) {
 func TestASlotRenewsUntilItIsReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newLocal(t, exports)
-		s := b.slot(t)
+		s := b.slot(t, "u1")
 		for range 7 {
 			time.Sleep(5 * time.Minute)
 			if other, err := b.Slot(t.Context(), "exports-guard/export", u1); err != nil || other.Allowed {
@@ -98,7 +92,7 @@ func TestASlotIsLostTwoSecondsBeforeItsEnd(t *testing.T) {
 			}
 			return errNetwork
 		})
-		s := b.slot(t)
+		s := b.slot(t, "u1")
 		isLostAfter(t, s, 10*time.Minute-3*time.Second)
 		s.Release(t.Context())
 		if all := b.ops(); !slices.Equal(all[len(all)-2:], []string{"release", "release"}) {
@@ -112,7 +106,7 @@ func TestASlotIsLostTwoSecondsBeforeItsEnd(t *testing.T) {
 func TestALostRenewalIsRepeatedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newLocal(t, exports)
-		s := b.slot(t)
+		s := b.slot(t, "u1")
 		b.does(func(string) error { return errLate })
 		time.Sleep(200 * time.Second)
 		synctest.Wait()
@@ -137,7 +131,7 @@ func TestALostRenewalIsRepeatedAtOnce(t *testing.T) {
 func TestEachSlotThatIsNotReleasedIsAWarning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newLocal(t, exports)
-		first, second := b.slot(t), b.slotOf(t, "u2")
+		first, second := b.slot(t, "u1"), b.slot(t, "u2")
 		b.does(cutOff)
 		var wg sync.WaitGroup
 		for _, s := range []*client.Slot{first, second} {
@@ -170,7 +164,7 @@ func TestARenewalThatFailsIsNoStorm(t *testing.T) {
 func TestAnExpiredSlotIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newLocal(t, exports)
-		s := b.slot(t)
+		s := b.slot(t, "u1")
 		testkit.Must(b.Reset(t.Context(), "exports-guard/export", u1))(t)
 		isLostAfter(t, s, 200*time.Second)
 		s.Release(t.Context())
@@ -202,7 +196,7 @@ func TestASlotWhileTheGuardLimitsNobody(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newLocal(t, exports)
-				s := b.slot(t)
+				s := b.slot(t, "u1")
 				time.AfterFunc(tt.from, func() {
 					if tt.reset {
 						if _, err := b.Reset(t.Context(), "exports-guard/export", u1); err != nil {
@@ -251,7 +245,7 @@ func TestTheContextOfARefusedSlotEnds(t *testing.T) {
 	for mode, ended := range map[guard.Mode]bool{guard.Enforce: true, guard.Shadow: false, guard.Off: false} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newLocal(t, exports)
-			defer b.slot(t).Release(t.Context())
+			defer b.slot(t, "u1").Release(t.Context())
 			b.switchTo(mode)
 			s := testkit.Must(b.Slot(t.Context(), "exports-guard/export", u1))(t)
 			if got := s.Context().Err() != nil; s.Allowed == ended || got != ended || s.Lost() {

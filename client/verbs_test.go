@@ -138,13 +138,6 @@ func TestAReleaseIsSentAlthoughItsCallerHasGone(t *testing.T) {
 	}
 }
 
-func TestADecisionWithoutAReceiptCannotBeReleased(t *testing.T) {
-	g, f := with(t, client.Options{}, body(okBody))
-	if _, err := g.ReleaseDecision(t.Context(), client.Decision{Decision: guards.Decision{Allowed: true, UserID: "u1", Activity: "create_post", Granted: 1}}); !errors.Is(err, client.ErrValidation) || len(f.events) != 0 {
-		t.Errorf("%v, %+v", err, f.events)
-	}
-}
-
 // An app can store a decision and release it later.
 func TestADecisionFromJSONIsReleasedByItsOwnGuard(t *testing.T) {
 	for name, guard := range map[string]string{"photos-guard/upload_photo": "dev-photos-guard", "photos-guard/create_post": "dev-photos-guard", "create_post": "dev-posts-guard"} {
@@ -157,10 +150,7 @@ func TestADecisionFromJSONIsReleasedByItsOwnGuard(t *testing.T) {
 			functions = append(functions, *in.FunctionName)
 			return body(strings.Replace(okBody, "create_post", own, 1))(ctx)
 		})})
-		d, err := g.Check(t.Context(), name, u1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := testkit.Must(g.Check(t.Context(), name, u1))(t)
 		text := testkit.Must(json.Marshal(d))(t)
 		var stored client.Decision
 		testkit.OK(t, json.Unmarshal(text, &stored))
@@ -168,7 +158,7 @@ func TestADecisionFromJSONIsReleasedByItsOwnGuard(t *testing.T) {
 			t.Errorf("%s: %v, asked %q", name, err, functions)
 		}
 		stored.Granted = 0
-		_, err = g.ReleaseDecision(t.Context(), stored)
+		_, err := g.ReleaseDecision(t.Context(), stored)
 		if failure, ok := errors.AsType[*client.Error](err); !ok || !errors.Is(err, client.ErrValidation) || failure.Guard != guard || len(functions) != 2 {
 			t.Errorf("%s, nothing granted: %+v", name, err)
 		}
@@ -195,42 +185,33 @@ func TestReadyAsksEachGuardOnce(t *testing.T) {
 func TestWait(t *testing.T) {
 	for name, tt := range map[string]struct {
 		allowed    bool
+		reason     client.Reason
 		wait, most time.Duration
 		want       bool
 		least, all time.Duration
 	}{
-		"no wait":       {false, 0, 0, false, 0, 0},
-		"allowed":       {true, 0, 0, true, 0, 0},
-		"partial":       {true, 100 * time.Millisecond, 0, true, 100 * time.Millisecond, 150 * time.Millisecond},
-		"short":         {false, 100 * time.Millisecond, 0, true, 100 * time.Millisecond, 150 * time.Millisecond},
-		"long":          {false, 50 * time.Second, 0, true, 50 * time.Second, 55 * time.Second},
-		"too long":      {false, 61 * time.Second, 0, false, 0, 0},
-		"the longest":   {false, time.Minute, 0, true, time.Minute, 66 * time.Second},
-		"the app's own": {false, 2 * time.Second, time.Second, false, 0, 0},
+		"no wait":       {false, "", 0, 0, false, 0, 0},
+		"allowed":       {true, "", 0, 0, true, 0, 0},
+		"partial":       {true, "", 100 * time.Millisecond, 0, true, 100 * time.Millisecond, 150 * time.Millisecond},
+		"short":         {false, "", 100 * time.Millisecond, 0, true, 100 * time.Millisecond, 150 * time.Millisecond},
+		"long":          {false, "", 50 * time.Second, 0, true, 50 * time.Second, 55 * time.Second},
+		"too long":      {false, "", 61 * time.Second, 0, false, 0, 0},
+		"the longest":   {false, "", time.Minute, 0, true, time.Minute, 66 * time.Second},
+		"the app's own": {false, "", 2 * time.Second, time.Second, false, 0, 0},
+		"shadow":        {true, client.Shadow, 10 * time.Second, 0, true, 0, 0}, // an allowed request has the wait of a refused one
+		"long shadow":   {true, client.Shadow, 61 * time.Second, 0, true, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				got := client.Decision{Decision: guards.Decision{Allowed: tt.allowed, WaitTime: tt.wait.Milliseconds()}}.Wait(t.Context(), tt.most)
+				d := client.Decision{Decision: guards.Decision{Allowed: tt.allowed, Reason: tt.reason, WaitTime: tt.wait.Milliseconds()}}
+				got := d.Wait(t.Context(), tt.most)
 				if took := time.Since(began); got != tt.want || took < tt.least || took > tt.all {
 					t.Errorf("%v after %v, want %v after %v to %v", got, took, tt.want, tt.least, tt.all)
 				}
 			})
 		})
 	}
-}
-
-// In shadow mode, an allowed request has the wait of a refused one, and nobody has to wait.
-func TestAnAllowedRequestIsNotWaitedForInShadowMode(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for _, wait := range []time.Duration{10 * time.Second, 61 * time.Second} {
-			began := time.Now()
-			d := client.Decision{Decision: guards.Decision{Allowed: true, Reason: client.Shadow, WaitTime: wait.Milliseconds()}}
-			if got, took := d.Wait(t.Context(), 0), time.Since(began); !got || took != 0 {
-				t.Errorf("%v after %v, want true at once", got, took)
-			}
-		}
-	})
 }
 
 // Nobody waits for the end of a block, and a block stays as it is if an app stores it.

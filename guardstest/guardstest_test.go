@@ -13,7 +13,11 @@ import (
 	"github.com/cric-talk/guards/client"
 	"github.com/cric-talk/guards/client/httpguard"
 	"github.com/cric-talk/guards/guardstest"
+	"github.com/cric-talk/guards/internal/testkit"
 )
+
+// u1 is the request of most tests.
+var u1 = client.Request{UserID: "u1"}
 
 func TestEverythingIsAllowed(t *testing.T) {
 	g := guardstest.New()
@@ -35,13 +39,8 @@ func TestEverythingIsAllowed(t *testing.T) {
 func TestCallsShowTheLimit(t *testing.T) {
 	g := guardstest.New()
 	c := g.Client(t, activities.All)
-	d, err := c.Check(t.Context(), "create_post", client.Request{UserID: "u1", Tier: "gold", Limit: guards.Number(5), Count: 3})
-	if err != nil || !d.Allowed {
-		t.Fatalf("%+v, %v, want everything to be allowed", d, err)
-	}
-	if err := c.Settle(t.Context(), d, 1); err != nil {
-		t.Fatal(err)
-	}
+	d := testkit.Must(c.Check(t.Context(), "create_post", client.Request{UserID: "u1", Tier: "gold", Limit: guards.Number(5), Count: 3}))(t)
+	testkit.OK(t, c.Settle(t.Context(), d, 1))
 	calls := g.Calls()
 	if len(calls) != 2 || calls[1].Op != guards.Release {
 		t.Fatalf("%+v, want the check and its release", calls)
@@ -50,9 +49,6 @@ func TestCallsShowTheLimit(t *testing.T) {
 		if n, ok := call.Limit[""]; n != 5 || !ok || len(call.Limit) != 1 || call.Tier != "gold" {
 			t.Errorf("%+v, want the number 5 and the tier", call)
 		}
-	}
-	if _, err := c.Check(t.Context(), "create_post", client.Request{UserID: "u1", Limit: guards.Number(-1)}); !errors.Is(err, client.ErrValidation) {
-		t.Errorf("%v, want a validation error", err)
 	}
 }
 
@@ -90,33 +86,26 @@ func TestARefusal(t *testing.T) {
 	g := guardstest.New()
 	c := g.Client(t, activities.All)
 	g.Refuse("create_post", guards.Decision{WaitTime: 42_000})
-	for _, ask := range []func() (client.Decision, error){
-		func() (client.Decision, error) {
-			return c.Check(t.Context(), "create_post", client.Request{UserID: "u1"})
-		},
-		func() (client.Decision, error) {
-			return c.Status(t.Context(), "create_post", client.Request{UserID: "u1"})
-		},
-	} {
-		d, err := ask()
+	for _, ask := range []func(context.Context, string, client.Request) (client.Decision, error){c.Check, c.Status} {
+		d, err := ask(t.Context(), "create_post", u1)
 		if err != nil || d.Allowed || d.Reason != guards.Limited || d.RetryAfter() != 42*time.Second || d.Limit != 1 || d.Remaining != 0 || d.Message == "" {
 			t.Errorf("%+v, %v, want a refusal for 42 s", d, err)
 		}
 	}
-	if d, err := c.Check(t.Context(), "update_post", client.Request{UserID: "u1"}); err != nil || !d.Allowed {
+	if d, err := c.Check(t.Context(), "update_post", u1); err != nil || !d.Allowed {
 		t.Errorf("%+v, %v, want another activity to be allowed", d, err)
 	}
 	saved := false
-	err := c.Guarded(t.Context(), "create_post", client.Request{UserID: "u1"}, func(client.Decision) error { saved = true; return nil })
+	err := c.Guarded(t.Context(), "create_post", u1, func(client.Decision) error { saved = true; return nil })
 	if !errors.Is(err, client.ErrLimited) || saved {
 		t.Errorf("guarded: %v, saved %v", err, saved)
 	}
 	g.Allow("create_post")
-	if d, err := c.Check(t.Context(), "create_post", client.Request{UserID: "u1"}); err != nil || !d.Allowed {
+	if d, err := c.Check(t.Context(), "create_post", u1); err != nil || !d.Allowed {
 		t.Errorf("%+v, %v, want it to be allowed again", d, err)
 	}
 	g.Refuse("create_post", guards.Decision{Reason: guards.Blocked, Message: "You can't do this at the moment."})
-	if d, _ := c.Check(t.Context(), "create_post", client.Request{UserID: "u1"}); d.Reason != guards.Blocked || d.Limit != 0 {
+	if d, _ := c.Check(t.Context(), "create_post", u1); d.Reason != guards.Blocked || d.Limit != 0 {
 		t.Errorf("%+v, want a block, without figures", d)
 	}
 }
@@ -125,14 +114,14 @@ func TestAnOutage(t *testing.T) {
 	g := guardstest.New()
 	c := g.Client(t, activities.All)
 	g.Outage(true)
-	if d, err := c.Check(t.Context(), "create_post", client.Request{UserID: "u1"}); err != nil || d.Allowed || d.Outage == nil {
+	if d, err := c.Check(t.Context(), "create_post", u1); err != nil || d.Allowed || d.Outage == nil {
 		t.Errorf("%+v, %v, want a refusal because of an outage", d, err)
 	}
-	if _, err := c.Status(t.Context(), "create_post", client.Request{UserID: "u1"}); !errors.Is(err, client.ErrOutage) {
+	if _, err := c.Status(t.Context(), "create_post", u1); !errors.Is(err, client.ErrOutage) {
 		t.Errorf("%v, want an outage", err)
 	}
 	g.Outage(false)
-	if d, err := c.Check(t.Context(), "create_post", client.Request{UserID: "u1"}); err != nil || !d.Allowed {
+	if d, err := c.Check(t.Context(), "create_post", u1); err != nil || !d.Allowed {
 		t.Errorf("%+v, %v, want the guards to be back", d, err)
 	}
 }
@@ -173,7 +162,7 @@ func TestAttempts(t *testing.T) {
 		t.Errorf("%v, %v after %+v, want no release of a bypassed attempt", ok, err, g.Calls()[before:])
 	}
 	g.Allow("create_post")
-	if d, err := c.Check(t.Context(), "create_post", client.Request{UserID: "u1"}); err != nil || d.Locked || d.Crossed != 0 || d.Remaining == 0 {
+	if d, err := c.Check(t.Context(), "create_post", u1); err != nil || d.Locked || d.Crossed != 0 || d.Remaining == 0 {
 		t.Errorf("%+v, %v, want the lock to be over", d, err)
 	}
 	g.Outage(true)
@@ -185,18 +174,16 @@ func TestAttempts(t *testing.T) {
 // The client is the app's own, so a mistake of the app is the same mistake in its test.
 func TestMistakes(t *testing.T) {
 	c := guardstest.New().Client(t, activities.All)
-	for name, ask := range map[string]func() error{
-		"an unknown activity": func() error {
-			_, err := c.Check(t.Context(), "craete_post", client.Request{UserID: "u1"})
-			return err
-		},
-		"a count below zero": func() error {
-			_, err := c.Check(t.Context(), "create_post", client.Request{UserID: "u1", Count: -1})
-			return err
-		},
+	for _, tt := range []struct {
+		activity string
+		r        client.Request
+	}{
+		{"craete_post", u1},
+		{"create_post", client.Request{UserID: "u1", Count: -1}},
+		{"create_post", client.Request{UserID: "u1", Limit: guards.Number(-1)}},
 	} {
-		if err := ask(); !errors.Is(err, client.ErrValidation) {
-			t.Errorf("%s: %v, want a validation error", name, err)
+		if _, err := c.Check(t.Context(), tt.activity, tt.r); !errors.Is(err, client.ErrValidation) {
+			t.Errorf("%s with %+v: %v, want a validation error", tt.activity, tt.r, err)
 		}
 	}
 }
@@ -204,7 +191,7 @@ func TestMistakes(t *testing.T) {
 func TestASlotAndMiddleware(t *testing.T) {
 	g := guardstest.New()
 	c := g.Client(t, activities.All)
-	slot, err := c.Slot(t.Context(), "pin", client.Request{UserID: "u1"})
+	slot, err := c.Slot(t.Context(), "pin", u1)
 	if err != nil || !slot.Allowed {
 		t.Fatalf("%+v, %v", slot, err)
 	}

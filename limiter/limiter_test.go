@@ -5,15 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -35,11 +32,7 @@ func onTable(t *testing.T, endpoint, table string, o limiter.Options) (l *limite
 	cfg := dynamotest.Config(endpoint)
 	o.Table, o.Config, o.Log, o.Output = table, &cfg, slog.New(slog.NewJSONHandler(log, nil)), output
 	o.DecisionTimeout = 5 * time.Second // so that a slow test machine causes no outage
-	l, err := limiter.New(t.Context(), limits.All, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l, log, output
+	return testkit.Must(limiter.New(t.Context(), limits.All, o))(t), log, output
 }
 
 // The deployed function and the limiter answer the same events on the same table alike: what
@@ -51,7 +44,7 @@ func TestALimiterAnswersAsTheFunctionDoes(t *testing.T) {
 		return lambdatest.Start(t, lambdatest.Build(t, "./functions/"+function), "TABLE_NAME="+table, "AWS_ENDPOINT_URL_DYNAMODB="+endpoint, "DECISION_TIMEOUT=5s")
 	}
 	posts, pins, chat := start("posts-guard"), start("pins-guard"), start("chat-guard")
-	for i, tt := range []struct {
+	for _, tt := range []struct {
 		function *lambdatest.Instance
 		r        guards.Request
 	}{
@@ -68,21 +61,12 @@ func TestALimiterAnswersAsTheFunctionDoes(t *testing.T) {
 		{chat, guards.Request{Activity: "send_message"}},
 		{chat, guards.Request{Activity: "send_message"}},
 	} {
-		// Each way asks about a user of its own, and then about the other's.
-		local, remote := fmt.Sprint("local-", i/20), fmt.Sprint("remote-", i/20)
 		ask := func(user string, here bool) guards.Decision {
 			tt.r.UserID = user
 			if here {
-				d, err := l.Decide(t.Context(), tt.r)
-				if err != nil {
-					t.Fatalf("%+v: %v", tt.r, err)
-				}
-				return d
+				return testkit.Must(l.Decide(t.Context(), tt.r))(t)
 			}
-			event, err := json.Marshal(tt.r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			event := testkit.Must(json.Marshal(tt.r))(t)
 			answer := tt.function.Invoke(t, string(event))
 			var d guards.Decision
 			if err := json.Unmarshal(answer.Payload, &d); err != nil || answer.ErrorType != "" {
@@ -94,8 +78,8 @@ func TestALimiterAnswersAsTheFunctionDoes(t *testing.T) {
 			}
 			return d
 		}
-		for _, first := range []bool{true, false} {
-			here, there := ask(local, first), ask(remote, !first)
+		for _, first := range []bool{true, false} { // each way asks about a user of its own, and then about the other's
+			here, there := ask("local", first), ask("remote", !first)
 			there.UserID = here.UserID
 			for _, d := range []*guards.Decision{&here, &there} { // what depends on the moment
 				if d.At != 0 {
@@ -107,42 +91,6 @@ func TestALimiterAnswersAsTheFunctionDoes(t *testing.T) {
 				t.Errorf("%+v (-function +limiter):\n%s", tt.r, diff)
 			}
 		}
-	}
-}
-
-// Half of the callers ask the function, and half the limiter. Exactly the limit gets through.
-func TestTheFunctionAndTheLimiterCountTogether(t *testing.T) {
-	endpoint, table := dynamotest.Endpoint(t), dynamotest.Table(t)
-	l, _, _ := onTable(t, endpoint, table, limiter.Options{})
-	function := lambdatest.Start(t, lambdatest.Build(t, "./functions/pins-guard"), "TABLE_NAME="+table, "AWS_ENDPOINT_URL_DYNAMODB="+endpoint, "DECISION_TIMEOUT=5s")
-	var allowed atomic.Int64
-	var turn sync.Mutex // an instance of a function has one request at a time
-	var racers sync.WaitGroup
-	for i := range 24 {
-		racers.Go(func() {
-			for range 10 {
-				var ok bool
-				if i%2 == 0 {
-					d, err := l.Decide(t.Context(), guards.Request{UserID: "u1", Activity: "pin"})
-					if err != nil || d.Reason == guards.Unavailable {
-						t.Errorf("%+v, %v", d, err)
-					}
-					ok = d.Allowed
-				} else {
-					turn.Lock()
-					answer := function.Invoke(t, `{"userId": "u1", "activity": "pin"}`)
-					turn.Unlock()
-					ok = bytes.Contains(answer.Payload, []byte(`"allowed":true`))
-				}
-				if ok {
-					allowed.Add(1)
-				}
-			}
-		})
-	}
-	racers.Wait()
-	if n := allowed.Load(); n != 100 {
-		t.Errorf("%d of 240 are allowed, want exactly 100", n)
 	}
 }
 
@@ -161,9 +109,7 @@ func TestTheAppsOwnVariablesAreNotRead(t *testing.T) {
 			t.Fatalf("%+v, %v, want a decision by the table", d, err)
 		}
 	}
-	if err := l.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, l.Close(t.Context()))
 	if got := output.String(); !strings.Contains(got, `"Namespace":"Guards"`) || !strings.Contains(got, `"Guard":"posts-guard"`) || !strings.Contains(got, `"Refused":1`) {
 		t.Errorf("the metrics are %s", got)
 	}
@@ -173,10 +119,7 @@ func TestTheAppsOwnVariablesAreNotRead(t *testing.T) {
 }
 
 func TestWhatALimiterRefuses(t *testing.T) {
-	l, err := limiter.InMemory(limits.All, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testkit.Must(limiter.InMemory(limits.All, nil))(t)
 	for want, r := range map[string]guards.Request{
 		`activity is "publish", want one that the page of limits names`: {UserID: "u1", Activity: "publish"},
 		"userId is missing": {Activity: "create_post"},
@@ -207,17 +150,13 @@ func TestAnOutageOfALimiter(t *testing.T) {
 	} {
 		t.Setenv("GUARDS_ON_OUTAGE", map[string]string{"allow": "deny", "deny": "allow"}[on])
 		cfg := dynamotest.Config("http://127.0.0.1:1")
-		l, err := limiter.New(t.Context(), limits.All, limiter.Options{Config: &cfg, OnOutage: on, DecisionTimeout: 300 * time.Millisecond, Metrics: "off", Log: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := testkit.Must(limiter.New(t.Context(), limits.All, limiter.Options{
+			Config: &cfg, OnOutage: on, DecisionTimeout: 300 * time.Millisecond, Metrics: "off", Log: slog.New(slog.DiscardHandler),
+		}))(t)
 		if d, err := l.Decide(t.Context(), guards.Request{UserID: "u1", Activity: "create_post"}); !check(d, err) {
 			t.Errorf("%s: %+v, %v", on, d, err)
 		}
-		g, err := client.New(t.Context(), client.Options{Local: l, Warn: func(error) {}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := testkit.Must(client.New(t.Context(), client.Options{Local: l, Warn: func(error) {}}))(t)
 		d, err := g.Check(t.Context(), "create_post", client.Request{UserID: "u1"})
 		if err != nil || d.Allowed != (on == "allow") || (d.Outage != nil) != (on == "deny") {
 			t.Errorf("%s, by the client: %+v, %v", on, d, err)
@@ -318,67 +257,21 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// What the client offers works without Lambda: guarded saves, slots, and the list of activities
-// with their windows. A test moves the clock.
+// A client of a limiter knows its activities with their windows, and has its own errors. The
+// examples here and those of package client, which ask a limiter, are about everything else.
 func TestTheClientWithALimiter(t *testing.T) {
-	now := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
-	page := []guards.Guard{{Name: "exports-guard", Message: "Three exports run already.", Activities: []guards.Activity{
-		{Name: "export", Limit: "log 1/10m"}, {Name: "post", Limit: "1/1m"}, {Name: "write", Limit: "10/1m", Subjects: []guards.Subject{{Name: "room", Limit: "1/1m"}}},
-	}}}
-	l, err := limiter.InMemory(page, func() time.Time { return now })
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := client.New(t.Context(), client.Options{Local: l})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := g.Ready(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if a, ok := g.Find("post"); !ok || a.Guard != "exports-guard" || a.Window != time.Minute {
+	l := testkit.Must(limiter.InMemory(limits.All, nil))(t)
+	g := testkit.Must(client.New(t.Context(), client.Options{Local: l}))(t)
+	testkit.NoError(t, g.Ready(t.Context()))
+	if a, ok := g.Find("create_post"); !ok || a.Guard != "posts-guard" || a.Window != time.Minute {
 		t.Errorf("%+v, %v", a, ok)
-	}
-	user := client.Request{UserID: "u1"}
-	broken := errors.New("broken")
-	if err := g.Guarded(t.Context(), "post", user, func(client.Decision) error { return broken }); !errors.Is(err, broken) {
-		t.Error(err)
-	}
-	if err := g.Guarded(t.Context(), "post", user, func(client.Decision) error { return nil }); err != nil {
-		t.Errorf("after a save that failed: %v, want its place", err)
-	}
-	if d, err := g.Check(t.Context(), "post", user); err != nil || d.Allowed || d.RetryAfter() != time.Minute || d.Message != "Three exports run already." {
-		t.Errorf("%+v, %v", d, err)
-	}
-	now = now.Add(time.Minute)
-	if d, err := g.Check(t.Context(), "post", user); err != nil || !d.Allowed {
-		t.Errorf("a minute later: %+v, %v", d, err)
-	}
-	s, err := g.Slot(t.Context(), "export", user)
-	if err != nil || !s.Allowed {
-		t.Fatalf("%+v, %v", s, err)
-	}
-	if d, err := g.Check(t.Context(), "export", user); err != nil || d.Allowed {
-		t.Errorf("beside the slot: %+v, %v", d, err)
-	}
-	s.Release(t.Context())
-	if d, err := g.Check(t.Context(), "export", user); err != nil || !d.Allowed {
-		t.Errorf("after the slot: %+v, %v", d, err)
-	}
-	inRoom := client.Request{UserID: "u1", Subjects: map[string]string{"room": "r1"}}
-	d, err := g.Check(t.Context(), "write", inRoom)
-	if err != nil || !d.Allowed || len(d.Limits) != 2 {
-		t.Fatalf("%+v, %v", d, err)
-	}
-	if d, err := g.ReleaseDecision(t.Context(), d); err != nil || !d.Allowed {
-		t.Errorf("%+v, %v", d, err)
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()
-	if _, err := g.Check(ended, "post", user); !errors.Is(err, context.Canceled) {
+	if _, err := g.Check(ended, "create_post", client.Request{UserID: "u1"}); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want the context's own error", err)
 	}
-	if _, err := g.Check(t.Context(), "post", client.Request{UserID: "u 1"}); !errors.Is(err, client.ErrValidation) {
+	if _, err := g.Check(t.Context(), "create_post", client.Request{UserID: "u 1"}); !errors.Is(err, client.ErrValidation) {
 		t.Errorf("%v, want an ErrValidation", err)
 	}
 	for _, o := range []client.Options{{Local: l, MaxTries: 2}, {Local: l, OnOutage: client.Allow}, {Local: l, Prefix: "dev-"}} {

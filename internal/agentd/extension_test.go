@@ -9,31 +9,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/cric-talk/guards"
-	"github.com/cric-talk/guards/internal/liveedit"
-	"github.com/cric-talk/guards/internal/liveedit/dynamoedit"
-	"github.com/cric-talk/guards/internal/ratelimit/dynamostore"
 	"github.com/cric-talk/guards/internal/testkit"
-	"github.com/cric-talk/guards/internal/testkit/cricket"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 	"github.com/cric-talk/guards/internal/testkit/lambdatest"
 )
-
-// onTable returns the variables of an extension on a table behind a proxy. The app's own are
-// set, too, and wrong for a guard.
-func onTable(t *testing.T, proxy *dynamotest.Proxy, address string) (env []string, table string) {
-	t.Helper()
-	table = dynamotest.Table(t)
-	return []string{
-		"TABLE_NAME=of-the-app", "MODE=off", "POWERTOOLS_METRICS_NAMESPACE=App", "POWERTOOLS_SERVICE_NAME=app", "METRICS=off",
-		"GUARDS_TABLE_NAME=" + table, "GUARDS_DECISION_TIMEOUT=5s", "GUARDS_AGENT_ADDR=" + address, "AWS_ENDPOINT_URL_DYNAMODB=" + proxy.URL(),
-	}, table
-}
 
 // extension starts an extension with these variables, and waits until it has registered.
 func extension(t *testing.T, env ...string) *lambdatest.Extension {
@@ -48,7 +30,10 @@ func extension(t *testing.T, env ...string) *lambdatest.Extension {
 func TestAnExtension(t *testing.T) {
 	t.Parallel()
 	proxy, address := dynamotest.NewProxy(t), testkit.FreeAddress(t)
-	env, _ := onTable(t, proxy, address)
+	env := []string{ // the app's own variables are set, too, and wrong for a guard
+		"TABLE_NAME=of-the-app", "MODE=off", "POWERTOOLS_METRICS_NAMESPACE=App", "POWERTOOLS_SERVICE_NAME=app", "METRICS=off",
+		"GUARDS_TABLE_NAME=" + dynamotest.Table(t), "GUARDS_DECISION_TIMEOUT=5s", "GUARDS_AGENT_ADDR=" + address, "AWS_ENDPOINT_URL_DYNAMODB=" + proxy.URL(),
+	}
 	c := newCaller(address, "local")
 	var before string
 	e := lambdatest.StartExtension(t, lambdatest.Build(t, "./cmd/guards-agent"), func() {
@@ -117,69 +102,6 @@ func TestATakenPortInLambda(t *testing.T) {
 	}
 	if exit := e.Shutdown(t); exit.Code != 0 {
 		t.Errorf("%d: %s", exit.Code, exit.Logs)
-	}
-}
-
-// freeze stops the extension for some time, as Lambda does between invocations.
-func freeze(t *testing.T, e *lambdatest.Extension, lasts time.Duration) {
-	t.Helper()
-	testkit.OK(t, syscall.Kill(e.PID(), syscall.SIGSTOP))
-	time.Sleep(lasts)
-	testkit.OK(t, syscall.Kill(e.PID(), syscall.SIGCONT))
-}
-
-// What the agent knows is judged by the clock after a freeze: a refusal, and the live limits. A
-// read of these that the freeze interrupted is used. The connection that broke meanwhile costs
-// no answer.
-func TestAFreeze(t *testing.T) {
-	t.Parallel()
-	proxy, address := dynamotest.NewProxy(t), testkit.FreeAddress(t)
-	env, table := onTable(t, proxy, address)
-	e := extension(t, env...)
-	c := newCaller(address, "local")
-	testkit.InOneWindow(t, time.Minute, 10*time.Second)
-	for range 10 {
-		c.decide(t, check)
-	}
-	if d := c.decide(t, check); d.Allowed {
-		t.Fatalf("%+v", d)
-	}
-	release := strings.Replace(check, "{", `{"op":"reset",`, 1)
-	other := newCaller(testkit.FreeAddress(t), "local") // another environment of the app
-	extension(t, append(slices.Clone(env), "GUARDS_AGENT_ADDR="+other.address)...)
-	other.decide(t, release)
-	freeze(t, e, 1100*time.Millisecond)
-	if d := c.decide(t, check); !d.Allowed {
-		t.Errorf("after a freeze: %+v, want no old refusal", d)
-	}
-
-	store := dynamoedit.New(dynamostore.New(dynamotest.Config(dynamotest.Endpoint(t)), table).Table())
-	testkit.OK(t, liveedit.Edit(t.Context(), store, cricket.All, liveedit.Change{At: time.Now(), By: "test"}, func(s liveedit.Draft) (liveedit.Draft, error) {
-		return s.Set("create_post", "", "12/1m", ""), nil
-	}))
-	third := newCaller(testkit.FreeAddress(t), "local")
-	begun, held := make(chan struct{}), atomic.Bool{}
-	proxy.Do(func(op string) dynamotest.Fault { // the table answers the read during the freeze
-		if op == "GetItem" && held.CompareAndSwap(false, true) {
-			close(begun)
-			time.Sleep(500 * time.Millisecond)
-		}
-		return dynamotest.Pass
-	})
-	onThird := extension(t, append(slices.Clone(env), "GUARDS_AGENT_ADDR="+third.address)...)
-	if d := third.decide(t, check); d.Limit != 10 {
-		t.Errorf("the first decision: %+v, want the code's limit", d)
-	}
-	<-begun
-	freeze(t, onThird, 6*time.Second) // longer than a read may take
-	time.Sleep(100 * time.Millisecond)
-	if d := third.decide(t, check); d.Limit != 12 {
-		t.Errorf("after a freeze in the middle of a read: %+v, want the live limit", d)
-	}
-	proxy.Do(nil)
-	proxy.Fail(1, dynamotest.ResetBefore, "UpdateItem") // as of a connection that died in a freeze
-	if d := third.decide(t, check); d.Reason == guards.Unavailable {
-		t.Errorf("after a dead connection: %+v", d)
 	}
 }
 

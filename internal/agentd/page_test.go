@@ -2,7 +2,6 @@ package agentd_test
 
 import (
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -69,13 +68,13 @@ func TestAGenericAgent(t *testing.T) {
 func TestMistakesInThePageOfAGenericAgent(t *testing.T) {
 	t.Parallel()
 	const one, two = `:2: a-guard, activity "b": limit is a number, want a limit such as "5/1m"`, `:3: a-guard, activity "c": unknown field "limt"`
-	status, log := startBinary(t, beside(t, wrongPage), nowhere...).exit(t)
-	if status != 1 || !strings.Contains(log, one) || !strings.Contains(log, two) || strings.Count(log, "guards-agent: ") != 2 {
-		t.Errorf("%d: %s", status, log)
+	exit := startBinary(t, beside(t, wrongPage), nowhere...).Exit(t)
+	if log := exit.Logs; exit.Code != 1 || !strings.Contains(log, one) || !strings.Contains(log, two) || strings.Count(log, "guards-agent: ") != 2 {
+		t.Errorf("%+v", exit)
 	}
-	status, log = startBinary(t, lambdatest.Build(t, "./cmd/generic/guards-agent"), nowhere...).exit(t)
-	if status != 1 || !strings.Contains(log, "guards-agent: there is no page of limits, want ") {
-		t.Errorf("%d: %s", status, log)
+	exit = startBinary(t, lambdatest.Build(t, "./cmd/generic/guards-agent"), nowhere...).Exit(t)
+	if exit.Code != 1 || !strings.Contains(exit.Logs, "guards-agent: there is no page of limits, want ") {
+		t.Errorf("%+v", exit)
 	}
 	page := filepath.Join(filepath.Dir(beside(t, wrongPage)), "limits.json")
 	for variable, says := range map[string][]string{
@@ -100,23 +99,16 @@ func TestMistakesInThePageOfAGenericAgent(t *testing.T) {
 	}
 }
 
-// wrong is a page with two mistakes.
-var wrong = []guards.Guard{{Name: "g-guard", Message: "m", Activities: []guards.Activity{{Name: "a"}, {Name: "b", Limit: "ten"}}}}
-
-// Mistakes in the limits end the program with all of them. In Lambda they are what each check
-// is told, and the function lives.
+// In Lambda, mistakes in the limits are what each check is told, and the function lives. If its
+// API fails, the agent registers again.
 func TestMistakesInTheLimits(t *testing.T) {
+	wrong := []guards.Guard{{Name: "g-guard", Message: "m", Activities: []guards.Activity{{Name: "a"}, {Name: "b", Limit: "ten"}}}}
 	address := testkit.FreeAddress(t)
 	t.Setenv("AWS_REGION", "us-east-1")
-	t.Setenv("AWS_LAMBDA_RUNTIME_API", "")
 	t.Setenv("GUARDS_AGENT_ADDR", address)
 	var out, errs testkit.Stream
-	if status := agentd.Run(func() ([]guards.Guard, error) { return wrong, nil }, nil, &out, &errs); status != 1 || strings.Count(errs.String(), "\nguards-agent: ") != 1 || !strings.Contains(errs.String(), `"ten"`) {
-		t.Errorf("%d: %s%s, want two mistakes", status, &out, &errs)
-	}
-
 	over, waits := make(chan struct{}), make(chan struct{})
-	failures := 2 // of the API, which are repeated
+	failures := 2
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /2020-01-01/extension/register", func(w http.ResponseWriter, _ *http.Request) {
 		if failures--; failures >= 0 {
@@ -129,8 +121,7 @@ func TestMistakesInTheLimits(t *testing.T) {
 		<-over
 		_, _ = w.Write([]byte(`{"eventType":"SHUTDOWN"}`))
 	})
-	api := httptest.NewServer(mux)
-	defer api.Close()
+	api := testkit.Serve(t, mux.ServeHTTP)
 	t.Setenv("AWS_LAMBDA_RUNTIME_API", strings.TrimPrefix(api.URL, "http://"))
 	ended := make(chan int, 1)
 	go func() { ended <- agentd.Run(func() ([]guards.Guard, error) { return wrong, nil }, nil, &out, &errs) }()
@@ -150,15 +141,15 @@ func TestMistakesInTheLimits(t *testing.T) {
 }
 
 func TestArguments(t *testing.T) {
-	var out, errs testkit.Stream
-	if status := agentd.Run(nil, []string{"--help"}, &out, &errs); status != 0 || !strings.Contains(out.String(), "guards-agent health") {
-		t.Errorf("%d: %s", status, &out)
-	}
-	var version testkit.Stream
-	if status := agentd.Run(nil, []string{"version"}, &version, &errs); status != 0 || !strings.HasPrefix(version.String(), "guards-agent ") {
-		t.Errorf("%d: %s", status, &version)
-	}
-	if status := agentd.Run(nil, []string{"sreve"}, &out, &errs); status != 2 || !strings.HasPrefix(errs.String(), `guards-agent: unknown arguments "sreve"`) {
-		t.Errorf("%d: %s", status, &errs)
+	for argument, want := range map[string]struct {
+		status int
+		begins string
+	}{
+		"--help": {0, "guards-agent answers for the guards on this machine"}, "version": {0, "guards-agent "}, "sreve": {2, `guards-agent: unknown arguments "sreve"`},
+	} {
+		var out testkit.Stream
+		if status := agentd.Run(nil, []string{argument}, &out, &out); status != want.status || !strings.HasPrefix(out.String(), want.begins) {
+			t.Errorf("%s: %d: %s, want %d: %s", argument, status, &out, want.status, want.begins)
+		}
 	}
 }

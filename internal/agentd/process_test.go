@@ -39,19 +39,19 @@ func TestTheProgram(t *testing.T) {
 	if status, wrote := health(t, "GUARDS_AGENT_ADDR="+address, "GUARDS_AGENT_TOKEN=s3cret-token"); status != 0 || wrote != "" {
 		t.Errorf("health: %d %s", status, wrote)
 	}
-	p.signal(t, syscall.SIGINT)
-	status, log := p.exit(t)
-	lines := strings.Split(strings.TrimSpace(log), "\n")
-	if status != 0 || !strings.Contains(lines[0], `"message":"agent started","service":"guards-agent","address":"`+address+`","guards":8`) {
-		t.Errorf("%d: %s", status, log)
+	p.Signal(t, syscall.SIGINT)
+	exit := p.Exit(t)
+	lines := strings.Split(strings.TrimSpace(exit.Logs), "\n")
+	if exit.Code != 0 || !strings.Contains(lines[0], `"message":"agent started","service":"guards-agent","address":"`+address+`","guards":8`) {
+		t.Errorf("%+v", exit)
 	}
 	for _, line := range lines[1:] {
 		if !strings.Contains(line, `"level":"WARN"`) { // of the outage
 			t.Errorf("a line too many: %s", line)
 		}
 	}
-	if strings.Contains(log, "s3cret") || strings.Contains(log, "canary-user") {
-		t.Errorf("a secret in the log: %s", log)
+	if strings.Contains(exit.Logs, "s3cret") || strings.Contains(exit.Logs, "canary-user") {
+		t.Errorf("a secret in the log: %s", exit.Logs)
 	}
 	if status, wrote := health(t, "GUARDS_AGENT_ADDR="+address); status != 1 || !strings.HasPrefix(wrote, "guards-agent: no agent answers on "+address) {
 		t.Errorf("health of nothing: %d %s", status, wrote)
@@ -127,9 +127,9 @@ func TestMistakesEndTheProgram(t *testing.T) {
 		if strings.HasSuffix(env, "a b") { // one entry with a space
 			fields = []string{env}
 		}
-		status, log := start(t, append(entries, fields...)...).exit(t)
-		if status != 1 || !strings.HasPrefix(log, want) {
-			t.Errorf("%s: %d: %s, want %s", env, status, log, want)
+		exit := start(t, append(entries, fields...)...).Exit(t)
+		if exit.Code != 1 || !strings.HasPrefix(exit.Logs, want) {
+			t.Errorf("%s: %+v, want %s", env, exit, want)
 		}
 	}
 }
@@ -149,11 +149,11 @@ func TestSockets(t *testing.T) {
 	if d := c.decide(t, check); d.Reason != guards.Unavailable {
 		t.Errorf("%+v", d)
 	}
-	if status, log := start(t, env...).exit(t); status != 1 || !strings.Contains(log, "another program answers on "+path) {
-		t.Errorf("a second agent: %d %s", status, log)
+	if exit := start(t, env...).Exit(t); exit.Code != 1 || !strings.Contains(exit.Logs, "another program answers on "+path) {
+		t.Errorf("a second agent: %+v", exit)
 	}
-	first.signal(t, syscall.SIGKILL)
-	first.exit(t)
+	first.Signal(t, syscall.SIGKILL)
+	first.Exit(t)
 	second := start(t, append(env, "GUARDS_AGENT_SOCKET_MODE=0660")...)
 	c.listening(t)
 	if at, err := os.Lstat(path); err != nil || at.Mode() != os.ModeSocket|0o660 {
@@ -163,8 +163,8 @@ func TestSockets(t *testing.T) {
 		t.Errorf("health: %d %s", status, wrote)
 	}
 	c.http.CloseIdleConnections()
-	second.signal(t, syscall.SIGINT)
-	second.exit(t)
+	second.Signal(t, syscall.SIGINT)
+	second.Exit(t)
 	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("after the end: %v, want no file", err)
 	}
@@ -198,20 +198,20 @@ func TestTheEnd(t *testing.T) {
 		all.Go(ask)
 	}
 	time.Sleep(100 * time.Millisecond)
-	p.signal(t, syscall.SIGTERM)
+	p.Signal(t, syscall.SIGTERM)
 	all.Wait()
 	for range 6 { // the app drains, with pauses below two seconds
 		time.Sleep(time.Second)
 		ask()
 	}
 	ended := time.Now()
-	status, log := p.exit(t)
+	exit := p.Exit(t)
 	took := time.Since(ended)
-	if status != 0 || lost.Load() != 0 || answered.Load() != 206 || took < 1500*time.Millisecond || took > 10*time.Second {
-		t.Errorf("%d: %d answers, %d lost; it ended after %v", status, answered.Load(), lost.Load(), took)
+	if exit.Code != 0 || lost.Load() != 0 || answered.Load() != 206 || took < 1500*time.Millisecond || took > 10*time.Second {
+		t.Errorf("%d: %d answers, %d lost; it ended after %v", exit.Code, answered.Load(), lost.Load(), took)
 	}
-	if !strings.Contains(log, `"Namespace":"Mine"`) || !strings.Contains(log, `"Guard":"posts-guard"`) {
-		t.Errorf("no metrics in %s", log)
+	if !strings.Contains(exit.Logs, `"Namespace":"Mine"`) || !strings.Contains(exit.Logs, `"Guard":"posts-guard"`) {
+		t.Errorf("no metrics in %s", exit.Logs)
 	}
 }
 
@@ -229,8 +229,8 @@ func TestTheEndWithARequestThatNeverEnds(t *testing.T) {
 	defer func() { _ = conn.Close() }()
 	testkit.Must(io.WriteString(conn, "POST / HTTP/1.1\r\nHost: localhost\r\nGuards-Token: local\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{"))(t)
 	time.Sleep(100 * time.Millisecond)
-	p.signal(t, syscall.SIGINT)
-	if _, log := p.exit(t); strings.Count(log, `"Bypassed":1`) != 2 {
+	p.Signal(t, syscall.SIGINT)
+	if log := p.Exit(t).Logs; strings.Count(log, `"Bypassed":1`) != 2 {
 		t.Errorf("not all metrics are in %s", log)
 	}
 }

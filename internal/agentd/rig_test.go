@@ -8,11 +8,8 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -21,70 +18,20 @@ import (
 	"github.com/cric-talk/guards/internal/testkit/lambdatest"
 )
 
-// A process is the real program, as a sidecar has it. It sees nothing of the test's
-// environment.
-type process struct {
-	cmd    *exec.Cmd
-	log    string
-	exited chan struct{}
-}
-
 // nowhere has no table, so a decision is an outage, which memory decides.
 var nowhere = []string{"AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test", "AWS_ENDPOINT_URL_DYNAMODB=http://127.0.0.1:1", "GUARDS_DECISION_TIMEOUT=200ms"}
 
-// start starts the program with these variables.
-func start(t *testing.T, env ...string) *process {
+// start starts the real program with these variables, as a sidecar has it.
+func start(t *testing.T, env ...string) *lambdatest.Process {
 	t.Helper()
 	return startBinary(t, lambdatest.Build(t, "./cmd/guards-agent"), env...)
 }
 
 // startBinary is start for another binary.
-func startBinary(t *testing.T, binary string, env ...string) *process {
+func startBinary(t *testing.T, binary string, env ...string) *lambdatest.Process {
 	t.Helper()
 	dir := t.TempDir()
-	log := testkit.Must(os.Create(filepath.Join(dir, "log")))(t)
-	defer func() { _ = log.Close() }() // the process has its own descriptor
-	p := &process{cmd: exec.Command(binary), log: log.Name(), exited: make(chan struct{})}
-	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = dir, log, log
-	p.cmd.Env = append([]string{"HOME=" + dir, "AWS_EC2_METADATA_DISABLED=true"}, env...)
-	testkit.OK(t, p.cmd.Start())
-	go func() {
-		defer close(p.exited)
-		_ = p.cmd.Wait()
-	}()
-	t.Cleanup(func() {
-		_ = p.cmd.Process.Kill()
-		<-p.exited
-		if t.Failed() {
-			t.Logf("the agent wrote:\n%s", p.logs())
-		}
-	})
-	return p
-}
-
-func (p *process) logs() string {
-	b, err := os.ReadFile(p.log)
-	if err != nil {
-		return err.Error()
-	}
-	return string(b)
-}
-
-// exit waits for the end, and returns the status and what the program wrote.
-func (p *process) exit(t *testing.T) (int, string) {
-	t.Helper()
-	select {
-	case <-p.exited:
-	case <-time.After(time.Minute):
-		t.Fatalf("the agent still runs; it wrote:\n%s", p.logs())
-	}
-	return p.cmd.ProcessState.ExitCode(), p.logs()
-}
-
-// signal sends a signal.
-func (p *process) signal(t *testing.T, s syscall.Signal) {
-	t.Helper()
-	testkit.OK(t, p.cmd.Process.Signal(s))
+	return lambdatest.StartProcess(t, binary, dir, append([]string{"HOME=" + dir, "AWS_EC2_METADATA_DISABLED=true"}, env...))
 }
 
 // A caller asks an agent as a client does.

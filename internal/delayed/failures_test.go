@@ -107,41 +107,37 @@ func TestFailuresAreReportedOneByOne(t *testing.T) {
 	}
 }
 
-func TestTenMessagesAtTheSameTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		b.ready.took = time.Second
-		began := time.Now()
-		messages := make([]string, 25)
-		for i := range messages {
-			messages[i] = body(start, int64(i+1))
-		}
-		if failed := b.work(t.Context(), messages...); failed != "" || len(b.ready.sent) != 25 {
-			t.Errorf("failed %q, %d ready", failed, len(b.ready.sent))
-		}
-		if took := time.Since(began); b.ready.most != 10 || took != 3*time.Second {
-			t.Errorf("%d at once in %v, want 10 in 3 s", b.ready.most, took)
-		}
-	})
-}
-
-// The worker handles as many messages as it has time for. SQS delivers the
-// others again.
-func TestAnswersBeforeTheDeadline(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		b.ready.took = 1500 * time.Millisecond
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-		defer cancel()
-		messages := make([]string, 25)
-		for i := range messages {
-			messages[i] = body(start, int64(i+1))
-		}
-		failed := strings.Fields(b.work(ctx, messages...))
-		if len(failed) != 15 || len(b.ready.sent) != 10 || ctx.Err() != nil {
-			t.Errorf("%d failed, %d ready, %v; want 15 and 10 before the deadline", len(failed), len(b.ready.sent), ctx.Err())
-		}
-	})
+// The worker handles ten messages at the same time, and as many as it has time for. SQS
+// delivers the others again.
+func TestMessagesOfABatch(t *testing.T) {
+	for name, tt := range map[string]struct {
+		took     time.Duration // by the ready queue for each
+		deadline time.Duration
+		ready    int
+		all      time.Duration
+	}{
+		"time for all": {time.Second, time.Minute, 25, 3 * time.Second},
+		"time for ten": {1500 * time.Millisecond, 3 * time.Second, 10, 2900 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t)
+				b.ready.took = tt.took
+				ctx, cancel := context.WithTimeout(t.Context(), tt.deadline)
+				defer cancel()
+				var messages []string
+				for i := range 25 {
+					messages = append(messages, body(start, int64(i+1)))
+				}
+				began := time.Now()
+				failed := strings.Fields(b.work(ctx, messages...))
+				took := time.Since(began)
+				if len(failed) != 25-tt.ready || len(b.ready.sent) != tt.ready || b.ready.most != 10 || took != tt.all {
+					t.Errorf("%d failed, %d ready, %d at once in %v; want %d ready, 10 at once in %v", len(failed), len(b.ready.sent), b.ready.most, took, tt.ready, tt.all)
+				}
+			})
+		})
+	}
 }
 
 // After an outage, the late jobs of a batch wait for the one that probes the table.

@@ -139,20 +139,6 @@ func TestHeadersHaveTheWindowInForce(t *testing.T) {
 	})
 }
 
-// Whether a count fits depends on the live limit, not on the code's.
-func TestALiveLimitBoundsTheCount(t *testing.T) {
-	withLiveLimits(t, func(t *testing.T, b *bench, s *settings) {
-		s.set(b, live.Settings{Activities: map[string]live.Override{"create_post": {Limit: "5/1m"}}})
-		b.reasons(`{}`, "ok")
-		asked := b.store.asked
-		if got, err := b.ask(`{"count": 6}`); err == nil || b.store.asked != asked {
-			t.Errorf("%v after %d requests, want a ValidationError and none", got, b.store.asked-asked)
-		}
-		b.reasons(`{"count": 4}`, "ok")
-		b.reasons(`{}`, "limited")
-	})
-}
-
 // An operator tries a lower limit. A count that could never fit in it, but fits
 // in the code's limit, is reported and goes through.
 func TestALowerLimitThatIsTriedRefusesNoCount(t *testing.T) {

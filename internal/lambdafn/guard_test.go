@@ -57,41 +57,6 @@ func TestExactlyTheLimitFromTwoProcesses(t *testing.T) {
 	}
 }
 
-func TestEveryGuardLimits(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	for _, g := range cricket.All {
-		t.Run(g.Name, func(t *testing.T) {
-			i := r.start(t, g.Name)
-			ask(t, i, fmt.Sprintf(`{"userId": "other", "activity": %q, "op": "status"}`, g.Activities[0].Name)) // opens the connection
-			for _, activity := range g.Activities {
-				if activity.Unlimited {
-					continue
-				}
-				limit := activity.Limit.Read(0, 0, nil).Limit
-				testkit.InOneWindow(t, time.Minute, 15*time.Second)
-				all, times := fmt.Sprintf(`{"userId": %q, "activity": %q, "count": %d}`, canary, activity.Name, limit), 1
-				if activity.Limit.Queues() { // one place per call
-					testkit.InOneWindow(t, 10*time.Second, 8*time.Second)
-					all, times = event(activity.Name), int(limit)
-				}
-				var a answer
-				for range times {
-					if a, _ = ask(t, i, all); !a.Allowed {
-						t.Errorf("%s: %+v", activity.Name, a)
-					}
-				}
-				if a.ActivityCount != limit {
-					t.Errorf("%s %d times: %+v", activity.Name, limit, a)
-				}
-				if a, _ := ask(t, i, event(activity.Name)); a.Allowed || a.Message != g.Message {
-					t.Errorf("%s once more: %+v", activity.Name, a)
-				}
-			}
-		})
-	}
-}
-
 func TestErrorTypes(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -122,36 +87,6 @@ func TestErrorTypes(t *testing.T) {
 	want(event("update_post"), "Unavailable", "the table is throttled")
 	if n := strings.Count(i.Logs(), "invalid request"); n != 3 {
 		t.Errorf("%d lines of log on 3 invalid requests:\n%s", n, i.Logs())
-	}
-}
-
-func TestModes(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	off := r.start(t, "posts-guard", "MODE=off", "BYPASS_ROLES=")
-	if a, _ := ask(t, off, event("create_post")); a.Reason != "unlimited" || len(r.proxy.Counts()) > 0 {
-		t.Errorf("off: %+v, requests %v", a, r.proxy.Counts())
-	}
-	shadow := r.start(t, "posts-guard", "MODE=shadow", "ON_OUTAGE=deny", "BYPASS_ROLES=root, staff")
-	ask(t, shadow, event("like"))
-	testkit.InOneWindow(t, time.Minute, 20*time.Second)
-	for n := range 11 {
-		want := "ok"
-		if n == 10 {
-			want = "shadow"
-		}
-		if a, _ := ask(t, shadow, event("create_post")); !a.Allowed || a.Reason != want || a.Message != "" {
-			t.Errorf("shadow, check %d: %+v, want %s", n+1, a, want)
-		}
-	}
-	for role, want := range map[string]string{"staff": "bypassed", "admin": "shadow"} {
-		if a, _ := ask(t, shadow, `{"userId": "`+canary+`", "activity": "create_post", "roles": ["`+role+`"]}`); a.Reason != want {
-			t.Errorf("role %s: %+v, want %s", role, a, want)
-		}
-	}
-	r.proxy.Fail(math.MaxInt, dynamotest.AccessDenied)
-	if a, errorType := ask(t, shadow, event("update_post")); !a.Allowed || a.Reason != "unavailable" {
-		t.Errorf("shadow in an outage: %+v %s, want it allowed", a, errorType)
 	}
 }
 

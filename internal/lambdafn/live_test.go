@@ -2,6 +2,7 @@ package lambdafn_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
+	"github.com/cric-talk/guards/internal/testkit/lambdatest"
 )
 
 // The first decision uses the code's limits and starts the look at the table.
@@ -33,12 +35,7 @@ func TestLiveLimitsOnTheRealBinary(t *testing.T) {
 		if got.Allowed != want.Allowed || got.Limit != want.Limit {
 			t.Errorf("decision %d: %+v, want a limit of %d", n, got, want.Limit)
 		}
-		for range 500 { // the look may take longer than decision 1
-			if a, _ := ask(t, i, `{"userId": "other", "activity": "create_post", "op": "status"}`); a.Limit == 12 {
-				break
-			}
-			time.Sleep(20 * time.Millisecond)
-		}
+		follows(t, i, "other", func(a answer) bool { return a.Limit == 12 })
 	}
 	for range 10 {
 		ask(t, i, event("create_post"))
@@ -62,6 +59,18 @@ func TestLiveLimitsOnTheRealBinary(t *testing.T) {
 	s, _, err := liveedit.Read(t.Context(), table)
 	if err != nil || len(s.Grants) != 0 || len(s.Activities) != 3 {
 		t.Errorf("after an erasure: %+v, %v", s, err)
+	}
+}
+
+// follows waits until an instance follows what was set. The look may take longer than the decision
+// that began it.
+func follows(t *testing.T, i *lambdatest.Instance, user string, set func(answer) bool) {
+	t.Helper()
+	for range 500 {
+		if a, _ := ask(t, i, fmt.Sprintf(`{"userId": %q, "activity": "create_post", "op": "status"}`, user)); set(a) {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
 	}
 }
 
@@ -110,12 +119,7 @@ func TestABlockOnTheRealBinary(t *testing.T) {
 	block("halfway-4711", "create_post")
 	i := r.start(t, "posts-guard")
 	i.Ready(t)
-	for range 500 { // the read may take longer than the decision that began it
-		if a, _ := ask(t, i, `{"userId": "spammer-4711", "activity": "create_post", "op": "status"}`); a.Reason == "blocked" {
-			break
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	follows(t, i, "spammer-4711", func(a answer) bool { return a.Reason == "blocked" })
 	for event, reason := range map[string]string{
 		`{"userId": "spammer-4711", "activity": "create_post", "roles": ["admin"]}`:              "blocked",
 		`{"userId": "spammer-4711", "activity": "delete_post", "tier": "premium", "count": 999}`: "blocked",

@@ -184,6 +184,15 @@ func TestTheEndOfADamagedOverrideStays(t *testing.T) {
 	}
 }
 
+// limitsOf returns the limits of the user and of each subject.
+func limitsOf(terms Terms) string {
+	var all []string
+	for part := range terms.Parts {
+		all = append(all, part.Limit.String())
+	}
+	return strings.Join(all, " ")
+}
+
 // A granted tier decides, and not the number that the caller gives for the same one. The
 // grants of others leave the number as it is.
 func TestAGrantedTierWinsOverANumber(t *testing.T) {
@@ -196,16 +205,12 @@ func TestAGrantedTierWinsOverANumber(t *testing.T) {
 	guards := limits.Guards{{Name: "g", Message: "m", Activities: []limits.Activity{write}}}
 	for who, want := range map[string]string{"": "30/1m max 50 40/1m max 50", "u": "7/1m max 50 40/1m max 50", limits.SubjectID("room", "r"): "30/1m max 50 7/1m max 50"} {
 		l, problems := Settings{Grants: []Grant{{UserID: who, Tier: "pro", Until: now.Add(time.Hour), Reason: "r"}}}.Limits(guards, nil)
-		terms := l.Terms(Query{
+		got := limitsOf(l.Terms(Query{
 			Activity: write, UserID: "u", Subjects: map[string]string{"room": "r"}, At: now,
 			Numbers: map[string]int64{"write": 30, "room": 40},
-		})
-		var got []string
-		for part := range terms.Parts {
-			got = append(got, part.Limit.String())
-		}
-		if strings.Join(got, " ") != want || len(problems) > 0 {
-			t.Errorf("a grant of %q: %v, %v, want %s", who, got, problems, want)
+		}))
+		if got != want || len(problems) > 0 {
+			t.Errorf("a grant of %q: %s, %v, want %s", who, got, problems, want)
 		}
 	}
 }
@@ -278,13 +283,9 @@ func TestAGrantedTierIsForTheOneWhoHasIt(t *testing.T) {
 			s.Grants = append(s.Grants, Grant{UserID: id, Tier: tier, Until: now.Add(time.Hour), Reason: "r"})
 		}
 		l, problems := s.Limits(guards, nil)
-		terms := l.Terms(Query{Activity: write, UserID: "u", Subjects: map[string]string{"room": "r", "tenant": "t"}, Tier: tt.tier, At: now})
-		var got []string
-		for part := range terms.Parts {
-			got = append(got, part.Limit.String())
-		}
-		if strings.Join(got, " ") != tt.want || len(problems) > 0 {
-			t.Errorf("%s: %v, %v, want %s", name, got, problems, tt.want)
+		got := limitsOf(l.Terms(Query{Activity: write, UserID: "u", Subjects: map[string]string{"room": "r", "tenant": "t"}, Tier: tt.tier, At: now}))
+		if got != tt.want || len(problems) > 0 {
+			t.Errorf("%s: %s, %v, want %s", name, got, problems, tt.want)
 		}
 	}
 }

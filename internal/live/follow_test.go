@@ -311,11 +311,10 @@ func TestTheLogRepeatsNothingOfTheDocument(t *testing.T) {
 		`{"` + canary + `":1}`,
 		`{"activities":{"` + canary + `":{"limit":"20/1m"}}}`,
 	} {
-		var log bytes.Buffer
-		f := &Follower{Source: &table{Stored: Stored{Version: 1, Document: []byte(document)}}, Guards: cricket.All, Log: slog.New(slog.NewJSONHandler(&log, nil))}
+		f, log := logged(&table{Stored: Stored{Version: 1, Document: []byte(document)}}, cricket.All)
 		err := f.Read(t.Context())
 		if strings.Contains(log.String(), canary) || err != nil && strings.Contains(err.Error(), canary) {
-			t.Errorf("%s: log %s, error %v", document, &log, err)
+			t.Errorf("%s: log %s, error %v", document, log, err)
 		}
 	}
 }

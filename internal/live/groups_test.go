@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
 
@@ -74,7 +73,8 @@ func TestALiveLimitOfAGroup(t *testing.T) {
 	}
 }
 
-// A lockout of a group changes for all of its activities, or for none.
+// In a group, a lock of one activity is a lock of all. So a lockout changes for all of its
+// activities, or for none. A tier that the code does not have goes by the group's ordinary one.
 func TestALiveLockoutOfAGroup(t *testing.T) {
 	guards := grouped(t, "posts: 10/1m, try: lockout 5/15m for 30m", "try: lockout 5/15m for 30m")
 	for overrides, want := range map[string]string{
@@ -82,9 +82,10 @@ func TestALiveLockoutOfAGroup(t *testing.T) {
 		`{"create_post": {"limit": "posts: 20/1m, try: lockout 9/15m for 30m"}}`: `[create_post: limit "try" is lockout 9/15m for 30m, want lockout 5/15m for 30m; change it for the whole group, as content.try]`,
 		`{"create_post": {"tiers": {"premium": "posts: 20/1m, try: lockout 5/15m for 1m"}}}`: `[create_post: tier "premium": limit "try" is lockout 5/15m for 1m, ` +
 			`want lockout 5/15m for 30m; change it for the whole group, as content.try]`,
-		`{"content.try": {"limit": "lockout 9/15m for 1m"}}`:                                                                      "[]",
-		`{"content.try": {"limit": "lockout 9/15m for 1m"}, "create_post": {"limit": "posts: 20/1m, try: lockout 9/15m for 1m"}}`: "[]",
-		`{"content.try": {"limit": "lockout 9/1h for 1m"}}`:                                                                       `[content.try: create_post: a live limit keeps`,
+		`{"content.try": {"limit": "lockout 9/15m for 1m"}}`:                                                                       "[]",
+		`{"content.try": {"limit": "lockout 9/15m for 1m"}, "create_post": {"limit": "posts: 20/1m, try: lockout 9/15m for 1m"}}`:  "[]",
+		`{"content.try": {"limit": "lockout 4/15m for 30m"}, "add_comment": {"tiers": {"premium": "try: lockout 4/15m for 30m"}}}`: "[]",
+		`{"content.try": {"limit": "lockout 9/1h for 1m"}}`:                                                                        `[content.try: create_post: a live limit keeps`,
 	} {
 		var s Settings
 		testkit.OK(t, json.Unmarshal([]byte(`{"activities": `+overrides+`}`), &s))
@@ -201,40 +202,5 @@ func TestALiveLimitIsTooFastForHold(t *testing.T) {
 	code.Hold = false
 	if _, err := Instead(code, "", "", "501/1m"); err != nil {
 		t.Error(err)
-	}
-}
-
-// In a group, a lock of one activity is a lock of all. So a live lockout is the group's: an
-// activity's own live limit has the lockout that its group has now. A tier that the code does
-// not have goes by the group's ordinary one.
-func TestALiveLockoutIsTheGroups(t *testing.T) {
-	guards := grouped(t, "posts: 10/1m, try: lockout 5/15m for 30m", "try: lockout 5/15m for 30m")
-	table := &table{}
-	f := &Follower{Source: table, Guards: guards, Log: slog.New(slog.DiscardHandler)}
-	// inForce returns what inGroup returns: the posts and the failures of a post, and the failures of
-	// a comment.
-	inForce := func(posts, post, comment int) string {
-		return fmt.Sprintf("posts: %d/1m, try: lockout %d/15m for 30m; posts: 10/1m, try: lockout 5/15m for 30m; try: lockout %d/15m for 30m", posts, post, comment)
-	}
-	const group = `"content.try": {"limit": "lockout 4/15m for 30m"}`
-	own := func(tries int) string {
-		return fmt.Sprintf(`"create_post": {"limit": "posts: 9/1m, try: lockout %d/15m for 30m"}`, tries)
-	}
-	for _, step := range []struct{ overrides, want string }{
-		{"{" + own(4) + "}", inForce(10, 5, 5)},
-		{"{" + own(5) + "}", inForce(9, 5, 5)},
-		{`{}`, inForce(10, 5, 5)},
-		{"{" + group + "}", inForce(10, 4, 4)},
-		{"{" + group + "," + own(4) + "}", inForce(9, 4, 4)},
-	} {
-		table.put(step.overrides)
-		_ = f.Read(t.Context())
-		if got := inGroup(f, guards); got != step.want {
-			t.Errorf("%s:\n got %s\nwant %s", step.overrides, got, step.want)
-		}
-	}
-	all := map[string]Override{"content.try": {Limit: "lockout 4/15m for 30m"}, "add_comment": {Tiers: map[string]string{"premium": "try: lockout 4/15m for 30m"}}}
-	if _, problems := (Settings{Activities: all}).Limits(guards, nil); len(problems) > 0 {
-		t.Errorf("the tier has the group's lockout: %v", problems)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/pagefile"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // An addition keeps the text that is there, and has the form of its neighbours.
@@ -34,14 +35,9 @@ func TestAdditions(t *testing.T) {
 		Name: "c", Limit: "w: 6/1m", Tiers: guards.Tiers{"z": "w: 8/1m", "p": "w: 7/1m"}, Label: "ä \"c\"", Group: "d", Hold: true,
 		Subjects: []guards.Subject{{Name: "room", Limit: "w: 9/1m", Optional: true}},
 	}
-	text, err := pagefile.WithActivity(text, "a-guard", a)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text = testkit.Must(pagefile.WithActivity(text, "a-guard", a))(t)
 	other := guards.Guard{Name: "c-guard", Message: "m", DelayedQueue: true, MemorySize: 128, Activities: []guards.Activity{{Name: "e", Limit: "reservoir 1/2s ahead 1m"}}}
-	if text, err = pagefile.WithGuard(text, other); err != nil {
-		t.Fatal(err)
-	}
+	text = testkit.Must(pagefile.WithGuard(text, other))(t)
 	want = strings.Replace(want, `"5/1m"}
       ]
     }

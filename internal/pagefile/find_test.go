@@ -7,18 +7,15 @@ import (
 	"testing"
 
 	"github.com/cric-talk/guards/internal/pagefile"
+	"github.com/cric-talk/guards/internal/testkit"
 )
 
 // write makes a page of one guard with this name, and returns its file.
 func write(t *testing.T, guard string, at ...string) string {
 	t.Helper()
 	file := filepath.Join(at...)
-	if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(strings.Replace(page(`{"name": "b", "unlimited": true}`), "a-guard", guard, 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.MkdirAll(filepath.Dir(file), 0o750))
+	testkit.OK(t, os.WriteFile(file, []byte(strings.Replace(page(`{"name": "b", "unlimited": true}`), "a-guard", guard, 1)), 0o600))
 	return file
 }
 
@@ -27,9 +24,7 @@ func TestAbove(t *testing.T) {
 	root := t.TempDir()
 	outer := write(t, "outer-guard", root, "limits.json")
 	inner := write(t, "inner-guard", root, "a", "b", "limits.json")
-	if err := os.MkdirAll(filepath.Join(root, "a", "b", "c", "limits.json"), 0o750); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.MkdirAll(filepath.Join(root, "a", "b", "c", "limits.json"), 0o750))
 	for folder, want := range map[string]string{".": outer, "a": outer, "a/b": inner, "a/b/c": inner, "a/b/c/limits.json": inner} {
 		if got := pagefile.Above(filepath.Join(root, folder)); got != want {
 			t.Errorf("%s: %s, want %s", folder, got, want)
@@ -58,10 +53,7 @@ func TestThePageOfAProgram(t *testing.T) {
 			t.Errorf("%+v, %v, want %s", page, err, guard)
 		}
 	}
-	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := testkit.Must(os.Executable())(t)
 	t.Setenv("AWS_LAMBDA_RUNTIME_API", "")
 	expect("", "there is no page of limits, want "+filepath.Join(filepath.Dir(program), "limits.json")+", or another file in GUARDS_PAGE")
 	t.Setenv("AWS_LAMBDA_RUNTIME_API", "127.0.0.1:1")
@@ -75,9 +67,7 @@ func TestThePageOfAProgram(t *testing.T) {
 	expect("layer-guard", "")
 	write(t, "task-guard", places[0])
 	expect("task-guard", "")
-	if err := os.WriteFile(places[0], []byte("{}"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(places[0], []byte("{}"), 0o600))
 	expect("", places[0]+":1: guards is missing or empty")
 	t.Setenv("GUARDS_PAGE", write(t, "other-guard", t.TempDir(), "other.json"))
 	expect("other-guard", "")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/pagefile"
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/limits"
 )
 
@@ -50,10 +51,7 @@ func TestRead(t *testing.T) {
 
 // The page of this repository says the same in both forms.
 func TestThePageOfThisRepositoryInJSON(t *testing.T) {
-	text, err := os.ReadFile("testdata/limits.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Must(os.ReadFile("testdata/limits.json"))(t)
 	got, err := pagefile.Read("limits.json", text)
 	if diff := cmp.Diff(limits.All, got); diff != "" || err != nil {
 		t.Errorf("%v (-Go +JSON):\n%s", err, diff)
@@ -160,13 +158,8 @@ func FuzzRead(f *testing.F) {
 // A function reads its page at each start. The goal is at most 1 ms.
 func BenchmarkRead(b *testing.B) {
 	b.ReportAllocs()
-	text, err := os.ReadFile("testdata/limits.json")
-	if err != nil {
-		b.Fatal(err)
-	}
+	text := testkit.Must(os.ReadFile("testdata/limits.json"))(b)
 	for b.Loop() {
-		if _, err := pagefile.Read("limits.json", text); err != nil {
-			b.Fatal(err)
-		}
+		testkit.Must(pagefile.Read("limits.json", text))(b)
 	}
 }

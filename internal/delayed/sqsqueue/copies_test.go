@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/md5"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -75,6 +76,13 @@ func (q *slowQueue) Do(r *http.Request) (*http.Response, error) {
 	return response(200, taken(message.MessageBody)), nil
 }
 
+// open returns a Queue that sends to q.
+func (q *slowQueue) open() *Queue {
+	cfg := dynamotest.Config("http://nowhere.invalid")
+	cfg.HTTPClient = q
+	return New(cfg, "http://nowhere.invalid/q")
+}
+
 // taken returns the answer of a queue that has taken a message.
 func taken(body string) string {
 	return fmt.Sprintf(`{"MessageId": "1", "MD5OfMessageBody": "%x"}`, md5.Sum([]byte(body)))
@@ -124,16 +132,19 @@ func TestAtMostTwoCopies(t *testing.T) {
 		"silent, then refused":         {then(outcome{hangs: true}, refused), 3, 2, 1020 * time.Millisecond, 1050 * time.Millisecond, false},
 		"lost, then only refused":      {then(outcome{lost: true}, refused, refused, refused, refused, refused), 6, 1, 1300 * time.Millisecond, 1760 * time.Millisecond, true},
 		"no such queue":                {always(outcome{status: 400, code: "com.amazonaws.sqs#QueueDoesNotExist"}), 1, 0, 0, 0, true},
+		"access is denied":             {always(outcome{status: 403, code: "AccessDeniedException"}), 1, 0, 0, 0, true},
+		"wrong credentials":            {always(outcome{status: 400, code: "UnrecognizedClientException"}), 1, 0, 0, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				q := &slowQueue{answer: tt.answer}
-				cfg := dynamotest.Config("http://nowhere.invalid")
-				cfg.HTTPClient = q
 				began := time.Now()
-				err := New(cfg, "http://nowhere.invalid/q").Send(t.Context(), job, 0)
+				err := q.open().Send(t.Context(), job, 0)
 				took := time.Since(began)
 				synctest.Wait()
+				if err != nil && strings.Contains(err.Error(), "mod") {
+					t.Errorf("the job is in the error: %v", err)
+				}
 				if (err != nil) != tt.fails || q.sends != tt.sends || q.copies != tt.copies {
 					t.Errorf("%v after %d sends, %d of them taken, want an error: %v, %d and %d", err, q.sends, q.copies, tt.fails, tt.sends, tt.copies)
 				}
@@ -146,19 +157,33 @@ func TestAtMostTwoCopies(t *testing.T) {
 }
 
 // If the function has little time left, the copy follows after half of it, so that its
-// answer can still come.
-func TestACopyFollowsInTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := &slowQueue{answer: func(n int) outcome { return outcome{hangs: n == 1, after: 200 * time.Millisecond} }}
-		cfg := dynamotest.Config("http://nowhere.invalid")
-		cfg.HTTPClient = q
-		ctx, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond)
-		defer cancel()
-		began := time.Now()
-		if err := New(cfg, "http://nowhere.invalid/q").Send(ctx, job, 0); err != nil || time.Since(began) != 500*time.Millisecond {
-			t.Errorf("%v after %v of 700ms, want an answer to the copy after 300 + 200 ms", err, time.Since(began))
-		}
-	})
+// answer can still come. Send ends 100 ms before the deadline, and sends nothing afterwards.
+func TestSendEndsBeforeTheDeadline(t *testing.T) {
+	for name, tt := range map[string]struct {
+		answer func(n int) outcome
+		takes  time.Duration
+		fails  bool
+	}{
+		"the copy is answered": {func(n int) outcome { return outcome{hangs: n == 1, after: 200 * time.Millisecond} }, 500 * time.Millisecond, false},
+		"no answer":            {func(int) outcome { return outcome{hangs: true} }, 600 * time.Millisecond, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := &slowQueue{answer: tt.answer}
+				queue := q.open()
+				ctx, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond)
+				defer cancel()
+				began := time.Now()
+				if err := queue.Send(ctx, job, 0); (err != nil) != tt.fails || time.Since(began) != tt.takes {
+					t.Errorf("%v after %v of 700ms, want an error: %v, after %v", err, time.Since(began), tt.fails, tt.takes)
+				}
+				cancel()
+				if err := queue.Send(ctx, job, 0); !errors.Is(err, context.Canceled) || q.sends != 2 {
+					t.Errorf("%v after %d sends, want none after the deadline", err, q.sends)
+				}
+			})
+		})
+	}
 }
 
 // Six jobs at once leave connections open, which are dead afterwards. The next job finds

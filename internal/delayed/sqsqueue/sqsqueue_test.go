@@ -1,18 +1,10 @@
 package sqsqueue_test
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"math"
-	"net/http"
-	"strings"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
-
-	"github.com/aws/smithy-go"
 
 	"github.com/cric-talk/guards/internal/delayed"
 	. "github.com/cric-talk/guards/internal/delayed/sqsqueue"
@@ -109,82 +101,6 @@ func TestTemporaryFaults(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestPermanentFaults(t *testing.T) {
-	t.Parallel()
-	for fault, attempts := range map[dynamotest.Fault]struct{ least, most int }{
-		dynamotest.AccessDenied:        {1, 1},
-		dynamotest.BadCredentials:      {1, 1},
-		dynamotest.ThrottlingException: {6, 6},
-		dynamotest.Refuse:              {2, 2},
-		dynamotest.HangBefore:          {2, 2},
-		dynamotest.LoseResponse:        {2, 2},
-	} {
-		t.Run(string(fault), func(t *testing.T) {
-			t.Parallel()
-			testkit.Retry(t, func(t testing.TB) {
-				proxy, _, queue := open(t)
-				proxy.Fail(math.MaxInt, fault)
-				began := time.Now()
-				err := queue.Send(t.Context(), job, 0)
-				if took := time.Since(began); err == nil || took > Timeout+5*time.Second {
-					t.Errorf("%v after %v, want an error within %v", err, took, Timeout)
-				}
-				if n := proxy.Counts()["SendMessage"]; n < attempts.least || n > attempts.most {
-					t.Errorf("%d attempts, want %+v", n, attempts)
-				}
-				if err != nil && strings.Contains(err.Error(), "mod") {
-					t.Errorf("the job in the error: %v", err)
-				}
-			})
-		})
-	}
-}
-
-func TestNoSuchQueue(t *testing.T) {
-	t.Parallel()
-	testkit.Retry(t, func(t testing.TB) {
-		proxy := dynamotest.NewProxyTo(t, sqstest.Endpoint(t))
-		err := New(dynamotest.Config(proxy.URL()), sqstest.Endpoint(t)+"/000000000000/none").Send(t.Context(), job, 0)
-		if _, ok := errors.AsType[smithy.APIError](err); !ok || proxy.Counts()["SendMessage"] != 1 {
-			t.Errorf("%v after %v, want an answer after one attempt", err, proxy.Counts())
-		}
-	})
-}
-
-// Send ends 100 ms before the deadline, and after 2 s. Lambda lets a function work for
-// longer, but its caller waits.
-func TestSendEndsInTime(t *testing.T) {
-	for deadline, most := range map[time.Duration]time.Duration{600 * time.Millisecond: 500 * time.Millisecond, 10 * time.Second: 2 * time.Second} {
-		synctest.Test(t, func(t *testing.T) {
-			silent := &hanging{}
-			cfg := dynamotest.Config("http://nowhere.invalid")
-			cfg.HTTPClient = silent
-			queue := New(cfg, "http://nowhere.invalid/q")
-			ctx, cancel := context.WithTimeout(t.Context(), deadline)
-			defer cancel()
-			began := time.Now()
-			if err := queue.Send(ctx, job, 0); err == nil || time.Since(began) > most {
-				t.Errorf("%v after %v of %v, want an error within %v", err, time.Since(began), deadline, most)
-			}
-			cancel()
-			before := silent.requests.Load()
-			err := queue.Send(ctx, job, 0)
-			if more := silent.requests.Load() - before; !errors.Is(err, context.Canceled) || more != 0 || before == 0 {
-				t.Errorf("%v after %d requests and %d more, want none after the deadline", err, before, more)
-			}
-		})
-	}
-}
-
-// hanging is an aws.HTTPClient that never gets an answer.
-type hanging struct{ requests atomic.Int64 }
-
-func (h *hanging) Do(r *http.Request) (*http.Response, error) {
-	h.requests.Add(1)
-	<-r.Context().Done()
-	return nil, r.Context().Err()
 }
 
 func TestSendRefusesAJobThatIsNotJSON(t *testing.T) {

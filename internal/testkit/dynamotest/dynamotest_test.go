@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
 
@@ -29,19 +30,15 @@ func key(user string) map[string]types.AttributeValue {
 	}
 }
 
-// add adds one through client, on a condition that may be empty.
-func (c counter) add(ctx context.Context, client *dynamodb.Client, condition string) error {
-	in := &dynamodb.UpdateItemInput{
+// add adds one through client.
+func (c counter) add(ctx context.Context, client *dynamodb.Client) error {
+	_, err := client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName:                 &c.table,
 		Key:                       key("u1"),
 		UpdateExpression:          aws.String("ADD activityCount :one"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{":one": &types.AttributeValueMemberN{Value: "1"}},
 		ReturnValues:              types.ReturnValueAllNew,
-	}
-	if condition != "" {
-		in.ConditionExpression = &condition
-	}
-	_, err := client.UpdateItem(ctx, in)
+	})
 	return err
 }
 
@@ -49,10 +46,7 @@ func (c counter) add(ctx context.Context, client *dynamodb.Client, condition str
 // item.
 func (c counter) value(t *testing.T) string {
 	t.Helper()
-	got, err := c.direct.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &c.table, Key: key("u1"), ConsistentRead: aws.Bool(true)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := testkit.Must(c.direct.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &c.table, Key: key("u1"), ConsistentRead: aws.Bool(true)}))(t)
 	if n, ok := got.Item["activityCount"].(*types.AttributeValueMemberN); ok {
 		return n.Value
 	}

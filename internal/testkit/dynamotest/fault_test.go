@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"math"
 	"slices"
 	"syscall"
 	"testing"
@@ -77,7 +76,7 @@ func TestEachFaultDoesWhatItsNameSays(t *testing.T) {
 			ctx, giveUp := context.WithCancel(t.Context())
 			defer giveUp()
 			ended := make(chan error, 1)
-			go func() { ended <- c.add(ctx, client, "") }()
+			go func() { ended <- c.add(ctx, client) }()
 			want := map[bool]string{true: "1", false: ""}[row.applied]
 			if row.fault.Hangs() {
 				until(t, "the write reaches the table", func() bool { return proxy.Counts()["UpdateItem"] == 1 && c.value(t) == want })
@@ -91,7 +90,7 @@ func TestEachFaultDoesWhatItsNameSays(t *testing.T) {
 			if got := c.value(t); got != want || row.fault.Applied() != row.applied {
 				t.Errorf("the count is %q, want %q; Applied returns %v", got, want, row.fault.Applied())
 			}
-			if err := c.add(t.Context(), client, ""); err != nil {
+			if err := c.add(t.Context(), client); err != nil {
 				t.Errorf("the next request: %v", err)
 			}
 			if got := proxy.Counts()["UpdateItem"]; got != 2 {
@@ -101,80 +100,13 @@ func TestEachFaultDoesWhatItsNameSays(t *testing.T) {
 	}
 }
 
-func TestFailComesBeforeDo(t *testing.T) {
-	t.Parallel()
-	c, proxy := newCounter(t), dynamotest.NewProxy(t)
-	client := dynamotest.Client(t, proxy.URL())
-	step := func(want string) {
-		t.Helper()
-		err := c.add(t.Context(), client, "")
-		var api smithy.APIError
-		if want == "" && err != nil || want != "" && (!errors.As(err, &api) || api.ErrorCode() != want) {
-			t.Errorf("got %v, want %q", err, want)
-		}
-	}
-	proxy.Fail(1, dynamotest.AccessDenied, "Scan", "Query") // these operations are not used here
-	proxy.Fail(2, dynamotest.Throttle, "UpdateItem")
-	proxy.Fail(1, dynamotest.Status500)
-	proxy.Do(func(op string) dynamotest.Fault {
-		if op == "UpdateItem" {
-			return dynamotest.Status503
-		}
-		return dynamotest.Pass
-	})
-	step("ProvisionedThroughputExceededException")
-	step("ProvisionedThroughputExceededException")
-	step("InternalServerError")
-	step("ServiceUnavailable")
-	step("ServiceUnavailable")
-	proxy.Do(nil)
-	step("")
-	proxy.Fail(math.MaxInt, dynamotest.BadCredentials)
-	step("UnrecognizedClientException")
-	step("UnrecognizedClientException")
-	proxy.Heal()
-	step("")
-	if got := c.value(t); got != "2" {
-		t.Errorf("the count is %s, want 2", got)
-	}
-}
-
-func TestRequestsThatHangEndWithTheTest(t *testing.T) {
-	t.Parallel()
-	dynamotest.Endpoint(t) // skips the test if there is no DynamoDB
-	seen := make(chan error, 3)
-	var start time.Time
-	hung := t.Run("hang", func(t *testing.T) {
-		c, proxy := newCounter(t), dynamotest.NewProxy(t)
-		start = time.Now()
-		for _, fault := range []dynamotest.Fault{dynamotest.HangBefore, dynamotest.HangAfter, dynamotest.Stall} {
-			proxy.Fail(1, fault)
-			go func() { seen <- c.add(context.Background(), dynamotest.Client(t, proxy.URL()), "") }()
-		}
-		for proxy.Counts()["UpdateItem"] < 3 {
-			time.Sleep(time.Millisecond)
-		}
-	})
-	if !hung {
-		t.FailNow() // nothing was sent
-	}
-	for range 3 {
-		if err := <-seen; err == nil {
-			t.Error("a request that hung got an answer")
-		}
-	}
-	if took := time.Since(start); took > 25*time.Second { // a client gives up after a minute
-		t.Errorf("the test took %v, want less than 25s", took)
-	}
-}
-
 func TestWriteContinuesWhenTheClientGivesUp(t *testing.T) {
 	t.Parallel()
 	c, proxy := newCounter(t), dynamotest.NewProxy(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	gone := make(chan struct{})
 	proxy.Before("UpdateItem", func() { cancel(); <-gone })
-	err := c.add(ctx, dynamotest.Client(t, proxy.URL()), "")
+	err := c.add(ctx, dynamotest.Client(t, proxy.URL()))
 	close(gone)
 	if !errors.Is(err, context.Canceled) {
 		t.Fatalf("got %v", err)

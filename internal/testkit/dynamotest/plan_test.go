@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/dynamotest"
 )
 
@@ -18,10 +19,7 @@ import (
 // contexts.
 func planning(t *testing.T, proxy *dynamotest.Proxy) *dynamodb.Client {
 	t.Helper()
-	cfg, err := proxy.Config(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := testkit.Must(proxy.Config(t.Context()))(t)
 	return dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} })
 }
 
@@ -32,10 +30,10 @@ func TestEachRequestHasTheFaultOfItsPlan(t *testing.T) {
 	one := &dynamotest.Plan{Faults: []dynamotest.Fault{dynamotest.LoseResponse, dynamotest.Pass, dynamotest.Throttle}}
 	other := &dynamotest.Plan{Faults: []dynamotest.Fault{dynamotest.Status500}}
 	for i, failed := range []bool{true, false, true, false} {
-		if err := c.add(one.In(t.Context()), client, ""); (err != nil) != failed {
+		if err := c.add(one.In(t.Context()), client); (err != nil) != failed {
 			t.Errorf("request %d of one plan failed with %v", i, err)
 		}
-		if err := c.add(other.In(t.Context()), client, ""); (err != nil) != (i == 0) {
+		if err := c.add(other.In(t.Context()), client); (err != nil) != (i == 0) {
 			t.Errorf("request %d of the other plan failed with %v", i, err)
 		}
 	}
@@ -53,7 +51,7 @@ func TestTheFateOfARequestIsCertainWhenItsCallReturns(t *testing.T) {
 	for _, fault := range []dynamotest.Fault{dynamotest.HangAfter, dynamotest.Stall, dynamotest.HangBefore, dynamotest.HangAfter} {
 		plan := &dynamotest.Plan{Faults: []dynamotest.Fault{fault}}
 		ctx, cancel := context.WithTimeout(plan.In(t.Context()), 100*time.Millisecond)
-		if err := c.add(ctx, client, ""); err == nil || ctx.Err() == nil {
+		if err := c.add(ctx, client); err == nil || ctx.Err() == nil {
 			t.Errorf("%s: got %v, want an error at the deadline", fault, err)
 		}
 		cancel()
@@ -63,7 +61,7 @@ func TestTheFateOfARequestIsCertainWhenItsCallReturns(t *testing.T) {
 	}
 	patient := &dynamotest.Plan{Faults: []dynamotest.Fault{dynamotest.HangAfter}, Patience: time.Millisecond}
 	var timeout net.Error
-	if err := c.add(patient.In(t.Context()), client, ""); !errors.As(err, &timeout) || !timeout.Timeout() {
+	if err := c.add(patient.In(t.Context()), client); !errors.As(err, &timeout) || !timeout.Timeout() {
 		t.Errorf("got %v, want a timeout", err)
 	}
 	if got := c.value(t); got != strconv.Itoa(want+1) || want == 0 {
@@ -76,7 +74,7 @@ func TestALateRequestIsPerformedWhenItIsDelivered(t *testing.T) {
 	c, proxy := newCounter(t), dynamotest.NewProxy(t)
 	client := planning(t, proxy)
 	plan := &dynamotest.Plan{Faults: []dynamotest.Fault{dynamotest.Late}, Patience: time.Millisecond}
-	if err := c.add(plan.In(t.Context()), client, ""); err == nil || c.value(t) != "" {
+	if err := c.add(plan.In(t.Context()), client); err == nil || c.value(t) != "" {
 		t.Errorf("got %v and the count %q, want no answer and no write", err, c.value(t))
 	}
 	if err := plan.Sent()[0].Deliver(); err != nil || c.value(t) != "1" {

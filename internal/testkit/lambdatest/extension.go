@@ -6,9 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -19,11 +16,8 @@ import (
 // An Extension is one process beside an app's function, with an Extensions API of its own.
 // There is no function: the test is the app.
 type Extension struct {
-	cmd    *exec.Cmd
-	server *httptest.Server
-	log    string
-	exited chan struct{}
-	over   chan struct{} // closed at SHUTDOWN
+	*Process
+	over chan struct{} // closed at SHUTDOWN
 
 	mu         sync.Mutex
 	name       string   // as it registered
@@ -42,43 +36,17 @@ var notForExtensions = []string{
 // are as for [Start]. Meanwhile is called while the extension registers; it may be nil.
 func StartExtension(t testing.TB, binary string, meanwhile func(), env ...string) *Extension {
 	t.Helper()
-	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = log.Close() }() // the process has its own descriptor
-	e := &Extension{
-		log: log.Name(), exited: make(chan struct{}), over: make(chan struct{}),
-		registered: make(chan struct{}), waiting: make(chan struct{}), meanwhile: meanwhile,
-	}
+	e := &Extension{over: make(chan struct{}), registered: make(chan struct{}), waiting: make(chan struct{}), meanwhile: meanwhile}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /2020-01-01/extension/register", e.register)
 	mux.HandleFunc("GET /2020-01-01/extension/event/next", e.next)
-	e.server = httptest.NewServer(mux)
-	e.cmd = exec.Command(binary)
-	e.cmd.Dir, e.cmd.Stdout, e.cmd.Stderr = t.TempDir(), log, log
-	e.cmd.Env = slices.DeleteFunc(environment("app", e.cmd.Dir, e.server.Listener.Addr().String()), func(entry string) bool {
+	server, dir := httptest.NewServer(mux), t.TempDir()
+	t.Cleanup(server.Close) // after the end of the process
+	own := slices.DeleteFunc(environment("app", dir, server.Listener.Addr().String()), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
 		return slices.Contains(notForExtensions, name)
 	})
-	e.cmd.Env = append(e.cmd.Env, env...)
-	if err := e.cmd.Start(); err != nil {
-		e.server.Close()
-		t.Fatal(err)
-	}
-	go func() {
-		defer close(e.exited)
-		_ = e.cmd.Wait() // ProcessState holds the result
-	}()
-	t.Cleanup(func() {
-		_ = e.cmd.Process.Kill() // an error means that it has ended already
-		<-e.exited
-		e.server.CloseClientConnections()
-		e.server.Close()
-		if t.Failed() {
-			t.Logf("the extension wrote:\n%s", e.Logs())
-		}
-	})
+	e.Process = StartProcess(t, binary, dir, append(own, env...))
 	return e
 }
 
@@ -142,26 +110,4 @@ func (e *Extension) Shutdown(t testing.TB) Exit {
 		t.Fatalf("the extension still runs %v after SHUTDOWN; it wrote:\n%s", sigtermGrace, e.Logs())
 	}
 	return Exit{Code: e.cmd.ProcessState.ExitCode(), Logs: e.Logs()}
-}
-
-// Alive reports whether the extension still runs.
-func (e *Extension) Alive() bool {
-	select {
-	case <-e.exited:
-		return false
-	default:
-		return true
-	}
-}
-
-// PID returns the id of the extension's process.
-func (e *Extension) PID() int { return e.cmd.Process.Pid }
-
-// Logs returns what the extension has written to stdout and stderr.
-func (e *Extension) Logs() string {
-	b, err := os.ReadFile(e.log)
-	if err != nil {
-		return fmt.Sprintf("lambdatest: %v", err)
-	}
-	return string(b)
 }

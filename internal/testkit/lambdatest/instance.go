@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http/httptest"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"syscall"
@@ -23,13 +21,11 @@ const (
 // methods at the same time. As on Lambda, an instance handles one invocation at
 // a time, and further invocations wait.
 type Instance struct {
+	*Process
 	name    string
 	api     *runtimeAPI
 	server  *httptest.Server
-	cmd     *exec.Cmd
 	started time.Time
-	log     string        // path of the file with stdout and stderr
-	exited  chan struct{} // closed when the process has ended
 	stop    sync.Once
 }
 
@@ -44,38 +40,13 @@ func Start(t testing.TB, binary string, env ...string) *Instance {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// This is a file because a pipe would deliver the output later than the
-	// answer. What the function writes before its answer is in the file when
-	// the answer arrives.
-	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = log.Close() }() // the process has its own descriptor
-
 	name, dir := filepath.Base(binary), t.TempDir()
-	i := &Instance{name: name, log: log.Name(), exited: make(chan struct{})}
-	i.api = newRuntimeAPI("arn:aws:lambda:" + region + ":000000000000:function:" + name)
+	i := &Instance{name: name, api: newRuntimeAPI("arn:aws:lambda:" + region + ":000000000000:function:" + name)}
 	i.server = httptest.NewServer(i.api.handler())
-
-	i.cmd = exec.Command(binary)
-	i.cmd.Dir, i.cmd.Stdout, i.cmd.Stderr = dir, log, log
-	i.cmd.Env = append(environment(name, dir, i.server.Listener.Addr().String()), env...)
+	t.Cleanup(i.server.Close)
 	i.started = time.Now()
-	if err := i.cmd.Start(); err != nil {
-		i.server.Close()
-		t.Fatalf("start %s: %v", name, err)
-	}
-	go func() {
-		defer close(i.exited)
-		_ = i.cmd.Wait() // ProcessState holds the result
-	}()
-	t.Cleanup(func() {
-		i.Stop()
-		if t.Failed() {
-			t.Logf("%s wrote:\n%s", name, i.Logs())
-		}
-	})
+	i.Process = StartProcess(t, binary, dir, append(environment(name, dir, i.server.Listener.Addr().String()), env...))
+	t.Cleanup(i.Stop)
 	return i
 }
 
@@ -109,55 +80,6 @@ func (i *Instance) waitReady(ctx context.Context) error {
 	}
 }
 
-// Exit describes how a process ended.
-type Exit struct {
-	Code int // -1 if a signal ended it
-	Logs string
-}
-
-// Exit waits until the function exits by itself, for example because a variable
-// has a wrong value.
-func (i *Instance) Exit(t testing.TB) Exit {
-	t.Helper()
-	select {
-	case <-i.exited:
-	case <-time.After(initLimit):
-		t.Fatalf("%s is still running after %v; it wrote:\n%s", i.name, initLimit, i.Logs())
-	}
-	return Exit{Code: i.cmd.ProcessState.ExitCode(), Logs: i.Logs()}
-}
-
-// Logs returns what the function has written to stdout and stderr. When Invoke
-// returns, it includes everything that the function wrote in that invocation.
-func (i *Instance) Logs() string {
-	b, err := os.ReadFile(i.log)
-	if err != nil {
-		return fmt.Sprintf("lambdatest: %v", err)
-	}
-	return string(b)
-}
-
-// Memory returns how many bytes of memory the running function has now. It
-// works only on Linux.
-func (i *Instance) Memory() (bytes int64, err error) { return MemoryOf(i.PID()) }
-
-// MemoryOf returns how many bytes of memory a process has now. It works only on
-// Linux.
-func MemoryOf(pid int) (bytes int64, err error) {
-	statm, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
-	if err != nil {
-		return 0, err
-	}
-	var virtual, resident int64 // pages
-	if _, err := fmt.Sscan(string(statm), &virtual, &resident); err != nil {
-		return 0, err
-	}
-	return resident * int64(os.Getpagesize()), nil
-}
-
-// PID returns the id of the function's process.
-func (i *Instance) PID() int { return i.cmd.Process.Pid }
-
 // Stop ends the instance as Lambda does: it kills the process. If the function
 // asked for SIGTERM (lambda.WithEnableSIGTERM), it gets that signal first, and
 // time to exit. A running invocation fails. Stop may be called more than once.
@@ -169,8 +91,7 @@ func (i *Instance) Stop() {
 			case <-time.After(sigtermGrace):
 			}
 		}
-		_ = i.cmd.Process.Kill() // an error means that it has ended already
-		<-i.exited
+		i.kill()
 		close(i.api.stopping)
 		i.server.CloseClientConnections()
 		i.server.Close()

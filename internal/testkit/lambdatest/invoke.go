@@ -10,9 +10,8 @@ import (
 
 // Invocation is one event for a function.
 type Invocation struct {
-	Payload   []byte        // JSON; nil means {}
-	RequestID string        // empty means a new id, in the form of Lambda's
-	Timeout   time.Duration // from the moment the function gets it to its deadline; 0 means 30 s
+	Payload []byte        // JSON; nil means {}
+	Timeout time.Duration // from the moment the function gets it to its deadline; 0 means 30 s
 }
 
 // Result is the outcome of an invocation. If ErrorType is set, it is a function
@@ -21,7 +20,6 @@ type Result struct {
 	Payload      []byte // the answer, or the JSON of a function error as Lambda returns it
 	ErrorType    string
 	ErrorMessage string
-	RequestID    string
 	Duration     time.Duration // from the moment the function got the event to its answer
 }
 
@@ -52,12 +50,11 @@ func (i *Instance) Do(ctx context.Context, inv Invocation) (Result, error) {
 	if inv.Payload == nil {
 		inv.Payload = []byte("{}")
 	}
-	inv.RequestID = cmp.Or(inv.RequestID, newUUID())
 	inv.Timeout = cmp.Or(inv.Timeout, 30*time.Second)
 	if err := i.waitReady(ctx); err != nil {
 		return Result{}, err
 	}
-	job := &work{Invocation: inv, over: make(chan struct{})}
+	job := &work{Invocation: inv, id: newUUID(), over: make(chan struct{})}
 	select {
 	case i.api.queue <- job:
 	case <-i.exited:

@@ -34,6 +34,7 @@ type runtimeAPI struct {
 // work is one invocation, from its start to its result.
 type work struct {
 	Invocation
+	id     string
 	taken  time.Time
 	result *Result
 	over   chan struct{} // closed when the function has answered and asks for the next job
@@ -91,7 +92,7 @@ func (a *runtimeAPI) handOver(w http.ResponseWriter, job *work) {
 
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
-	h.Set("Lambda-Runtime-Aws-Request-Id", job.RequestID)
+	h.Set("Lambda-Runtime-Aws-Request-Id", job.id)
 	h.Set("Lambda-Runtime-Deadline-Ms", strconv.FormatInt(deadline.UnixMilli(), 10))
 	h.Set("Lambda-Runtime-Invoked-Function-Arn", a.arn)
 	h.Set("Lambda-Runtime-Trace-Id", newTraceID(job.taken))
@@ -115,12 +116,12 @@ func (a *runtimeAPI) answer(w http.ResponseWriter, r *http.Request) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.current == nil || a.current.RequestID != r.PathValue("id") || a.current.result != nil {
+	if a.current == nil || a.current.id != r.PathValue("id") || a.current.result != nil {
 		w.WriteHeader(http.StatusBadRequest)
 		_, _ = io.WriteString(w, `{"errorMessage":"this invocation is not running","errorType":"InvalidRequestID"}`)
 		return
 	}
-	result.RequestID, result.Duration = a.current.RequestID, time.Since(a.current.taken)
+	result.Duration = time.Since(a.current.taken)
 	a.current.result = &result
 	w.WriteHeader(http.StatusAccepted) // a Go function exits on any other status
 }

@@ -5,12 +5,10 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
-	"github.com/aws/aws-lambda-go/lambdacontext"
 )
 
 type event struct {
@@ -18,15 +16,10 @@ type event struct {
 }
 
 type seen struct {
-	Do        string   `json:"do"`
-	RequestID string   `json:"requestId"`
-	ARN       string   `json:"arn"`
-	Trace     string   `json:"trace"`
-	LeftMs    int64    `json:"leftMs"`
-	Env       []string `json:"env"`
-	Args      int      `json:"args"`
-	Dir       string   `json:"dir"`
-	Calls     int      `json:"calls"`
+	Env   []string `json:"env"`
+	Args  int      `json:"args"`
+	Dir   string   `json:"dir"`
+	Calls int      `json:"calls"`
 }
 
 type probeError struct{ message string }
@@ -35,10 +28,8 @@ func (e probeError) Error() string { return e.message }
 
 var calls int
 
-func handle(ctx context.Context, e event) (seen, error) {
+func handle(_ context.Context, e event) (seen, error) {
 	calls++
-	fmt.Println("stdout", e.Do)
-	fmt.Fprintln(os.Stderr, "stderr", e.Do)
 	switch e.Do {
 	case "fail":
 		return seen{}, probeError{"as asked"}
@@ -49,13 +40,8 @@ func handle(ctx context.Context, e event) (seen, error) {
 	case "sleep":
 		time.Sleep(time.Minute)
 	}
-	deadline, _ := ctx.Deadline()
-	lc, _ := lambdacontext.FromContext(ctx)
 	dir, err := os.Getwd()
-	return seen{
-		Do: e.Do, RequestID: lc.AwsRequestID, ARN: lc.InvokedFunctionArn, Trace: os.Getenv("_X_AMZN_TRACE_ID"),
-		LeftMs: time.Until(deadline).Milliseconds(), Env: os.Environ(), Args: len(os.Args), Dir: dir, Calls: calls,
-	}, err
+	return seen{Env: os.Environ(), Args: len(os.Args), Dir: dir, Calls: calls}, err
 }
 
 func main() { lambda.Start(handle) }
