@@ -57,6 +57,41 @@ func TestExactlyTheLimitFromTwoProcesses(t *testing.T) {
 	}
 }
 
+func TestEveryGuardLimits(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for _, g := range cricket.All {
+		t.Run(g.Name, func(t *testing.T) {
+			i := r.start(t, g.Name)
+			ask(t, i, fmt.Sprintf(`{"userId": "other", "activity": %q, "op": "status"}`, g.Activities[0].Name)) // opens the connection
+			for _, activity := range g.Activities {
+				if activity.Unlimited {
+					continue
+				}
+				limit := activity.Limit.Read(0, 0, nil).Limit
+				testkit.InOneWindow(t, time.Minute, 15*time.Second)
+				all, times := fmt.Sprintf(`{"userId": %q, "activity": %q, "count": %d}`, canary, activity.Name, limit), 1
+				if activity.Limit.Queues() { // one place per call
+					testkit.InOneWindow(t, 10*time.Second, 8*time.Second)
+					all, times = event(activity.Name), int(limit)
+				}
+				var a answer
+				for range times {
+					if a, _ = ask(t, i, all); !a.Allowed {
+						t.Errorf("%s: %+v", activity.Name, a)
+					}
+				}
+				if a.ActivityCount != limit {
+					t.Errorf("%s %d times: %+v", activity.Name, limit, a)
+				}
+				if a, _ := ask(t, i, event(activity.Name)); a.Allowed || a.Message != g.Message {
+					t.Errorf("%s once more: %+v", activity.Name, a)
+				}
+			}
+		})
+	}
+}
+
 func TestErrorTypes(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
