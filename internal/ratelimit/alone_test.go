@@ -138,6 +138,11 @@ func TestOutageTimelines(t *testing.T) {
 			{at: 36 * sec, id: "e", want: "unavailable 3/3, wait 24s"},
 			{at: 36 * sec, ask: Status, id: "e", want: "unavailable 3/3, wait 24s"},
 		}},
+		{"what was admitted alone counts for its whole window", "3/1m", []moment{
+			{table: deny, id: "a", count: 2, want: "unavailable 2/3"},
+			{at: 20 * sec, table: pass, id: "b", want: "ok 1/3"},
+			{at: 26 * sec, table: deny, id: "c", want: "unavailable 3/3"},
+		}},
 		{"a lost answer that was counted is not counted twice", "3/1m", []moment{
 			{table: lose, id: "a", want: "unavailable 1/3"},
 			{at: 6 * sec, table: pass, id: "b", want: "ok 2/3"}, // the one that reached the table and this

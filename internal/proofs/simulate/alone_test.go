@@ -12,13 +12,14 @@ import (
 type alone struct {
 	*oracle.Account
 
-	ids     map[counter]*record // its own admissions
-	perhaps map[counter]bool    // prepaid ones that came from a lease, or are its own
-	given   map[string]bool     // what it has given back, by receipts
-	kept    int                 // how many writes of unknown outcome, or beside others, can have places there
-	latest  int64               // up to which place other writes can have places there
-	busy    int                 // decisions that give back now, perhaps some of it
-	loose   bool                // it may have counted more, because it can have forgotten requests or not
+	ids      map[counter]*record // its own admissions
+	perhaps  map[counter]bool    // prepaid ones that came from a lease, or are its own
+	given    map[string]bool     // what it has given back, by receipts
+	kept     int                 // how many writes of unknown outcome, or beside others, can have places there
+	furthest int64               // the last of these places, perhaps by a tier with fewer in each window
+	latest   int64               // up to which place other writes can have places there
+	busy     int                 // decisions that give back now, perhaps some of it
+	loose    bool                // it may have counted more, because it can have forgotten requests or not
 }
 
 func (in *instance) aloneOf(of owner) *alone {

@@ -185,8 +185,10 @@ func (in *instance) send(v ratelimit.Op, c call, leaves int64, done func(*op, ra
 		if len(o.parts) > 0 {
 			s.ledger.judgeAll(o, d, err)
 		} else {
-			if in.given(o) != 0 && (o.again || in.others(o)) {
-				in.aloneOf(o.owner()).kept++
+			if last := in.given(o); last != 0 && (o.again || in.others(o)) {
+				alone := in.aloneOf(o.owner())
+				alone.kept++
+				alone.furthest = max(alone.furthest, last)
 			}
 			s.ledger.judge(o, d, err)
 		}

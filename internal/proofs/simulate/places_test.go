@@ -98,7 +98,10 @@ func (l *ledger) skips(u *user, a *landing, when oracle.Moment) {
 		return
 	}
 	exact.Skip(o.terms.numbers, when.Came, alone.Ticket(o.terms.numbers))
-	for range alone.kept + 1 {
+	for n := range alone.kept + 2 {
+		if n > alone.kept {
+			exact.Skip(o.terms.numbers, when.Came, alone.furthest)
+		}
 		next := exact.Clone()
 		_ = next.CountAt(o.terms.numbers, when, 1)
 		if next.Same(after) {
