@@ -3,7 +3,9 @@ package planted_test
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -27,6 +29,9 @@ import (
 //	PLANTED_BY=p,q     only the tests of these proofs, on every bug
 //	PLANTED_LONG=1     with the proofs' long bounds
 //	PLANTED_ALL=1      see TestWhichTestsCatchEachBug
+//
+// A run of all bugs takes an hour. If it is stopped, or a bug is not caught, the next one runs
+// only the others. Delete its list to begin again.
 func TestEachPlantedBugIsCaught(t *testing.T) {
 	prove.Explain(t, "planted")
 	if !prove.Long() && os.Getenv("PLANTED_RUN") == "" || os.Getenv("PLANTED_ALL") != "" {
@@ -37,44 +42,85 @@ func TestEachPlantedBugIsCaught(t *testing.T) {
 		t.Fatal(err)
 	}
 	bugs := selected(t, names("PLANTED_NAME"))
-	h := hunt{proofs: names("PLANTED_BY"), rows: make([][]string, len(bugs))}
-	onEach(bugs, planted.Runner{Root: root, Long: os.Getenv("PLANTED_LONG") != "", Known: caughtBefore(t)}, func(runner *planted.Runner, i int) {
-		h.rows[i] = h.hunt(t, runner, bugs[i])
-		fmt.Printf("%3d/%d  %s\n", i+1, len(bugs), strings.Join(h.rows[i], "  |  "))
-	})
-	caught := int(h.caught.Load())
-	if len(h.proofs) == 0 && len(bugs) > 1 && !t.Failed() {
-		prove.Save(t, "planted", findings.Result{
-			Figures: []findings.Figure{
-				{What: "planted bugs", Value: strconv.Itoa(len(bugs))},
-				{What: "caught by a test", Value: strconv.Itoa(caught)},
-			},
-			Tables: []findings.Table{{Title: "Each planted bug, and the first test that fails", Head: []string{"patch", "the mistake", "caught by", "after"}, Rows: h.rows}},
-		})
+	h := hunt{proofs: names("PLANTED_BY")}
+	whole := len(h.proofs) == 0 && len(bugs) == len(load(t))
+	done := list[[]string]{file: "caught.json"}
+	if whole {
+		done.read(t)
 	}
-	fmt.Printf("%d of %d planted bugs are caught\n", caught, len(bugs))
+	rest := slices.DeleteFunc(slices.Clone(bugs), func(b planted.Bug) bool { return done.has[b.Name] != nil })
+	onEach(rest, planted.Runner{Root: root, Long: os.Getenv("PLANTED_LONG") != "", Known: caughtBefore(t)}, func(runner *planted.Runner, i int) {
+		row, caught := h.hunt(t, runner, rest[i])
+		fmt.Printf("%3d/%d  %s\n", i+1, len(rest), strings.Join(row, "  |  "))
+		if whole && caught {
+			done.add(t, rest[i].Name, row)
+		}
+	})
+	fmt.Printf("%d of %d planted bugs are caught\n", len(bugs)-len(rest)+int(h.caught.Load()), len(bugs))
+	if !whole || t.Failed() {
+		return
+	}
+	var rows [][]string
+	for _, b := range bugs {
+		rows = append(rows, done.has[b.Name])
+	}
+	prove.Save(t, "planted", findings.Result{
+		Figures: []findings.Figure{
+			{What: "planted bugs", Value: strconv.Itoa(len(bugs))},
+			{What: "caught by a test", Value: strconv.Itoa(len(rows))},
+		},
+		Tables: []findings.Table{{Title: "Each planted bug, and the first test that fails", Head: []string{"patch", "the mistake", "caught by", "after"}, Rows: rows}},
+	})
+	if err := os.Remove(done.file); err != nil {
+		t.Error(err)
+	}
+}
+
+// A list is what a long run knows of each bug, by its name. It is saved after each bug, so the
+// next run continues one that was stopped.
+type list[T any] struct {
+	file string
+
+	mu  sync.Mutex
+	has map[string]T
+}
+
+func (l *list[T]) read(t *testing.T) {
+	t.Helper()
+	l.has = make(map[string]T)
+	saved, err := os.ReadFile(l.file)
+	if err == nil {
+		err = json.Unmarshal(saved, &l.has)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+}
+
+func (l *list[T]) add(t *testing.T, bug string, is T) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.has[bug] = is
+	text, err := json.MarshalIndent(l.has, "", "\t")
+	if err := cmp.Or(err, os.WriteFile(l.file, append(text, '\n'), 0o600)); err != nil {
+		t.Error(err)
+	}
 }
 
 // Which tests of the folders that a bug names catch it, and not only the first one. It tells
-// what a test is good for that nothing else catches. The list is saved after each bug, so the next run
-// continues one that was stopped. Delete an entry, or the file, to run it again.
+// what a test is good for that nothing else catches. Delete an entry of the list to run that bug again.
 func TestWhichTestsCatchEachBug(t *testing.T) {
 	if os.Getenv("PLANTED_ALL") == "" {
 		t.Skip("make planted ALL=1 runs this test")
 	}
-	const list = "catches.json"
-	catches := make(map[string][]string)
-	if saved, err := os.ReadFile(list); err == nil {
-		if err := json.Unmarshal(saved, &catches); err != nil {
-			t.Fatal(err)
-		}
-	}
+	catches := list[[]string]{file: "catches.json"}
+	catches.read(t)
 	root, err := filepath.Abs(root)
 	if err != nil {
 		t.Fatal(err)
 	}
-	bugs := slices.DeleteFunc(selected(t, names("PLANTED_NAME")), func(b planted.Bug) bool { return catches[b.Name] != nil })
-	var saving sync.Mutex
+	bugs := slices.DeleteFunc(selected(t, names("PLANTED_NAME")), func(b planted.Bug) bool { return catches.has[b.Name] != nil })
 	onEach(bugs, planted.Runner{Root: root, All: true}, func(runner *planted.Runner, i int) {
 		b := bugs[i]
 		o, err := runner.Run(t.Context(), b, b.Tests)
@@ -97,13 +143,7 @@ func TestWhichTestsCatchEachBug(t *testing.T) {
 			}
 		}
 		fmt.Printf("%3d/%d  %s  %d tests  %s\n", i+1, len(bugs), b.Name, len(found), o.Took.Round(100*time.Millisecond))
-		saving.Lock()
-		defer saving.Unlock()
-		catches[b.Name] = found
-		text, err := json.MarshalIndent(catches, "", "\t")
-		if err := cmp.Or(err, os.WriteFile(list, append(text, '\n'), 0o600)); err != nil {
-			t.Error(err)
-		}
+		catches.add(t, b.Name, found)
 	})
 }
 
@@ -168,7 +208,6 @@ func selected(t *testing.T, names []string) []planted.Bug {
 type hunt struct {
 	proofs []string // only the tests of these proofs; empty: the tests that each bug names
 	caught atomic.Int64
-	rows   [][]string // of the table, one for each bug: patch, mistake, test, time
 }
 
 func (h *hunt) folders(b planted.Bug) (folders []string) {
@@ -181,9 +220,10 @@ func (h *hunt) folders(b planted.Bug) (folders []string) {
 	return folders
 }
 
-// hunt runs the tests on one bug, and returns its row. A bug that no test catches is an error.
-// If only proofs run, that holds for the bugs that name one of the proofs.
-func (h *hunt) hunt(t *testing.T, runner *planted.Runner, b planted.Bug) (row []string) {
+// hunt runs the tests on one bug. It returns its row of the table: patch, mistake, test, time. A
+// bug that no test catches is an error. If only proofs run, that holds for the bugs that name one
+// of the proofs.
+func (h *hunt) hunt(t *testing.T, runner *planted.Runner, b planted.Bug) (row []string, caught bool) {
 	t.Helper()
 	o, err := runner.Run(t.Context(), b, h.folders(b))
 	if o.Test != "" {
@@ -200,6 +240,7 @@ func (h *hunt) hunt(t *testing.T, runner *planted.Runner, b planted.Bug) (row []
 		t.Errorf("%s: %v", b.Name, err)
 	case o.Test != "":
 		h.caught.Add(1)
+		caught = true
 	case len(h.proofs) == 0:
 		by = "nothing"
 		t.Errorf("%s survives all tests in %v: %s", b.Name, b.Tests, b.What)
@@ -211,5 +252,5 @@ func (h *hunt) hunt(t *testing.T, runner *planted.Runner, b planted.Bug) (row []
 			}
 		}
 	}
-	return []string{b.Name, b.What, by, o.Took.Round(100 * time.Millisecond).String()}
+	return []string{b.Name, b.What, by, o.Took.Round(100 * time.Millisecond).String()}, caught
 }
