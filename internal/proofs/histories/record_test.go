@@ -28,7 +28,7 @@ func (h *history) judge(in *instance, o op, sent []*dynamotest.Attempt, err erro
 	if asked && (c.op == ratelimit.Release || c.op == ratelimit.Reset) { // an open circuit sends none, so the memory is as true as before
 		in.doubted = o.end
 	}
-	for range applied { // each lost attempt by itself, because a reset may come between two of them
+	for range applied { // each lost attempt by itself, because a release or a reset may come between two of them
 		h.add(o, maybe)
 		o.again = true
 	}

@@ -34,19 +34,20 @@ func (h *history) model() porcupine.Model {
 // operations returns the operations that an order has to explain.
 func (h *history) operations() []porcupine.Operation {
 	ops := make([]porcupine.Operation, 0, len(h.ops))
-	resets := slices.ContainsFunc(h.ops, func(o op) bool { return o.call.op == ratelimit.Reset })
 	for _, o := range h.ops {
-		if o.again && !resets {
-			continue
-		}
+		takesBack := false
 		for _, other := range h.ops {
 			if other.begin >= o.end || o.begin >= other.end {
 				continue
 			}
 			gives := other.call.op == ratelimit.Release || other.call.op == ratelimit.Reset
 			checks := other.call.op == ratelimit.Check
+			takesBack = takesBack || gives
 			o.call.fewer = o.call.fewer || gives || checks && h.system.restarts(o.call, other.call)
 			o.call.raced = o.call.raced || other.begin != o.begin && (gives || checks)
+		}
+		if o.again && !takesBack { // nothing comes between two lost attempts, so the second one changes nothing
+			continue
 		}
 		ops = append(ops, porcupine.Operation{ClientId: o.client, Input: o.call, Call: o.begin, Output: o.answer, Return: o.end})
 	}

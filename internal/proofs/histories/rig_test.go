@@ -95,7 +95,7 @@ type op struct {
 	call       *call
 	answer     *ratelimit.Decision
 	begin, end int64
-	again      bool // one more lost attempt of the same call: only after a reset can it take effect too
+	again      bool // one more lost attempt of the same call: it takes effect, too, only after a release or a reset
 }
 
 type receipt struct {
