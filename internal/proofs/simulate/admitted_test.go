@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/proofs/oracle"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
 
@@ -52,4 +54,21 @@ func (l *ledger) settle() {
 		}
 	}
 	l.admissions = nil
+}
+
+// begunBefore returns when a write counts. It can be planned by what its instance saw before the
+// item was deleted. If a clock ahead had begun the next window there, the write counts in it.
+func (u *user) begunBefore(t *terms, when oracle.Moment, n int64, after policy.State) oracle.Moment {
+	counted := func(at oracle.Moment) bool {
+		c := u.Clone()
+		return c.CountAt(t.numbers, at, n) == nil && c.Same(after)
+	}
+	for _, r := range t.numbers.Rates {
+		w := oracle.WindowsOf(r)
+		next := oracle.Moment{Came: when.Came, Counts: w.Begins(w.Key(when.Came) + 1)}
+		if u.deleted != 0 && next.Counts-when.Came <= skews[len(skews)-2] && !counted(when) && counted(next) {
+			return next
+		}
+	}
+	return when
 }

@@ -217,6 +217,7 @@ func (l *ledger) counted(u *user, a *landing, w ratelimit.Write, before ratelimi
 		s.wrong("%s is counted twice, at %d and at %d", o.name, r.now, w.Now)
 	}
 	n, when, err := u.Counts(o.terms.numbers, w.Now, before.State, a.item.State)
+	when = u.begunBefore(o.terms, when, n, a.item.State)
 	l.skips(u, a, when)
 	switch {
 	case err != nil:
