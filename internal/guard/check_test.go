@@ -121,7 +121,7 @@ func TestAReleaseGivesBackOnce(t *testing.T) {
 	b.want(back, figures(true, "ok", 0, fields{"op": "release", "windowKey": window + 1, "resetAt": end + 60000}))
 }
 
-// Memory can decide a check and a status, unless an outage is to be an error.
+// Memory decides a check and a status, unless the guard answers an outage with an error.
 func TestWhatFailsDuringAnOutage(t *testing.T) {
 	for _, deny := range []bool{false, true} {
 		b := newBench(t)

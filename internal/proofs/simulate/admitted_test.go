@@ -63,10 +63,13 @@ func (u *user) begunBefore(t *terms, when oracle.Moment, n int64, after policy.S
 		c := u.Clone()
 		return c.CountAt(t.numbers, at, n) == nil && c.Same(after)
 	}
+	if u.deleted == 0 || counted(when) {
+		return when
+	}
 	for _, r := range t.numbers.Rates {
 		w := oracle.WindowsOf(r)
 		next := oracle.Moment{Came: when.Came, Counts: w.Begins(w.Key(when.Came) + 1)}
-		if u.deleted != 0 && next.Counts-when.Came <= skews[len(skews)-2] && !counted(when) && counted(next) {
+		if next.Counts-when.Came <= skews[len(skews)-2] && counted(next) {
 			return next
 		}
 	}

@@ -98,16 +98,19 @@ func (l *ledger) skips(u *user, a *landing, when oracle.Moment) {
 		return
 	}
 	exact.Skip(o.terms.numbers, when.Came, alone.Ticket(o.terms.numbers))
-	for n := range alone.kept + 2 {
-		if n > alone.kept {
-			exact.Skip(o.terms.numbers, when.Came, alone.furthest)
-		}
+	takes := func() bool { // whether the write takes the next place
 		next := exact.Clone()
 		_ = next.CountAt(o.terms.numbers, when, 1)
-		if next.Same(after) {
+		exact.Skip(o.terms.numbers, when.Came, next.Ticket(o.terms.numbers))
+		return next.Same(after)
+	}
+	for range alone.kept + 1 {
+		if takes() {
 			return
 		}
-		exact.Skip(o.terms.numbers, when.Came, next.Ticket(o.terms.numbers))
+	}
+	if exact.Skip(o.terms.numbers, when.Came, alone.furthest); takes() {
+		return
 	}
 	l.sim.wrong("%s skips places up to %d, and its instance has given %v", o.name, a.given, alone.Account)
 }
