@@ -178,7 +178,9 @@ func TestSendEndsBeforeTheDeadline(t *testing.T) {
 					t.Errorf("%v after %v of 700ms, want an error: %v, after %v", err, time.Since(began), tt.fails, tt.takes)
 				}
 				cancel()
-				if err := queue.Send(ctx, job, 0); !errors.Is(err, context.Canceled) || q.sends != 2 {
+				err := queue.Send(ctx, job, 0)
+				synctest.Wait()
+				if !errors.Is(err, context.Canceled) || q.sends != 2 {
 					t.Errorf("%v after %d sends, want none after the deadline", err, q.sends)
 				}
 			})
