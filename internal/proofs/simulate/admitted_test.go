@@ -58,7 +58,7 @@ func (l *ledger) settle() {
 
 // begunBefore returns when a write counts. It can be planned by what its instance saw before the
 // item was deleted. If a clock ahead had begun the next window there, the write counts in it.
-func (u *user) begunBefore(t *terms, when oracle.Moment, n int64, after policy.State) oracle.Moment {
+func (l *ledger) begunBefore(u *user, t *terms, when oracle.Moment, n int64, after policy.State) oracle.Moment {
 	counted := func(at oracle.Moment) bool {
 		c := u.Clone()
 		return c.CountAt(t.numbers, at, n) == nil && c.Same(after)
@@ -69,7 +69,7 @@ func (u *user) begunBefore(t *terms, when oracle.Moment, n int64, after policy.S
 	for _, r := range t.numbers.Rates {
 		w := oracle.WindowsOf(r)
 		next := oracle.Moment{Came: when.Came, Counts: w.Begins(w.Key(when.Came) + 1)}
-		if next.Counts-when.Came <= skews[len(skews)-2] && counted(next) {
+		if next.Counts-when.Came <= l.sim.apart && counted(next) {
 			return next
 		}
 	}

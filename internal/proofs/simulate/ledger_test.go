@@ -217,7 +217,7 @@ func (l *ledger) counted(u *user, a *landing, w ratelimit.Write, before ratelimi
 		s.wrong("%s is counted twice, at %d and at %d", o.name, r.now, w.Now)
 	}
 	n, when, err := u.Counts(o.terms.numbers, w.Now, before.State, a.item.State)
-	when = u.begunBefore(o.terms, when, n, a.item.State)
+	when = l.begunBefore(u, o.terms, when, n, a.item.State)
 	l.skips(u, a, when)
 	switch {
 	case err != nil:
@@ -359,8 +359,8 @@ func (u *user) forgetReleases() {
 
 func receipt(id string, at int64) string { return fmt.Sprint(id, " ", at) }
 
-// lapse notes of which checks that are under way nothing counts any more. A bucket can count an
-// action again afterwards, because what others take from it moves the time when it is full.
+// lapse notes the checks under way that no longer count anywhere. A bucket can count an action
+// again afterwards, because what others take from it moves the time when it is full.
 func (u *user) lapse(now int64) {
 	for _, r := range u.records {
 		if !r.over && !r.by.ended && r.by.whole != nil && !r.lapsed {
