@@ -1,6 +1,7 @@
 package guards
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"time"
@@ -107,14 +108,17 @@ func moment(ms int64) time.Time {
 // MarshalJSON implements [json.Marshaler]. It writes the fields that a guard's answer has,
 // in their order.
 func (d Decision) MarshalJSON() ([]byte, error) {
-	optional := func(n int64, has bool) *int64 {
+	optional := func(n *int64, has bool) *int64 {
 		if !has {
 			return nil
 		}
-		return &n
+		return n
 	}
 	figures := d.Limit != 0
-	return json.Marshal(struct {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false) // the answer is no part of a page
+	err := e.Encode(&struct {
 		Allowed       bool      `json:"allowed"`
 		Reason        Reason    `json:"reason"`
 		UserID        string    `json:"userId"`
@@ -141,9 +145,10 @@ func (d Decision) MarshalJSON() ([]byte, error) {
 		Version       string    `json:"version,omitzero"`
 	}{
 		d.Allowed, d.Reason, d.UserID, d.Activity, d.Op,
-		d.Limit, optional(d.ActivityCount, figures), optional(d.Remaining, figures),
-		optional(d.WaitTime, figures || d.ReadyAt != 0 || d.ResetAt != 0), d.ResetAt, d.Locked, d.WindowKey,
-		optional(d.Granted, d.Op == Check || d.Op == Renew), d.At, d.RequestID, d.HeldUntil, d.Message, d.Display,
+		d.Limit, optional(&d.ActivityCount, figures), optional(&d.Remaining, figures),
+		optional(&d.WaitTime, figures || d.ReadyAt != 0 || d.ResetAt != 0), d.ResetAt, d.Locked, d.WindowKey,
+		optional(&d.Granted, d.Op == Check || d.Op == Renew), d.At, d.RequestID, d.HeldUntil, d.Message, d.Display,
 		d.ReadyAt, d.Enqueued, d.Crossed, d.LimitedBy, d.Limits, d.Version,
 	})
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }

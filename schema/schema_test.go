@@ -118,7 +118,7 @@ func full(t *testing.T) []byte {
 		Allowed: true, Reason: ratelimit.OK, Granted: 1, HeldUntil: 1, Display: "d", Message: "m", Version: "v",
 		Decision: &ratelimit.Decision{Reading: reading, At: 1, ReadyAt: 1, Waiting: 1, LimitedBy: "n"},
 	}
-	return a.AppendJSON(nil)
+	return a.JSON()
 }
 
 func TestTheAnswerSchemaHasTheFieldsOfAnAnswer(t *testing.T) {

@@ -90,8 +90,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func write(w http.ResponseWriter, r guard.Response) {
-	for i := 0; i < len(r.Header); i += 2 {
-		w.Header().Set(r.Header[i], r.Header[i+1])
+	for name, value := range r.Header {
+		w.Header().Set(name, value)
 	}
 	w.WriteHeader(r.Status)
 	_, _ = w.Write(r.Body) // an error means that the caller is gone
@@ -183,12 +183,12 @@ func (h *Handler) health() guard.Response {
 	if h.Mistake != nil {
 		return guard.Problem(http.StatusServiceUnavailable, h.Mistake.Error())
 	}
-	return guard.Response{Status: http.StatusOK, Header: []string{"Content-Type", "application/json"}, Body: []byte(`{"status":"ok","version":` + strconv.Quote(release()) + `}`)}
+	return guard.Response{Status: http.StatusOK, Header: map[string]string{"Content-Type": "application/json"}, Body: []byte(`{"status":"ok","version":` + strconv.Quote(release()) + `}`)}
 }
 
 func notAllowed(method, want string) guard.Response {
 	r := guard.Problem(http.StatusMethodNotAllowed, "method is "+input.Show(method)+", want "+want)
-	r.Header = append(r.Header, "Allow", want)
+	r.Header["Allow"] = want
 	return r
 }
 

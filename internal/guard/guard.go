@@ -108,7 +108,7 @@ func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	if h.RefusalIsError && a.Refused() && !a.delayed() { // an error has no readyAt, so the caller would lose the place
 		return nil, &RateLimitExceeded{a.Message}
 	}
-	return a.AppendJSON(nil), nil
+	return a.JSON(), nil
 }
 
 // RateLimitExceeded is a refusal as an error. Lambda sends the type's name to

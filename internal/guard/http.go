@@ -43,7 +43,7 @@ func parseCall(payload []byte) (c call, ok bool) {
 func (h *Handler) answerCall(ctx context.Context, payload []byte, c call) []byte {
 	if c.RequestContext.HTTP.Method != http.MethodPost {
 		r := Problem(http.StatusMethodNotAllowed, "method is "+input.Show(c.RequestContext.HTTP.Method)+", want POST")
-		r.Header = append(r.Header, "Allow", http.MethodPost)
+		r.Header["Allow"] = http.MethodPost
 		return r.event()
 	}
 	if !utf8.Valid(payload) {
@@ -62,9 +62,9 @@ func (h *Handler) answerCall(ctx context.Context, payload []byte, c call) []byte
 
 // A Response is what a guard answers over HTTP.
 type Response struct {
-	Status int
-	Header []string // names and values in turn
-	Body   []byte
+	Status int               `json:"statusCode"`
+	Header map[string]string `json:"headers"`
+	Body   []byte            `json:"-"` // JSON
 }
 
 // Respond answers an event that came as the body of a POST.
@@ -73,16 +73,13 @@ func (h *Handler) Respond(ctx context.Context, body []byte) Response {
 	if err != nil {
 		return ProblemOf(err)
 	}
-	header := rateLimitHeaders(a, h.Limiter.Clock())
-	if !a.Refused() {
-		return Response{http.StatusOK, append([]string{"Content-Type", "application/json"}, header...), a.AppendJSON(nil)}
+	var r Response
+	if a.Refused() {
+		r = refusal(a)
+	} else {
+		r = Response{http.StatusOK, map[string]string{"Content-Type": "application/json"}, a.JSON()}
 	}
-	r := refusal(a).response()
-	r.Header = append(r.Header, header...)
-	if !a.tooLow() {
-		after := max(1, ceilSeconds(a.Decision.Wait.Milliseconds()))
-		r.Header = append(r.Header, "Retry-After", strconv.FormatInt(after, 10))
-	}
+	addRateLimit(r.Header, a, h.Limiter.Clock())
 	return r
 }
 
@@ -95,28 +92,22 @@ func ActivityOf(event []byte) (string, error) {
 
 // event returns the response in the form in which a function returns it to its URL.
 func (r Response) event() []byte {
-	h := newObject()
-	for i := 0; i < len(r.Header); i += 2 {
-		h.string(r.Header[i], r.Header[i+1])
-	}
-	o := newObject()
-	o.int("statusCode", int64(r.Status))
-	o.raw("headers", h.end())
-	o.string("body", string(r.Body))
-	o.bool("isBase64Encoded", false)
-	return o.end()
+	return encode(struct {
+		Response
+		Body            string `json:"body"`
+		IsBase64Encoded bool   `json:"isBase64Encoded"`
+	}{r, string(r.Body), false})
 }
 
-// rateLimitHeaders returns the header fields of
-// draft-ietf-httpapi-ratelimit-headers-11. A later draft may rename the
-// parameters; only this function knows them. For example:
+// addRateLimit adds the fields of draft-ietf-httpapi-ratelimit-headers-11 to a header. A later
+// draft may rename the parameters; only this function knows them. For example:
 //
 //	RateLimit-Policy: "create_post";q=10;w=60
 //	RateLimit: "create_post";r=3;t=42
-func rateLimitHeaders(a Answer, now time.Time) []string {
+func addRateLimit(header map[string]string, a Answer, now time.Time) {
 	d := a.Decision
 	if d == nil || d.Limit == 0 {
-		return nil
+		return
 	}
 	limits := d.Limits()
 	policies, left := make([]string, len(limits)), make([]string, len(limits))
@@ -125,67 +116,64 @@ func rateLimitHeaders(a Answer, now time.Time) []string {
 		policies[i] = fmt.Sprintf("%q;q=%d;w=%d", name, l.Limit, ceilSeconds(l.Window.Milliseconds()))
 		left[i] = fmt.Sprintf("%q;r=%d;t=%d", name, l.Remaining, max(0, ceilSeconds(l.ResetAt-now.UnixMilli())))
 	}
-	return []string{"RateLimit-Policy", strings.Join(policies, ", "), "RateLimit", strings.Join(left, ", ")}
+	header["RateLimit-Policy"], header["RateLimit"] = strings.Join(policies, ", "), strings.Join(left, ", ")
 }
 
 // ceilSeconds converts milliseconds to seconds, rounded up.
 func ceilSeconds(millis int64) int64 { return (millis + 999) / 1000 }
 
-// A problem is an RFC 9457 problem document in progress.
+// A problem is an RFC 9457 problem document.
 type problem struct {
-	object
-	status int // the HTTP status
+	Type      string           `json:"type,omitzero"` // empty means about:blank: the status says it all
+	Title     string           `json:"title"`
+	Status    int              `json:"status"`
+	Detail    string           `json:"detail,omitzero"`
+	ErrorType string           `json:"errorType,omitzero"`
+	Violated  []string         `json:"violated-policies,omitempty"` // their names are as in the RateLimit-Policy header
+	Answer    strictjson.Value `json:",embed"`                      // the fields of a refusal
 }
 
-// newProblem begins a problem. An empty kind, the member "type", means
-// about:blank: the status says it all.
-func newProblem(status int, kind string) *problem {
-	p := &problem{*newObject(), status}
-	if kind != "" {
-		p.string("type", kind)
+// refusal returns the response for a refusal. A block violates no policy, and neither does a
+// number of the caller's that is too low, for which no wait helps.
+func refusal(a Answer) Response {
+	p := problem{Status: http.StatusTooManyRequests, Answer: a.JSON()}
+	if !a.blocked() && !a.tooLow() {
+		p.Type = "https://iana.org/assignments/http-problem-types#quota-exceeded"
+		p.Violated = []string{cmp.Or(a.Decision.LimitedBy, a.Activity)}
 	}
-	p.string("title", http.StatusText(status))
-	p.int("status", int64(status))
-	return p
-}
-
-// refusal returns a refusal as a problem, with all fields of the answer. The violated
-// policy has the same name as in the RateLimit-Policy header. A block violates none, and
-// neither does a number of the caller's that is too low.
-func refusal(a Answer) *problem {
-	kind := "https://iana.org/assignments/http-problem-types#quota-exceeded"
-	if a.blocked() || a.tooLow() {
-		kind = ""
+	r := p.response()
+	if !a.tooLow() {
+		r.Header["Retry-After"] = strconv.FormatInt(max(1, ceilSeconds(a.Decision.Wait.Milliseconds())), 10)
 	}
-	p := newProblem(http.StatusTooManyRequests, kind)
-	if kind != "" {
-		violated, _ := strictjson.AppendQuote(nil, cmp.Or(a.Decision.LimitedBy, a.Activity))
-		p.rawArray("violated-policies", violated)
-	}
-	a.appendFields(&p.object)
-	return p
+	return r
 }
 
 // ProblemOf returns the response for an error of [Handler.Decide].
 func ProblemOf(err error) Response {
-	status, kind, name := http.StatusBadRequest, "", "ValidationError"
+	p := problem{Status: http.StatusBadRequest, Detail: err.Error(), ErrorType: "ValidationError"}
 	if _, ok := errors.AsType[*input.Unavailable](err); ok {
-		status, kind, name = http.StatusServiceUnavailable, "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity", "Unavailable"
+		p.Type = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
+		p.Status, p.ErrorType = http.StatusServiceUnavailable, "Unavailable"
 	}
-	p := newProblem(status, kind)
-	p.string("detail", err.Error())
-	p.string("errorType", name)
 	return p.response()
 }
 
 // Problem returns the response for a request that no guard has seen.
 func Problem(status int, detail string) Response {
-	p := newProblem(status, "")
-	p.string("detail", detail)
-	return p.response()
+	return problem{Status: status, Detail: detail}.response()
 }
 
 // response returns the problem as a response.
-func (p *problem) response() Response {
-	return Response{p.status, []string{"Content-Type", "application/problem+json"}, p.end()}
+func (p problem) response() Response {
+	p.Title = http.StatusText(p.Status)
+	return Response{p.Status, map[string]string{"Content-Type": "application/problem+json"}, encode(p)}
+}
+
+// encode returns v, whose fields can always be written, as JSON.
+func encode(v any) []byte {
+	b, err := strictjson.Marshal(v, strictjson.Sorted, strictjson.AnyBytes)
+	if err != nil {
+		panic(err)
+	}
+	return b
 }

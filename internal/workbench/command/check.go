@@ -62,7 +62,7 @@ func (c *checkCommand) Run(ctx context.Context, env session) error {
 			return err
 		}
 		if c.JSON {
-			_, err = env.out.Write(append(a.AppendJSON(nil), '\n'))
+			_, err = env.out.Write(append(a.JSON(), '\n'))
 		} else {
 			_, err = fmt.Fprintln(env.out, c.line(env, i+1, &a))
 		}

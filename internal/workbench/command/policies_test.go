@@ -93,10 +93,10 @@ func TestPoliciesDocumentShowsRealAnswers(t *testing.T) {
 		refused = posts(0, "create_post", 1)
 	}
 	testkit.Contains(t, "docs/policies.md", document,
-		"```json\n"+string(pinned.AppendJSON(nil))+"\n```",
+		"```json\n"+string(pinned.JSON())+"\n```",
 		fmt.Sprintf("`12-hour pin count: %d/%d`", pinned.Decision.Used, pinned.Decision.Limit),
 		"`"+cricket.Pins.Message+"`",
-		"```json\n"+string(refused.AppendJSON(nil))+"\n```",
+		"```json\n"+string(refused.JSON())+"\n```",
 		"```json\n"+string(refusedLetters(t))+"\n```",
 	)
 }
@@ -124,8 +124,8 @@ func refusedLetters(t *testing.T) []byte {
 	answers := []guard.Answer{ask(0, "write_note", 95), ask(time.Minute, "send_letter", 1), ask(time.Minute, "send_letter", 2), ask(0, "write_note", 3)}
 	for i, left := range []int64{5, 1, 1, 0} {
 		if a := answers[i]; a.Allowed != (i != 2) || a.Decision.Remaining != left {
-			t.Errorf("step %d: %s", i+1, a.AppendJSON(nil))
+			t.Errorf("step %d: %s", i+1, a.JSON())
 		}
 	}
-	return answers[2].AppendJSON(nil)
+	return answers[2].JSON()
 }

@@ -119,7 +119,7 @@ func (c *resetCommand) print(env session, a *guard.Answer) (err error) {
 			figures
 		}{ownerOf(c.whose), c.Activity, guard.FiguresOf(d.Reading)})
 	case c.JSON:
-		_, err = env.out.Write(append(a.AppendJSON(nil), '\n'))
+		_, err = env.out.Write(append(a.JSON(), '\n'))
 	case d == nil:
 		_, err = fmt.Fprintf(env.out, "%s is %s: nothing is counted\n", c.Activity, a.Reason)
 	default:

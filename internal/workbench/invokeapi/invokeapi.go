@@ -323,11 +323,7 @@ func (b Beside) Respond(ctx context.Context, body []byte) guard.Response {
 	if err != nil {
 		return guard.Problem(http.StatusInternalServerError, "the function failed: "+ErrorType(err))
 	}
-	answer := guard.Response{Status: reply.StatusCode, Body: []byte(reply.Body)}
-	for name, value := range reply.Headers {
-		answer.Header = append(answer.Header, name, value)
-	}
-	return answer
+	return guard.Response{Status: reply.StatusCode, Header: reply.Headers, Body: []byte(reply.Body)}
 }
 
 // form calls a function as its URL does.
