@@ -191,7 +191,7 @@ func (l *Limiter) Decide(ctx context.Context, r guards.Request) (guards.Decision
 	if !ok {
 		return guards.Decision{}, input.Invalid("activity", input.Show(r.Activity), "one that the page of limits names")
 	}
-	a, err := h.Decide(context.WithoutCancel(ctx), guard.RequestOf(r))
+	a, err := h.Decide(context.WithoutCancel(ctx), guard.Request(r))
 	if err != nil {
 		return guards.Decision{}, err
 	}

@@ -113,12 +113,12 @@ func (w *Worker) work(ctx context.Context, messages []events.SQSMessage) []error
 func (w *Worker) pass(ctx context.Context, job guard.Job) error {
 	r := guard.Request{
 		UserID: job.UserID, Activity: job.Activity, ReadyAt: job.ReadyAt, RequestID: job.RequestID,
-		Tier: job.Tier, Limit: job.Limit, Queued: true,
+		Tier: job.Tier, Limit: job.Limit,
 	}
-	a, err := w.Guard.Decide(ctx, r)
+	a, err := w.Guard.DecideQueued(ctx, r)
 	if e, ok := errors.AsType[*input.ValidationError](err); ok && e.Field == "limit" { // a deploy has taken its max away
 		r.Limit = nil
-		a, err = w.Guard.Decide(ctx, r)
+		a, err = w.Guard.DecideQueued(ctx, r)
 	}
 	if err != nil {
 		return err

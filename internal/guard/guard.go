@@ -133,8 +133,18 @@ func (h *Handler) handle(ctx context.Context, payload []byte) (Answer, error) {
 // may read the live limits for the next request. The error is an
 // *input.ValidationError or an *input.Unavailable.
 func (h *Handler) Decide(ctx context.Context, r Request) (Answer, error) {
+	return h.decide(ctx, r, false)
+}
+
+// DecideQueued answers a check for a job from the delayed queue, as Decide does. The job has its
+// place already, so no block refuses it.
+func (h *Handler) DecideQueued(ctx context.Context, r Request) (Answer, error) {
+	return h.decide(ctx, r, true)
+}
+
+func (h *Handler) decide(ctx context.Context, r Request, queued bool) (Answer, error) {
 	h.Live.CatchUp(ctx)
-	t, low, err := h.terms(&r)
+	t, low, err := h.terms(&r, queued)
 	if err != nil {
 		h.logInvalid(ctx, err)
 		return Answer{}, err
@@ -167,7 +177,7 @@ func (h *Handler) Decide(ctx context.Context, r Request) (Answer, error) {
 
 // terms fills in r's defaults, checks r, and returns what is in force for it. Low is the number
 // that has no room for r; nil: there is none, or no limit decides.
-func (h *Handler) terms(r *Request) (t live.Terms, low *tooLow, err error) {
+func (h *Handler) terms(r *Request, queued bool) (t live.Terms, low *tooLow, err error) {
 	activity, err := r.resolve(h.Guard)
 	if err != nil {
 		return t, nil, err
@@ -179,6 +189,9 @@ func (h *Handler) terms(r *Request) (t live.Terms, low *tooLow, err error) {
 		Activity: activity, UserID: r.UserID, Subjects: r.Subjects, Numbers: r.Limit, Tier: r.Tier, Roles: r.Roles, At: h.Limiter.Clock(),
 		BypassRoles: h.BypassRoles, Mode: string(h.Mode),
 	})
+	if queued {
+		t.Block = live.Block{}
+	}
 	if r.blocked(t) {
 		return t, nil, nil
 	}

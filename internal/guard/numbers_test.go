@@ -306,7 +306,7 @@ func TestWrongNumbersOfARequest(t *testing.T) {
 		{guards.Number(1_000_000), ""},
 		{guards.Numbers{}, ""},
 	} {
-		_, err := b.Decide(t.Context(), RequestOf(guards.Request{UserID: canary, Activity: "call", Limit: tt.numbers}))
+		_, err := b.Decide(t.Context(), Request{UserID: canary, Activity: "call", Limit: tt.numbers})
 		if err == nil && tt.want != "" || err != nil && (tt.want == "" || !strings.HasPrefix(err.Error(), tt.want)) {
 			t.Errorf("%v: %v, want an error that begins with %q", tt.numbers, err, tt.want)
 		}

@@ -2,6 +2,7 @@ package guard
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -16,40 +17,13 @@ import (
 	"github.com/cric-talk/guards/internal/strictjson"
 )
 
-// A Request is a guard's event.
-type Request struct {
-	UserID    string            // who is limited; required
-	Activity  string            // one of the guard's activities; required
-	Op        Op                // empty means Check
-	Count     int64             // how many actions at once; zero means 1
-	Partial   bool              // grant as many of Count as fit, instead of all or nothing
-	Limit     map[string]int64  // numbers for limits with a max, by [policy.FullName]; "" alone is the user's only limit
-	Tier      string            // the caller's plan; a tier that the activity does not name gets the ordinary limit
-	Roles     []string          // the caller's roles; a caller with a bypass role is never limited
-	RequestID string            // checks with the same id are counted once; if empty, the guard makes an id
-	At        int64             // release and renew: the receipt of the check, in Unix milliseconds; required for these, not allowed otherwise
-	Clear     bool              // release: also end the series of the user's lockout; not allowed otherwise
-	ReadyAt   int64             // check, if the policy gives places: the place given earlier, in Unix milliseconds; zero for none
-	Subjects  map[string]string // the ids of the others in whose items the action counts, by the names that the activity has
-	Job       []byte            // check, if the policy gives places: JSON for the delayed queue; nil for none
-
-	// Queued is set for a job from the delayed queue. It has its place already, so no block
-	// refuses it. No event can set it.
-	Queued bool
-}
-
-// RequestOf returns the request that an app made in its own process.
-func RequestOf(r guards.Request) Request {
-	return Request{
-		UserID: r.UserID, Activity: r.Activity, Op: r.Op, Count: r.Count, Partial: r.Partial, Limit: r.Limit, Tier: r.Tier, Roles: r.Roles,
-		RequestID: r.RequestID, At: r.At, Clear: r.Clear, ReadyAt: r.ReadyAt, Subjects: r.Subjects, Job: r.Job,
-	}
-}
+// A Request is a guard's event. The empty Op means Check, and a Count of zero means 1.
+type Request guards.Request
 
 // blocked reports whether a block in t refuses r. What was counted before it can still be
 // given back.
 func (r *Request) blocked(t live.Terms) bool {
-	return !t.Block.Until.IsZero() && (r.Op == Check || r.Op == Status) && !r.Queued
+	return !t.Block.Until.IsZero() && (r.Op == Check || r.Op == Status)
 }
 
 // An Op is an operation of a guard. Empty means Check.
@@ -74,7 +48,7 @@ var fields = []input.Field[Request]{
 	{Name: "count", Read: func(r *Request, f string, v strictjson.Value) error { return input.Whole(&r.Count, f, v) }},
 	{Name: "partial", Read: func(r *Request, f string, v strictjson.Value) error { return input.Bool(&r.Partial, f, v) }},
 	{Name: "limit", Read: func(r *Request, f string, v strictjson.Value) error {
-		return input.Numbers(&r.Limit, f, v, wantedNumber)
+		return input.Numbers((*map[string]int64)(&r.Limit), f, v, wantedNumber)
 	}},
 	{Name: "tier", Read: func(r *Request, f string, v strictjson.Value) error { return input.Text(&r.Tier, f, v) }},
 	{Name: "roles", Read: func(r *Request, f string, v strictjson.Value) error { return input.Texts(&r.Roles, f, v) }},
@@ -103,7 +77,7 @@ func readJob(r *Request, field string, v strictjson.Value) error {
 	if len(v) > maxJob {
 		return input.Invalid(field, strconv.Itoa(len(v))+" bytes long", "at most "+strconv.Itoa(maxJob))
 	}
-	r.Job = slices.Clone(v)
+	r.Job = json.RawMessage(slices.Clone(v))
 	return nil
 }
 

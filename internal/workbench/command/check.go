@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
@@ -53,7 +54,7 @@ func (c *checkCommand) Run(ctx context.Context, env session) error {
 		}
 		a, err := decide(ctx, h, guard.Request{
 			UserID: c.User, Activity: c.Activity, Op: guard.Check,
-			Count: c.Count, Partial: c.Partial, Limit: c.Limit, Tier: c.Tier, Roles: c.Role, Subjects: c.Subject,
+			Count: c.Count, Partial: c.Partial, Limit: guards.Numbers(c.Limit), Tier: c.Tier, Roles: c.Role, Subjects: c.Subject,
 		})
 		if err != nil && ctx.Err() != nil {
 			return c.stopped(env, i)
