@@ -38,6 +38,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/cric-talk/guards"
@@ -80,8 +81,8 @@ type Handler struct {
 	// that there is no queue; then an event with a job is a ValidationError.
 	Delay func(context.Context, Job) error
 
-	refusals sample // chooses the refusals that are logged
-	strange  minutely
+	refusals sample   // chooses the refusals that are logged, at most refusalLines in a second
+	strange  sync.Map // by activity: a *sample that chooses warnings of an unknown tier, one in a minute
 }
 
 // A Mode is how strict a handler is. Operators can set one for each activity.

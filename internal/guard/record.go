@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/metrics"
@@ -31,7 +30,8 @@ func (h *Handler) record(ctx context.Context, a Answer) {
 	}
 	if a.Op == Check && h.strangeTier(a.Tier) {
 		h.measure(a.Activity, []metrics.Value{{Name: "UnknownTier", Count: 1}})
-		if h.strange.next(a.Activity, h.Limiter.Clock()) {
+		warnings, _ := h.strange.LoadOrStore(a.Activity, new(sample))
+		if _, ok := warnings.(*sample).next(h.Limiter.Clock().Unix()/60, 1); ok {
 			h.log().LogAttrs(ctx, slog.LevelWarn, "unknown tier", slog.String("activity", a.Activity)) // its name may be anything
 		}
 	}
@@ -41,25 +41,6 @@ func (h *Handler) record(ctx context.Context, a Answer) {
 // strangeTier reports whether no activity of any guard has the tier.
 func (h *Handler) strangeTier(tier string) bool {
 	return tier != "" && h.Tiers != nil && !slices.Contains(h.Tiers, tier) && !h.Live.Limits().HasTier(tier)
-}
-
-// A minutely lets one event of each name pass in a minute. The zero minutely is ready to use.
-type minutely struct {
-	mu     sync.Mutex
-	passed map[string]time.Time
-}
-
-func (m *minutely) next(name string, now time.Time) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if last, ok := m.passed[name]; ok && now.Sub(last).Abs() < time.Minute {
-		return false
-	}
-	if m.passed == nil {
-		m.passed = map[string]time.Time{}
-	}
-	m.passed[name] = now
-	return true
 }
 
 var discard = slog.New(slog.DiscardHandler)
@@ -84,12 +65,16 @@ func (h *Handler) logDecision(ctx context.Context, r Request, reason ratelimit.R
 	h.log().LogAttrs(ctx, slog.LevelDebug, "decision", attrs...)
 }
 
+// refusalLines is how many refusals an instance logs in one second. More lines
+// would make a flood of refusals expensive.
+const refusalLines = 10
+
 // logRefusal logs a refusal, unless this second already has enough lines.
 func (h *Handler) logRefusal(ctx context.Context, a Answer) {
 	if !h.log().Enabled(ctx, slog.LevelInfo) {
 		return
 	}
-	notLogged, ok := h.refusals.next(h.Limiter.Clock().Unix())
+	notLogged, ok := h.refusals.next(h.Limiter.Clock().Unix(), refusalLines)
 	if !ok {
 		return
 	}
@@ -107,28 +92,24 @@ func (h *Handler) logRefusal(ctx context.Context, a Answer) {
 	h.log().LogAttrs(ctx, slog.LevelInfo, "refused", attrs...)
 }
 
-// refusalLines is how many refusals an instance logs in one second. More lines
-// would make a flood of refusals expensive.
-const refusalLines = 10
-
-// A sample lets the first refusalLines events of each second pass and counts
-// the others. The zero sample is ready to use.
+// A sample lets the first events of each period pass and counts the others. The zero sample is
+// ready to use.
 type sample struct {
 	mu     sync.Mutex
-	second int64
-	passed int64 // events that passed in this second
+	period int64
+	passed int64 // events that passed in this period
 	held   int64 // events that did not pass since the last one that did
 }
 
-// next reports whether an event passes. If it does, held is how many events
-// were held back since the last one that passed.
-func (s *sample) next(second int64) (held int64, ok bool) {
+// next reports whether an event passes: at most limit do in a period. If it does, held is how many
+// events were held back since the last one that passed.
+func (s *sample) next(period, limit int64) (held int64, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if second != s.second {
-		s.second, s.passed = second, 0
+	if period != s.period {
+		s.period, s.passed = period, 0
 	}
-	if s.passed == refusalLines {
+	if s.passed == limit {
 		s.held++
 		return 0, false
 	}
