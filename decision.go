@@ -1,8 +1,6 @@
 package guards
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"time"
 )
@@ -103,52 +101,4 @@ func moment(ms int64) time.Time {
 		return time.Time{}
 	}
 	return time.UnixMilli(ms)
-}
-
-// MarshalJSON implements [json.Marshaler]. It writes the fields that a guard's answer has,
-// in their order.
-func (d Decision) MarshalJSON() ([]byte, error) {
-	optional := func(n *int64, has bool) *int64 {
-		if !has {
-			return nil
-		}
-		return n
-	}
-	figures := d.Limit != 0
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false) // the answer is no part of a page
-	err := e.Encode(&struct {
-		Allowed       bool      `json:"allowed"`
-		Reason        Reason    `json:"reason"`
-		UserID        string    `json:"userId"`
-		Activity      string    `json:"activity"`
-		Op            Op        `json:"op"`
-		Limit         int64     `json:"limit,omitzero"`
-		ActivityCount *int64    `json:"activityCount,omitempty"`
-		Remaining     *int64    `json:"remaining,omitempty"`
-		WaitTime      *int64    `json:"waitTime,omitempty"`
-		ResetAt       int64     `json:"resetAt,omitzero"`
-		Locked        bool      `json:"locked,omitzero"`
-		WindowKey     int64     `json:"windowKey,omitzero"`
-		Granted       *int64    `json:"granted,omitempty"`
-		At            int64     `json:"at,omitzero"`
-		RequestID     string    `json:"requestId,omitzero"`
-		HeldUntil     int64     `json:"heldUntil,omitzero"`
-		Message       string    `json:"message,omitzero"`
-		Display       string    `json:"display,omitzero"`
-		ReadyAt       int64     `json:"readyAt,omitzero"`
-		Enqueued      int64     `json:"enqueued,omitzero"`
-		Crossed       int64     `json:"crossed,omitzero"`
-		LimitedBy     string    `json:"limitedBy,omitzero"`
-		Limits        []Figures `json:"limits,omitempty"`
-		Version       string    `json:"version,omitzero"`
-	}{
-		d.Allowed, d.Reason, d.UserID, d.Activity, d.Op,
-		d.Limit, optional(&d.ActivityCount, figures), optional(&d.Remaining, figures),
-		optional(&d.WaitTime, figures || d.ReadyAt != 0 || d.ResetAt != 0), d.ResetAt, d.Locked, d.WindowKey,
-		optional(&d.Granted, d.Op == Check || d.Op == Renew), d.At, d.RequestID, d.HeldUntil, d.Message, d.Display,
-		d.ReadyAt, d.Enqueued, d.Crossed, d.LimitedBy, d.Limits, d.Version,
-	})
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
