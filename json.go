@@ -106,8 +106,9 @@ func (o *object) string(name, v string) {
 	o.name(name)
 	for i := range len(v) {
 		if v[i] < ' ' || v[i] > '~' || v[i] == '"' || v[i] == '\\' {
-			text, _ := json.Marshal(v) // it escapes what has to be escaped
-			o.b = append(o.b, text...)
+			if text, err := json.Marshal(v); err == nil { // each string can be written
+				o.b = append(o.b, text...)
+			}
 			return
 		}
 	}
