@@ -156,11 +156,11 @@ func (h *Handler) decide(ctx context.Context, r Request, queued bool) (Answer, e
 	a := Answer{Allowed: true, Reason: ratelimit.Bypassed, Request: r, Granted: r.Count}
 	switch {
 	case blocked:
-		a = h.block(t, r)
+		a = h.answer(t, r, h.block(t))
 	case t.Unlimited:
 		a.Reason = ratelimit.Unlimited
 	case refused:
-		a = h.turnAway(t, r, &ratelimit.Decision{Reason: ratelimit.Limited, LimitedBy: low.limit}, h.Guard.Message)
+		a = h.answer(t, r, ratelimit.Decision{Reason: ratelimit.Limited, LimitedBy: low.limit})
 	case !t.Exempt():
 		if a, err = h.ask(ctx, t, r, low != nil); err != nil {
 			return Answer{}, err
@@ -281,23 +281,13 @@ func (h *Handler) ask(ctx context.Context, t live.Terms, r Request, tooLow bool)
 	return h.answer(t, r, d), nil
 }
 
-// block returns the answer to a request that is blocked.
-func (h *Handler) block(t live.Terms, r Request) Answer {
-	d := &ratelimit.Decision{Reason: ratelimit.Blocked}
+// block returns the decision about a request that is blocked.
+func (h *Handler) block(t live.Terms) ratelimit.Decision {
+	d := ratelimit.Decision{Reason: ratelimit.Blocked, LimitedBy: t.Block.Subject()}
 	until := t.Block.Until.Add(time.Millisecond - 1).Truncate(time.Millisecond)             // the first moment that an answer can name
 	d.Wait = max(time.Millisecond, until.Sub(h.Limiter.Clock().Truncate(time.Millisecond))) // the clock goes on after the terms
-	d.ResetAt, d.LimitedBy = until.UnixMilli(), t.Block.Subject()
-	return h.turnAway(t, r, d, cmp.Or(h.Guard.BlockedMessage, "You can't do this at the moment."))
-}
-
-// turnAway returns the refusal d, which the limiter was not asked about. In shadow mode the
-// request is let through.
-func (h *Handler) turnAway(t live.Terms, r Request, d *ratelimit.Decision, message string) Answer {
-	a := Answer{Request: r, Reason: d.Reason, Decision: d, Message: message}
-	if Mode(t.Mode) == Shadow {
-		a.Allowed, a.Reason, a.Message = true, ratelimit.Shadow, ""
-	}
-	return a
+	d.ResetAt = until.UnixMilli()
+	return d
 }
 
 // parts returns the request of the user, and the same request of each subject.
@@ -311,7 +301,7 @@ func parts(user ratelimit.Request, subjects []live.Subject) []ratelimit.Part {
 	return parts
 }
 
-// answer turns the limiter's decision into an answer, as the mode demands.
+// answer turns a decision into an answer, as the mode demands.
 func (h *Handler) answer(t live.Terms, r Request, d ratelimit.Decision) Answer {
 	a := Answer{Request: r, Allowed: d.Allowed, Reason: d.Reason, Decision: &d, Granted: d.Granted}
 	if t.Label != "" && d.Limit != 0 {
@@ -322,22 +312,21 @@ func (h *Handler) answer(t live.Terms, r Request, d ratelimit.Decision) Answer {
 			a.HeldUntil = until
 		}
 	}
-	if !a.short() {
-		return a
-	}
-	if Mode(t.Mode) != Shadow {
-		if a.Op != Renew { // a slot that has expired is no refusal
-			a.Message = h.Guard.Message
+	switch {
+	case !a.short():
+	case Mode(t.Mode) == Shadow:
+		// A partial grant also becomes "shadow", without a message. A message would
+		// make the caller stop there, and shadow mode would have limited somebody.
+		a.Allowed = true
+		if a.Reason != ratelimit.Unavailable {
+			a.Reason = ratelimit.Shadow
 		}
-		return a
+		d.ReadyAt, d.Waiting = 0, 0 // a place that was given before shadow mode has no meaning
+	case a.blocked():
+		a.Message = cmp.Or(h.Guard.BlockedMessage, "You can't do this at the moment.")
+	case a.Op != Renew: // a slot that has expired is no refusal
+		a.Message = h.Guard.Message
 	}
-	// A partial grant also becomes "shadow", without a message. A message would
-	// make the caller stop there, and shadow mode would have limited somebody.
-	a.Allowed = true
-	if a.Reason != ratelimit.Unavailable {
-		a.Reason = ratelimit.Shadow
-	}
-	d.ReadyAt, d.Waiting = 0, 0 // a place that was given before shadow mode has no meaning
 	return a
 }
 
