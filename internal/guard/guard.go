@@ -265,7 +265,8 @@ func (h *Handler) ask(ctx context.Context, t live.Terms, r Request, tooLow bool)
 	if op == Reset {
 		subjects = nil // a reset clears the user alone
 	}
-	d, err := h.Limiter.DecideAll(ctx, op, parts(asked, subjects), Mode(t.Mode) == Shadow)
+	all := parts(asked, subjects)
+	d, err := h.Limiter.DecideAll(ctx, op, all, Mode(t.Mode) == Shadow)
 	if err != nil {
 		return Answer{}, h.unavailable(ctx, r, d, err)
 	}
