@@ -1,7 +1,6 @@
 package live
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"time"
@@ -37,11 +36,6 @@ type Blocks struct {
 	Problems []string
 }
 
-// blockDocument is the form of stored Blocks.
-type blockDocument struct {
-	Blocks []strictjson.Value `json:"blocks"`
-}
-
 // Blocks returns the blocks that a table keeps in this form. The error has the type
 // *DocumentError: the document itself is damaged, and the blocks are those that can still be
 // found.
@@ -49,11 +43,11 @@ func (s Stored) Blocks() (b Blocks, err error) {
 	if s.Version == 0 {
 		return b, nil
 	}
-	var found entries
-	if err = found.readBlocks(s.Document); err != nil {
+	var e entries
+	if err = e.find(s.Document, map[string]strictjson.Kind{"blocks": '['}); err != nil {
 		err = &DocumentError{err}
 	}
-	for i, entry := range found.blocks {
+	for i, entry := range e.listed {
 		one, err := parseBlock(entry)
 		if err != nil {
 			b.Damaged = append(b.Damaged, entry)
@@ -63,18 +57,6 @@ func (s Stored) Blocks() (b Blocks, err error) {
 		b.All = append(b.All, one)
 	}
 	return b, err
-}
-
-// readBlocks finds the entries of a document of blocks, as read does.
-func (e *entries) readBlocks(document []byte) error {
-	d := strictjson.NewDecoder(bytes.NewReader(document), lenient...)
-	err := e.object(d, func(member string) error {
-		if member != "blocks" {
-			return fmt.Errorf("the document has the unknown member %q", member)
-		}
-		return array(d, &e.blocks)
-	})
-	return e.end(d, err)
 }
 
 // parseBlock reads one entry. It ignores members that it does not know, because a newer
@@ -99,16 +81,15 @@ func CheckKey(key string) error {
 
 // Stored returns the blocks as a table keeps them under this version.
 func (b Blocks) Stored(version int64) (Stored, error) {
-	d := blockDocument{Blocks: []strictjson.Value{}}
+	var entries []strictjson.Value
 	for _, one := range b.All {
 		entry, err := strictjson.Marshal(one)
 		if err != nil {
 			return Stored{}, err
 		}
-		d.Blocks = append(d.Blocks, entry)
+		entries = append(entries, entry)
 	}
-	d.Blocks = append(d.Blocks, b.Damaged...)
-	text, err := strictjson.Marshal(d, lenient...)
+	text, err := marshal(map[string]any{"blocks": append(entries, b.Damaged...)})
 	return Stored{Version: version, Document: text}, err
 }
 

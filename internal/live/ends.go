@@ -34,7 +34,7 @@ func (u Until) For(text string) time.Time {
 	return u.Until
 }
 
-// readEnds reads what storedEnds returned, each entry by itself. One that can't be read has no
+// readEnds reads what stands beside the document, each entry by itself. One that can't be read has no
 // end, because it must not keep the live limits from being followed.
 func (s *Settings) readEnds(text []byte) {
 	if len(text) == 0 {
@@ -45,30 +45,16 @@ func (s *Settings) readEnds(text []byte) {
 		s.Damaged.add("ends", err)
 		return
 	}
+	s.Ends, s.Damaged.Ends = Ends{}, map[string]strictjson.Value{}
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
 		var end End
 		if err := strictjson.Unmarshal(entries[name], &end); err != nil {
 			s.Damaged.add("end of "+name, err)
-			s.Damaged.Ends = set(s.Damaged.Ends, name, entries[name])
+			s.Damaged.Ends[name] = entries[name]
 			continue
 		}
-		s.Ends = set(s.Ends, name, end)
+		s.Ends[name] = end
 	}
-}
-
-// storedEnds returns the ends as JSON. Without ends it returns nil.
-func (s Settings) storedEnds() ([]byte, error) {
-	if len(s.Ends)+len(s.Damaged.Ends) == 0 {
-		return nil, nil
-	}
-	all := map[string]any{}
-	for name, entry := range s.Damaged.Ends {
-		all[name] = entry
-	}
-	for name, end := range s.Ends {
-		all[name] = end
-	}
-	return strictjson.Marshal(all, append(lenient, strictjson.Sorted)...)
 }
 
 // ended reports whether something that ends then has ended at now.

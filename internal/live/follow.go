@@ -273,7 +273,7 @@ func (f *Follower) apply(ctx context.Context, found Stored) error {
 	}
 	l, problems := s.Limits(f.Guards, f.last.Load().At(f.now()))
 	f.last.Store(l)
-	if n := s.Damaged.Len(); n > 0 {
+	if n := len(s.Damaged.Problems); n > 0 {
 		problems = append(problems, fmt.Errorf("%d of the entries in the document of live limits can't be read", n))
 	}
 	for i, err := range problems {

@@ -198,7 +198,7 @@ func (s Settings) keeping(last *Limits) Settings {
 	all := maps.Clone(s.Activities)
 	for name := range s.Damaged.Activities {
 		if o, ok := last.overrides[name]; ok {
-			all = set(all, name, o)
+			all[name] = o
 		}
 	}
 	s.Activities, s.Damaged = all, Damaged{}

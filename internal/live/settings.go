@@ -53,10 +53,10 @@ func (s Stored) Settings() (Settings, error) {
 func (s Settings) Stored(version int64) (stored Stored, err error) {
 	stored.Version = version
 	if stored.Document, err = s.Document(); err == nil {
-		stored.Trials, err = s.Trials.stored()
+		stored.Trials, err = beside(s.Trials, nil)
 	}
 	if err == nil {
-		stored.Ends, err = s.storedEnds()
+		stored.Ends, err = beside(s.Ends, s.Damaged.Ends)
 	}
 	return stored, err
 }

@@ -23,7 +23,7 @@ type Trial struct {
 	Before string `json:"before"` // the limit before it, which is higher
 }
 
-// readTrials reads what stored returned. A text that can't be read has no trials, because
+// readTrials reads what stands beside the document. A text that can't be read has no trials, because
 // it must not keep the live limits from being followed.
 func (s *Settings) readTrials(text []byte) {
 	if len(text) == 0 {
@@ -33,14 +33,6 @@ func (s *Settings) readTrials(text []byte) {
 		s.Trials = nil
 		s.Damaged.add("trials", err)
 	}
-}
-
-// stored returns t as JSON. Without trials it returns nil.
-func (t Trials) stored() ([]byte, error) {
-	if len(t) == 0 {
-		return nil, nil
-	}
-	return strictjson.Marshal(t, strictjson.Sorted)
 }
 
 // WithTrials returns the settings with the trials that they have after an edit of before.

@@ -224,7 +224,7 @@ func (c session) noteDamaged(b live.Blocks) {
 
 // noteDamagedLimits tells how many entries of the document of live limits can't be read.
 func (c session) noteDamagedLimits(s live.Settings) {
-	if n := s.Damaged.Len(); n > 0 {
+	if n := len(s.Damaged.Problems); n > 0 {
 		c.note(entries(n) + " of the live limits and grants can't be read, so guards skip them: see guards limits repair --dry-run")
 	}
 }

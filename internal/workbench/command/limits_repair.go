@@ -90,7 +90,7 @@ func inspect(name string, was dynamoedit.Item) (r repaired, err error) {
 	if name == dynamoedit.Limits {
 		var s live.Settings
 		s, broken = document.Settings()
-		r.Problems, r.Dropped = append(r.Problems, s.Damaged.Problems...), s.Damaged.Len()
+		r.Problems, r.Dropped = append(r.Problems, s.Damaged.Problems...), len(s.Damaged.Problems)
 		s.Damaged, r.Kept = live.Damaged{}, len(s.Activities)+len(s.Grants)
 		r.after, err = s.Stored(version + 1)
 	} else {
