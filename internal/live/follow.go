@@ -58,7 +58,7 @@ type Follower struct {
 	began  time.Time     // when the last read began
 	rest   time.Duration // how long after that the next one is due
 	reads  int           // how many have begun
-	latest *read         // in the background; nil: none has begun
+	latest *read         // in the background; nil: none has begun, or CatchUp has waited for it
 
 	settings, blocks followed
 }
@@ -69,19 +69,11 @@ type followed struct {
 	seen Stored // what it found
 }
 
-// A document is one that a follower reads, and how.
+// A document is one of the two, and how a follower reads it.
 type document struct {
 	*followed
 	read  func(ctx context.Context, consistent bool) (Stored, error)
 	apply func(context.Context, Stored) error
-}
-
-// documents returns the two documents.
-func (f *Follower) documents() [2]document {
-	return [2]document{
-		{&f.settings, f.Source.Settings, f.apply},
-		{&f.blocks, f.Source.Blocks, f.applyBlocks},
-	}
 }
 
 // A read is one read in the background.
@@ -89,7 +81,6 @@ type read struct {
 	number int           // 1 for the follower's first one
 	age    time.Duration // how long after the read before it began; the longest possible time for the first one
 	done   chan struct{} // closed when it has ended
-	waited bool          // CatchUp has waited for it
 }
 
 // wait waits until the read has ended, but not longer than ctx or longest last.
@@ -176,10 +167,10 @@ func (f *Follower) interrupted() *read {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	r := f.latest
-	if r == nil || r.waited || now.Sub(f.began).Abs() <= readTimeout {
+	if r == nil || now.Sub(f.began).Abs() <= readTimeout {
 		return nil
 	}
-	r.waited = true
+	f.latest = nil
 	return r
 }
 
@@ -198,34 +189,12 @@ func (f *Follower) Read(ctx context.Context) error {
 	f.reads++
 	number := f.reads
 	f.mu.Unlock()
-	return f.both(func(d document) error {
-		found, err := d.read(ctx, true)
-		if err != nil {
-			return err
-		}
-		return f.follow(ctx, d, found, number)
-	})
+	return f.both(ctx, number, true)
 }
 
-// refresh reads the documents with eventual consistency, which costs half as much. If it
-// finds an older document than the last one, or none, the read may be stale, or an
-// operator has restored or deleted the document. A consistent read tells which.
+// refresh reads the documents with eventual consistency, which costs half as much.
 func (f *Follower) refresh(ctx context.Context, number int) error {
-	err := f.both(func(d document) error {
-		found, err := d.read(ctx, false)
-		if err != nil {
-			return err
-		}
-		f.mu.Lock()
-		seen := d.seen
-		f.mu.Unlock()
-		if found.Version <= seen.Version && !found.equal(seen) {
-			if found, err = d.read(ctx, true); err != nil {
-				return err
-			}
-		}
-		return f.follow(ctx, d, found, number)
-	})
+	err := f.both(ctx, number, false)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err == nil && number == f.reads {
@@ -234,22 +203,34 @@ func (f *Follower) refresh(ctx context.Context, number int) error {
 	return err
 }
 
-// both calls do for the two documents at the same time.
-func (f *Follower) both(do func(document) error) error {
-	all := f.documents()
+// both follows the two documents at the same time.
+func (f *Follower) both(ctx context.Context, number int, consistent bool) error {
 	blocks := make(chan error, 1)
 	go func() {
 		defer crash.Contain()
 		defer close(blocks)
-		blocks <- do(all[1])
+		blocks <- f.follow(ctx, document{&f.blocks, f.Source.Blocks, f.applyBlocks}, number, consistent)
 	}()
-	settings := do(all[0])
+	settings := f.follow(ctx, document{&f.settings, f.Source.Settings, f.apply}, number, consistent)
 	return errors.Join(settings, <-blocks)
 }
 
-// follow applies the document that the read with this number found, unless it is applied
-// already, or a later read ended before this one.
-func (f *Follower) follow(ctx context.Context, d document, found Stored, number int) error {
+// follow reads a document. It applies the document unless it is applied already, or a read
+// with a higher number ended before this one.
+//
+// If a read that is not consistent finds an older document than the last one, or none, it may
+// be stale, or an operator has restored or deleted the document. A consistent read tells which.
+func (f *Follower) follow(ctx context.Context, d document, number int, consistent bool) error {
+	found, err := d.read(ctx, consistent)
+	f.mu.Lock()
+	seen := d.seen
+	f.mu.Unlock()
+	if err == nil && !consistent && found.Version <= seen.Version && !found.equal(seen) {
+		found, err = d.read(ctx, true)
+	}
+	if err != nil {
+		return err
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if number < d.used {
