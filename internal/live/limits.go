@@ -180,13 +180,30 @@ func (l *Limits) Activity(a limits.Activity) (now limits.Activity, mode string) 
 // the value that it had in last, which may be nil, or else the code's. The blocks stay as
 // they are in last. The problems name what the code can't follow. They can contain user
 // ids, so they are not for a log.
-func (s Settings) Limits(guards limits.Guards, last *Limits) (l *Limits, problems []error) {
+func (s Settings) Limits(guards limits.Guards, last *Limits) (*Limits, []error) {
 	s = s.keeping(last)
-	l, problems = s.apply(guards, last)
-	if l.until = s.firstEnd(); !l.until.IsZero() {
+	l := &Limits{activities: make(map[string]activity), grants: make(map[string][]Grant), overrides: s.Activities, until: s.firstEnd()}
+	c := change{Settings: s, last: last, known: make(map[[2]string]bool)}
+	for _, code := range guards.All {
+		if !code.Unlimited {
+			l.activities[code.Name] = c.activity(code)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Activities)) {
+		if err := c.checkTarget(name, guards); err != nil {
+			c.problems = append(c.problems, err)
+		}
+	}
+	for _, g := range s.Grants {
+		l.grants[g.UserID] = append(l.grants[g.UserID], g)
+	}
+	if last != nil {
+		l.blocks = last.blocks
+	}
+	if !l.until.IsZero() {
 		l.after, _ = s.At(l.until).Limits(guards, l)
 	}
-	return l, problems
+	return l, c.problems
 }
 
 // keeping returns the settings with what last has instead of the damaged overrides. A kill
@@ -203,31 +220,6 @@ func (s Settings) keeping(last *Limits) Settings {
 	}
 	s.Activities, s.Damaged = all, Damaged{}
 	return s
-}
-
-// apply is Limits until something ends.
-func (s Settings) apply(guards limits.Guards, last *Limits) (l *Limits, problems []error) {
-	l = &Limits{activities: make(map[string]activity), grants: make(map[string][]Grant), overrides: s.Activities}
-	c := change{Settings: s, last: last, known: make(map[[2]string]bool)}
-	for _, g := range guards {
-		for _, code := range g.Activities {
-			if !code.Unlimited {
-				l.activities[code.Name] = c.activity(code)
-			}
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(s.Activities)) {
-		if err := c.checkTarget(name, guards); err != nil {
-			c.problems = append(c.problems, err)
-		}
-	}
-	for _, g := range s.Grants {
-		l.grants[g.UserID] = append(l.grants[g.UserID], g)
-	}
-	if last != nil {
-		l.blocks = last.blocks
-	}
-	return l, c.problems
 }
 
 // An Override changes one activity. Its limits are in the text form of package

@@ -44,20 +44,18 @@ func (s Settings) WithTrials(before Settings, guards limits.Guards) Settings {
 	was, _ := before.Limits(guards, nil)
 	now, _ := s.Limits(guards, nil)
 	s.Trials = Trials{}
-	for _, g := range guards {
-		for _, code := range g.Activities {
-			old, oldMode := was.Activity(code)
-			next, mode := now.Activity(code)
-			begins := mode == shadow && oldMode != shadow && oldMode != off
-			for _, part := range code.Parts() {
-				name := Target{Activity: code.Name, Subject: part.Name}.String()
-				kept := before.Trials[name]
-				if begins {
-					kept = nil
-				}
-				if tried := trialsOf(code, old.Part(part.Name), next.Part(part.Name), kept); len(tried) > 0 {
-					s.Trials[name] = tried
-				}
+	for _, code := range guards.All {
+		old, oldMode := was.Activity(code)
+		next, mode := now.Activity(code)
+		begins := mode == shadow && oldMode != shadow && oldMode != off
+		for _, part := range code.Parts() {
+			name := Target{Activity: code.Name, Subject: part.Name}.String()
+			kept := before.Trials[name]
+			if begins {
+				kept = nil
+			}
+			if tried := trialsOf(code, old.Part(part.Name), next.Part(part.Name), kept); len(tried) > 0 {
+				s.Trials[name] = tried
 			}
 		}
 	}

@@ -111,7 +111,7 @@ func sends(env session, activity, subject string) error {
 		return err
 	}
 	var with []string
-	for _, other := range each(env.guards) {
+	for _, other := range env.guards.All {
 		if other.Has(subject) {
 			with = append(with, other.Name)
 		}
