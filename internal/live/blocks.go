@@ -3,6 +3,7 @@ package live
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/cric-talk/guards/internal/input"
@@ -93,27 +94,20 @@ func (b Blocks) Stored(version int64) (Stored, error) {
 	return Stored{Version: version, Document: text}, err
 }
 
-// byKey returns the blocks of each user and each subject.
-func (b Blocks) byKey() map[string][]Block {
-	by := make(map[string][]Block, len(b.All))
-	for _, one := range b.All {
-		by[one.UserID] = append(by[one.UserID], one)
-	}
-	return by
-}
-
 // With returns the limits with these blocks instead of the ones that l has. L may be nil.
-func (l *Limits) With(b Blocks) *Limits { return l.with(b.byKey()) }
-
-func (l *Limits) with(blocks map[string][]Block) *Limits {
-	with := new(Limits)
+func (l *Limits) With(b Blocks) *Limits {
+	var with Limits
 	if l != nil {
-		*with = *l
+		with = *l
 	}
-	if with.blocks = blocks; with.after != nil {
-		with.after = with.after.with(blocks)
+	with.blocks = make(map[string][]Block, len(b.All))
+	for _, one := range b.All {
+		with.blocks[one.UserID] = append(with.blocks[one.UserID], one)
 	}
-	return with
+	if with.after != nil {
+		with.after = with.after.With(b)
+	}
+	return &with
 }
 
 // BlocksOf returns the blocks of a user or a subject, also those that have ended.
@@ -124,23 +118,16 @@ func (l *Limits) BlocksOf(key string) []Block {
 	return l.blocks[key]
 }
 
-// blocked returns the block of the case's user or subjects that ends last. If none holds,
-// it is zero.
-func (l *Limits) blocked(c Query) (last Block) {
-	if l == nil || len(l.blocks) == 0 {
-		return last
+// blocked returns the block of the case's user or of these subjects that ends last. If none
+// holds, it is zero.
+func (l *Limits) blocked(c Query, subjects []Subject) (last Block) {
+	all := l.blocks[c.UserID]
+	for _, s := range subjects {
+		all = append(slices.Clip(all), l.blocks[s.UserID]...)
 	}
-	look := func(key string) {
-		for _, b := range l.blocks[key] {
-			if b.InForce(c.At) && (b.Activity == "" || b.Activity == c.Activity.Name) && b.Until.After(last.Until) {
-				last = b
-			}
-		}
-	}
-	look(c.UserID)
-	for _, s := range c.Activity.Subjects {
-		if id, ok := c.Subjects[s.Name]; ok {
-			look(limits.SubjectID(s.Name, id))
+	for _, b := range all {
+		if b.InForce(c.At) && (b.Activity == "" || b.Activity == c.Activity.Name) && b.Until.After(last.Until) {
+			last = b
 		}
 	}
 	return last

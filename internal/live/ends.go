@@ -119,9 +119,12 @@ func (s Settings) firstEnd() (first time.Time) {
 	return first
 }
 
-// At returns the limits at now, after what has ended until then.
+// At returns the limits at now, after what has ended until then. It never returns nil.
 func (l *Limits) At(now time.Time) *Limits {
-	for l != nil && l.after != nil && !now.Before(l.until) {
+	if l == nil {
+		return new(Limits)
+	}
+	for l.after != nil && !now.Before(l.until) {
 		l = l.after
 	}
 	return l

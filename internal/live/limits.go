@@ -27,7 +27,7 @@ type Limits struct {
 type activity struct {
 	limits.Activity
 	mode   string
-	before map[string]limits.Tiers // by part: the limits before those that are only tried
+	before map[string]limits.Subject // by part: the limits before those that are only tried
 }
 
 // A Query is what the terms of one request depend on.
@@ -89,64 +89,47 @@ func (l *Limits) Terms(c Query) (t Terms) {
 	if t.Mode = mode; mode == "" || c.Mode == off { // a function that is off can't be switched on
 		t.Mode = c.Mode
 	}
-	for _, role := range c.Roles {
-		if slices.Contains(c.BypassRoles, role) {
-			t.Role = role
+	user, role := l.subject(c, activity.Part(""), c.UserID)
+	t.Limit, t.Code, t.Before, t.Tier = user.Limit, user.Code, user.Before, user.Tier
+	for _, s := range activity.Subjects {
+		if id, ok := c.Subjects[s.Name]; ok {
+			one, _ := l.subject(c, s, limits.SubjectID(s.Name, id))
+			t.Subjects = append(t.Subjects, one)
 		}
 	}
-	granted, role := l.granted(c.UserID, c, activity.Tiers)
-	if t.Tier, t.Role = granted, cmp.Or(role, t.Role); c.Activity.Unlimited {
+	for _, own := range c.Roles {
+		if slices.Contains(c.BypassRoles, own) {
+			t.Role = own
+		}
+	}
+	if t.Role = cmp.Or(role, t.Role); c.Activity.Unlimited {
 		t.Role = ""
-	}
-	tier := cmp.Or(t.Tier, c.Tier)
-	t.Limit, t.Code, t.Before = c.with("", t.Tier, activity.For(tier)), c.Activity.For(tier), l.before(activity.Part(""), c, tier)
-	for i, s := range activity.Subjects {
-		id, ok := c.Subjects[s.Name]
-		if !ok {
-			continue
-		}
-		one := Subject{Name: s.Name, UserID: limits.SubjectID(s.Name, id)}
-		one.Tier, _ = l.granted(one.UserID, c, s.Tiers)
-		tier := cmp.Or(one.Tier, c.Tier)
-		one.Limit, one.Code, one.Before = c.with(s.Name, one.Tier, s.For(tier)), c.Activity.Subjects[i].For(tier), l.before(s, c, tier)
-		t.Subjects = append(t.Subjects, one)
 	}
 	t.Unlimited = t.Limit.IsZero() || t.Mode == off
 	if c.Mode != off {
-		t.Block = l.blocked(c)
+		t.Block = l.blocked(c, t.Subjects)
 	}
 	return t
 }
 
-// before returns the limit before the one that a part of the case's activity has now.
-func (l *Limits) before(now limits.Subject, c Query, tier string) policy.Policy {
-	if l == nil {
-		return policy.Policy{}
-	}
-	before := l.activities[c.Activity.Name].before[now.Name]
-	p, ok := before[tier]
-	if _, named := now.Tiers[tier]; !ok && !named {
-		return before[""]
-	}
-	return p
-}
-
-// granted returns the tier among tiers, and the bypass role, that a user or a subject has
-// by a grant; empty: none.
-func (l *Limits) granted(userID string, c Query, tiers limits.Tiers) (tier, role string) {
-	if l == nil {
-		return "", ""
-	}
-	for _, g := range l.grants[userID] {
-		switch _, named := tiers[g.Tier]; {
+// subject returns the terms of a part of the case's activity, and the bypass role that the
+// user or the subject with this key has by a grant; empty: none.
+func (l *Limits) subject(c Query, part limits.Subject, key string) (s Subject, role string) {
+	s.Name, s.UserID = part.Name, key
+	for _, g := range l.grants[key] {
+		switch _, named := part.Tiers[g.Tier]; {
 		case !g.InForce(c.At):
 		case g.Role == "" && named: // otherwise it is a tier that only other activities have
-			tier = g.Tier
+			s.Tier = g.Tier
 		case g.Role != "" && slices.Contains(c.BypassRoles, g.Role):
 			role = g.Role
 		}
 	}
-	return tier, role
+	tier := cmp.Or(s.Tier, c.Tier)
+	s.Limit = c.with(part.Name, s.Tier, part.For(tier))
+	s.Code = c.Activity.Part(part.Name).For(tier)
+	s.Before = l.activities[c.Activity.Name].before[part.Name].For(tier)
+	return s, role
 }
 
 // HasTier reports whether an activity has a live limit for this tier, or one of the code's.
@@ -262,7 +245,7 @@ type change struct {
 // activity returns an activity of the code with the settings applied.
 func (c *change) activity(code limits.Activity) activity {
 	was, mode := c.last.Activity(code)
-	now := activity{Activity: code, mode: c.Activities[code.Name].Mode, before: map[string]limits.Tiers{}}
+	now := activity{Activity: code, mode: c.Activities[code.Name].Mode, before: map[string]limits.Subject{}}
 	if now.mode != "" && !slices.Contains(Modes, now.mode) {
 		c.problems = append(c.problems, fmt.Errorf("%s: %w", code.Name, input.Invalid("mode", input.Show(now.mode), "enforce, shadow or off")))
 		now.mode = mode

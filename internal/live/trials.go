@@ -95,11 +95,16 @@ func (t Trial) before(code limits.Activity, now limits.Subject, tier string) pol
 	return p
 }
 
-// before returns the limits before the trials of a part, by tier.
-func (t Trials) before(code limits.Activity, now limits.Subject) limits.Tiers {
-	tiers := limits.Tiers{}
-	for tier, one := range t[Target{Activity: code.Name, Subject: now.Name}.String()] {
-		tiers[tier] = one.before(code, now, tier)
+// before returns the limits before the trials of a part. A tier with a limit of its own and
+// without a trial has none, even if the ordinary limit has one.
+func (t Trials) before(code limits.Activity, now limits.Subject) limits.Subject {
+	before := limits.Subject{Tiers: limits.Tiers{}}
+	for tier := range now.Tiers {
+		before.Tiers[tier] = policy.Policy{}
 	}
-	return tiers
+	for tier, one := range t[Target{Activity: code.Name, Subject: now.Name}.String()] {
+		before.Tiers[tier] = one.before(code, now, tier)
+	}
+	before.Limit = before.Tiers[""]
+	return before
 }
