@@ -65,21 +65,16 @@ func (s Settings) At(now time.Time) Settings {
 	if len(s.Ends) == 0 {
 		return s
 	}
-	all, ends := maps.Clone(s.Activities), Ends{}
-	for name := range s.Damaged.Activities { // it can be repaired by hand
-		if end, ok := s.Ends[name]; ok {
-			ends[name] = end
-		}
-	}
+	all, ends := maps.Clone(s.Activities), maps.Clone(s.Ends)
 	for name, o := range s.Activities {
-		o, end := o.at(s.Ends[name], now)
-		if all[name] = o; o.Empty() {
-			delete(all, name)
-		}
-		if len(end.Limits) > 0 || end.Mode != (Until{}) {
-			ends[name] = end
-		}
+		all[name], ends[name] = o.at(s.Ends[name], now)
 	}
+	maps.DeleteFunc(all, func(_ string, o Override) bool { return o.Empty() })
+	maps.DeleteFunc(ends, func(name string, end End) bool {
+		_, known := s.Activities[name]
+		_, damaged := s.Damaged.Activities[name] // it can be repaired by hand
+		return !damaged && (!known || len(end.Limits) == 0 && end.Mode == Until{})
+	})
 	s.Activities, s.Ends = all, ends
 	return s
 }
