@@ -3,7 +3,6 @@ package live
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/cric-talk/guards/internal/input"
@@ -118,16 +117,14 @@ func (l *Limits) BlocksOf(key string) []Block {
 	return l.blocks[key]
 }
 
-// blocked returns the block of the case's user or of these subjects that ends last. If none
-// holds, it is zero.
-func (l *Limits) blocked(c Query, subjects []Subject) (last Block) {
-	all := l.blocks[c.UserID]
-	for _, s := range subjects {
-		all = append(slices.Clip(all), l.blocks[s.UserID]...)
-	}
-	for _, b := range all {
-		if b.InForce(c.At) && (b.Activity == "" || b.Activity == c.Activity.Name) && b.Until.After(last.Until) {
-			last = b
+// blocked returns the block of the user or of a subject in t that ends last. If none holds,
+// it is zero.
+func (l *Limits) blocked(c Query, t Terms) (last Block) {
+	for part := range t.Parts {
+		for _, b := range l.blocks[part.UserID] {
+			if b.InForce(c.At) && (b.Activity == "" || b.Activity == c.Activity.Name) && b.Until.After(last.Until) {
+				last = b
+			}
 		}
 	}
 	return last

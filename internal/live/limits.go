@@ -46,11 +46,9 @@ type Query struct {
 
 // Terms are what is in force for a [Query].
 type Terms struct {
-	Limit    policy.Policy // zero: no limit
-	Code     policy.Policy // what the code alone would put in its place
-	Before   policy.Policy // if Limit is lower than the live limit before it: that one; see [Trials]. Zero: none
-	Subjects []Subject     // those that the case names, in the order of the code
-	Label    string        // of the activity, like Group and Hold
+	Subject            // the user
+	Subjects []Subject // those that the case names, in the order of the code
+	Label    string    // of the activity, like Group and Hold
 	Group    string
 	Hold     bool
 	Shared   bool   // the activity has subjects in the code, even if the case names none
@@ -58,21 +56,23 @@ type Terms struct {
 
 	Unlimited bool   // there is no limit, or the mode is off: nothing is counted
 	Role      string // a bypass role, granted or the caller's: nothing is counted; empty: none
-	Tier      string // a granted tier that the activity has; it replaces the tier of the caller
 
 	Block Block // that keeps the user or a subject from the activity, whatever the rest says; zero: none
 }
 
-// A Subject is one of the case, with its limit as Terms has it.
+// A Subject is the user or a subject of the case, with what is in force for it.
 type Subject struct {
-	Name, UserID        string        // UserID is the key of its items, see [limits.SubjectID]
-	Limit, Code, Before policy.Policy // as in Terms
-	Tier                string        // a granted tier, as in Terms
+	Name   string        // empty: the user
+	UserID string        // the key of its items, see [limits.SubjectID]
+	Limit  policy.Policy // zero: no limit
+	Code   policy.Policy // what the code alone would put in its place
+	Before policy.Policy // if Limit is lower than the live limit before it: that one; see [Trials]. Zero: none
+	Tier   string        // a granted tier that the activity has; it replaces the tier of the caller
 }
 
-// Parts yields the user, who has no name and no key here, and each subject.
+// Parts yields the user and each subject.
 func (t Terms) Parts(yield func(Subject) bool) {
-	if yield(Subject{Limit: t.Limit, Code: t.Code, Before: t.Before}) {
+	if yield(t.Subject) {
 		slices.Values(t.Subjects)(yield)
 	}
 }
@@ -89,8 +89,8 @@ func (l *Limits) Terms(c Query) (t Terms) {
 	if t.Mode = mode; mode == "" || c.Mode == off { // a function that is off can't be switched on
 		t.Mode = c.Mode
 	}
-	user, role := l.subject(c, activity.Part(""), c.UserID)
-	t.Limit, t.Code, t.Before, t.Tier = user.Limit, user.Code, user.Before, user.Tier
+	var role string
+	t.Subject, role = l.subject(c, activity.Part(""), c.UserID)
 	for _, s := range activity.Subjects {
 		if id, ok := c.Subjects[s.Name]; ok {
 			one, _ := l.subject(c, s, limits.SubjectID(s.Name, id))
@@ -107,7 +107,7 @@ func (l *Limits) Terms(c Query) (t Terms) {
 	}
 	t.Unlimited = t.Limit.IsZero() || t.Mode == off
 	if c.Mode != off {
-		t.Block = l.blocked(c, t.Subjects)
+		t.Block = l.blocked(c, t)
 	}
 	return t
 }
