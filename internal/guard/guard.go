@@ -272,7 +272,7 @@ func (h *Handler) block(t live.Terms, r Request) Answer {
 	d := &ratelimit.Decision{Reason: ratelimit.Blocked}
 	until := t.Block.Until.Add(time.Millisecond - 1).Truncate(time.Millisecond)             // the first moment that an answer can name
 	d.Wait = max(time.Millisecond, until.Sub(h.Limiter.Clock().Truncate(time.Millisecond))) // the clock goes on after the terms
-	d.ResetAt, d.LimitedBy = until.UnixMilli(), t.Block.Subject()
+	d.ResetAt, d.LimitedBy = until.UnixMilli(), limits.SubjectName(t.Block.UserID)
 	return h.turnAway(t, r, d, cmp.Or(h.Guard.BlockedMessage, "You can't do this at the moment."))
 }
 

@@ -26,14 +26,8 @@ func (b Block) InForce(now time.Time) bool { return now.Before(b.Until) }
 // Blocks are the content of the document of blocks. It is an item of its own, which code
 // from before there were blocks does not read.
 type Blocks struct {
-	All []Block
-
-	// Damaged are the entries that can't be read, for example after an edit by hand. They
-	// block nobody, and the others hold.
-	Damaged []strictjson.Value
-
-	// Problems tells what is wrong with each. It can contain user ids, so it is not for a log.
-	Problems []string
+	All     []Block
+	Damaged Damaged
 }
 
 // Blocks returns the blocks that a table keeps in this form. The error has the type
@@ -50,8 +44,8 @@ func (s Stored) Blocks() (b Blocks, err error) {
 	for i, entry := range e.listed {
 		one, err := parseBlock(entry)
 		if err != nil {
-			b.Damaged = append(b.Damaged, entry)
-			b.Problems = append(b.Problems, fmt.Sprintf("block %d: %s", i+1, strictjson.Problem(err)))
+			b.Damaged.add(fmt.Sprint("block ", i+1), err)
+			b.Damaged.Blocks = append(b.Damaged.Blocks, entry)
 			continue
 		}
 		b.All = append(b.All, one)
@@ -89,7 +83,7 @@ func (b Blocks) Stored(version int64) (Stored, error) {
 		}
 		entries = append(entries, entry)
 	}
-	text, err := marshal(map[string]any{"blocks": append(entries, b.Damaged...)})
+	text, err := marshal(map[string]any{"blocks": append(entries, b.Damaged.Blocks...)})
 	return Stored{Version: version, Document: text}, err
 }
 
@@ -129,6 +123,3 @@ func (l *Limits) blocked(c Query, t Terms) (last Block) {
 	}
 	return last
 }
-
-// Subject returns the name of the subject that is blocked; empty: it is a user.
-func (b Block) Subject() string { return limits.SubjectName(b.UserID) }

@@ -43,7 +43,7 @@ func TestADamagedEntryLeavesTheOtherBlocks(t *testing.T) {
 	} {
 		for _, document := range []string{`{"blocks": [` + right + `, ` + wrong + `]}`, `{"blocks": [` + wrong + `, ` + right + `]}`} {
 			b, err := Stored{Version: 1, Document: []byte(document)}.Blocks()
-			if err != nil || len(b.All) != 1 || len(b.Damaged) != 1 || len(b.Problems) != 1 || b.All[0].UserID != "u1" {
+			if err != nil || len(b.All) != 1 || len(b.Damaged.Blocks) != 1 || len(b.Damaged.Problems) != 1 || b.All[0].UserID != "u1" {
 				t.Errorf("%s: %+v, %v, want the block of u1 and one damaged entry", document, b, err)
 			}
 			if again, err := b.Stored(2); err != nil || !strings.Contains(string(again.Document), wrong) {

@@ -11,11 +11,14 @@ import (
 	"github.com/cric-talk/guards/internal/strictjson"
 )
 
-// Damaged are entries that can't be read, as they stand in the document and beside it.
+// Damaged are entries that can't be read, for example after an edit by hand, as they stand in
+// a document or beside it. They change nothing and block nobody, the others apply, and an edit
+// leaves them as they are.
 type Damaged struct {
 	Activities map[string]strictjson.Value // by name, see [Settings]
 	Grants     []strictjson.Value
 	Ends       map[string]strictjson.Value // by name, see [Ends]
+	Blocks     []strictjson.Value
 
 	// Problems tells what is wrong with each, and with a text beside the document if
 	// nothing of it can be read. It can contain user ids, so it is not for a log.

@@ -275,7 +275,7 @@ func (f *Follower) applyBlocks(ctx context.Context, found Stored) error {
 		return err
 	}
 	f.last.Store(f.last.Load().With(b))
-	if n := len(b.Damaged); n > 0 {
+	if n := len(b.Damaged.Problems); n > 0 {
 		f.warn(ctx, "applied", fmt.Errorf("%d of the entries in the document of blocks can't be read", n))
 	}
 	return nil

@@ -20,11 +20,8 @@ type Settings struct {
 	Activities map[string]Override `json:"activities,omitempty"` // by name: write, write/room, or content.writes, a limit of a group
 	Grants     []Grant             `json:"grants,omitempty"`
 
-	Trials Trials `json:"-"` // beside the document, see Stored
-	Ends   Ends   `json:"-"` // the same
-
-	// Damaged are the entries that can't be read, for example after an edit by hand. They
-	// change nothing, the others apply, and an edit leaves them as they are.
+	Trials  Trials  `json:"-"` // beside the document, see Stored
+	Ends    Ends    `json:"-"` // the same
 	Damaged Damaged `json:"-"`
 }
 

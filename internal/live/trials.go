@@ -85,11 +85,8 @@ func trialsOf(code limits.Activity, old, next limits.Subject, kept map[string]Tr
 // before returns the limit before the one that the part has now. It is zero if t is not
 // about that one, or if the code can't follow the limit before.
 func (t Trial) before(code limits.Activity, now limits.Subject, tier string) policy.Policy {
-	if t.Of != now.For(tier).String() {
-		return policy.Policy{}
-	}
 	p, err := Instead(code, now.Name, tier, t.Before)
-	if err != nil {
+	if err != nil || t.Of != now.For(tier).String() {
 		return policy.Policy{}
 	}
 	return p

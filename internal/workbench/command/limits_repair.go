@@ -96,8 +96,8 @@ func inspect(name string, was dynamoedit.Item) (r repaired, err error) {
 	} else {
 		var b live.Blocks
 		b, broken = document.Blocks()
-		r.Problems, r.Dropped = append(r.Problems, b.Problems...), len(b.Damaged)
-		b.Damaged, r.Kept = nil, len(b.All)
+		r.Problems, r.Dropped = append(r.Problems, b.Damaged.Problems...), len(b.Damaged.Problems)
+		b.Damaged, r.Kept = live.Damaged{}, len(b.All)
 		r.after, err = b.Stored(version + 1)
 	}
 	if e, ok := errors.AsType[*live.DocumentError](broken); ok {
