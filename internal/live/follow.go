@@ -57,7 +57,7 @@ type Follower struct {
 	mu     sync.Mutex
 	began  time.Time     // when the last read began
 	rest   time.Duration // how long after that the next one is due
-	reads  int           // how many have begun
+	reads  atomic.Int64  // how many have begun
 	latest *read         // in the background; nil: none has begun, or CatchUp has waited for it
 
 	settings, blocks followed
@@ -65,7 +65,7 @@ type Follower struct {
 
 // A followed is what a follower knows about one of the documents.
 type followed struct {
-	used int    // the number of the latest read that was followed
+	used int64  // the number of the latest read that was followed
 	seen Stored // what it found
 }
 
@@ -78,7 +78,7 @@ type document struct {
 
 // A read is one read in the background.
 type read struct {
-	number int           // 1 for the follower's first one
+	number int64         // 1 for the follower's first one
 	age    time.Duration // how long after the read before it began; the longest possible time for the first one
 	done   chan struct{} // closed when it has ended
 }
@@ -123,9 +123,7 @@ func (f *Follower) Refresh(ctx context.Context, longest time.Duration) (wait fun
 		defer close(r.done)
 		ctx, stop := retry.Awake(context.WithoutCancel(ctx), readTimeout)
 		defer stop()
-		if err := f.refresh(ctx, r.number); err != nil {
-			f.warn(ctx, "read", err)
-		}
+		f.warn(ctx, "read", f.refresh(ctx, r.number))
 	}()
 	return func() { r.wait(ctx, max(minWait, min(longest, r.age/maxShare))) }
 }
@@ -143,8 +141,7 @@ func (f *Follower) begin() *read {
 		return nil
 	}
 	f.began, f.rest = now, retryAfter
-	f.reads++
-	f.latest = &read{number: f.reads, age: age, done: make(chan struct{})}
+	f.latest = &read{number: f.reads.Add(1), age: age, done: make(chan struct{})}
 	return f.latest
 }
 
@@ -185,26 +182,22 @@ func (f *Follower) now() time.Time {
 
 // Read reads the documents at once, with consistent reads, and follows them.
 func (f *Follower) Read(ctx context.Context) error {
-	f.mu.Lock()
-	f.reads++
-	number := f.reads
-	f.mu.Unlock()
-	return f.both(ctx, number, true)
+	return f.both(ctx, f.reads.Add(1), true)
 }
 
 // refresh reads the documents with eventual consistency, which costs half as much.
-func (f *Follower) refresh(ctx context.Context, number int) error {
+func (f *Follower) refresh(ctx context.Context, number int64) error {
 	err := f.both(ctx, number, false)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err == nil && number == f.reads {
+	if err == nil && number == f.reads.Load() {
 		f.rest = refreshEvery
 	}
 	return err
 }
 
 // both follows the two documents at the same time.
-func (f *Follower) both(ctx context.Context, number int, consistent bool) error {
+func (f *Follower) both(ctx context.Context, number int64, consistent bool) error {
 	blocks := make(chan error, 1)
 	go func() {
 		defer crash.Contain()
@@ -220,7 +213,7 @@ func (f *Follower) both(ctx context.Context, number int, consistent bool) error 
 //
 // If a read that is not consistent finds an older document than the last one, or none, it may
 // be stale, or an operator has restored or deleted the document. A consistent read tells which.
-func (f *Follower) follow(ctx context.Context, d document, number int, consistent bool) error {
+func (f *Follower) follow(ctx context.Context, d document, number int64, consistent bool) error {
 	found, err := d.read(ctx, consistent)
 	f.mu.Lock()
 	seen := d.seen
@@ -262,9 +255,7 @@ func (f *Follower) apply(ctx context.Context, found Stored) error {
 			problems[i] = errors.New("an override is of an activity or a group without a limit in the code")
 		}
 	}
-	if len(problems) > 0 {
-		f.warn(ctx, "applied", errors.Join(problems...))
-	}
+	f.warn(ctx, "applied", errors.Join(problems...))
 	return nil
 }
 
@@ -281,9 +272,9 @@ func (f *Follower) applyBlocks(ctx context.Context, found Stored) error {
 	return nil
 }
 
-// warn logs that the settings were not read, or not fully applied.
+// warn logs that the settings were not read, or not fully applied, unless err is nil.
 func (f *Follower) warn(ctx context.Context, notDone string, err error) {
-	if f.Log != nil {
+	if err != nil && f.Log != nil {
 		f.Log.LogAttrs(ctx, slog.LevelWarn, "live limits not followed", slog.String("not", notDone), slog.Any("error", err))
 	}
 }
