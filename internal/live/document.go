@@ -34,20 +34,11 @@ func (d *Damaged) add(where string, err error) {
 // be read in Damaged. Its error has the type *DocumentError: the document itself is damaged,
 // and the settings come from its entries that can still be found.
 func Parse(document []byte) (s Settings, err error) {
-	s.Activities, s.Damaged.Activities = map[string]Override{}, map[string]strictjson.Value{}
 	e := entries{named: map[string]strictjson.Value{}}
 	if err = e.find(document, map[string]strictjson.Kind{"activities": '{', "grants": '['}); err != nil {
 		err = &DocumentError{err}
 	}
-	for _, name := range slices.Sorted(maps.Keys(e.named)) {
-		var o Override
-		if err := strictjson.Unmarshal(e.named[name], &o, strictjson.KnownMembers); err != nil {
-			s.Damaged.add(name, err)
-			s.Damaged.Activities[name] = e.named[name]
-			continue
-		}
-		s.Activities[name] = o
-	}
+	s.Activities, s.Damaged.Activities = readEach[Override](&s.Damaged, "", e.named, strictjson.KnownMembers)
 	for i, entry := range e.listed {
 		var g Grant
 		if err := strictjson.Unmarshal(entry, &g, strictjson.KnownMembers); err != nil {
@@ -58,6 +49,22 @@ func Parse(document []byte) (s Settings, err error) {
 		s.Grants = append(s.Grants, g)
 	}
 	return s, err
+}
+
+// readEach reads the entries of an object, each by itself. It returns those that can't be read
+// as they stand.
+func readEach[V any](d *Damaged, what string, entries map[string]strictjson.Value, options ...strictjson.Option) (all map[string]V, damaged map[string]strictjson.Value) {
+	all, damaged = map[string]V{}, map[string]strictjson.Value{}
+	for _, name := range slices.Sorted(maps.Keys(entries)) {
+		var v V
+		if err := strictjson.Unmarshal(entries[name], &v, options...); err != nil {
+			d.add(what+name, err)
+			damaged[name] = entries[name]
+			continue
+		}
+		all[name] = v
+	}
+	return all, damaged
 }
 
 // lenient reads and writes an entry as it stands, also with a name that it has twice or with
@@ -167,8 +174,21 @@ func array[V any](entries []V, damaged []strictjson.Value) (all []any) {
 	return all
 }
 
-// beside returns the JSON of what stands beside the document; nil: nothing.
-func beside[V any](entries map[string]V, damaged map[string]strictjson.Value) ([]byte, error) {
+// readBeside returns the entries that writeBeside has written; nil: none. A text that can't be
+// read has none, because it must not keep the live limits from being followed.
+func readBeside[V any](d *Damaged, what string, text []byte, options ...strictjson.Option) (entries map[string]V) {
+	if len(text) == 0 {
+		return nil
+	}
+	if err := strictjson.Unmarshal(text, &entries, options...); err != nil {
+		d.add(what, err)
+		return nil
+	}
+	return entries
+}
+
+// writeBeside returns the JSON of what stands beside the document; nil: nothing.
+func writeBeside[V any](entries map[string]V, damaged map[string]strictjson.Value) ([]byte, error) {
 	all := object(entries, damaged)
 	if len(all) == 0 {
 		return nil, nil

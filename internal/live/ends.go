@@ -2,10 +2,7 @@ package live
 
 import (
 	"maps"
-	"slices"
 	"time"
-
-	"github.com/cric-talk/guards/internal/strictjson"
 )
 
 // Ends tell when overrides end by themselves, by the name of the override.
@@ -32,29 +29,6 @@ func (u Until) For(text string) time.Time {
 		return time.Time{}
 	}
 	return u.Until
-}
-
-// readEnds reads what stands beside the document, each entry by itself. One that can't be read has no
-// end, because it must not keep the live limits from being followed.
-func (s *Settings) readEnds(text []byte) {
-	if len(text) == 0 {
-		return
-	}
-	var entries map[string]strictjson.Value
-	if err := strictjson.Unmarshal(text, &entries, lenient...); err != nil {
-		s.Damaged.add("ends", err)
-		return
-	}
-	s.Ends, s.Damaged.Ends = Ends{}, map[string]strictjson.Value{}
-	for _, name := range slices.Sorted(maps.Keys(entries)) {
-		var end End
-		if err := strictjson.Unmarshal(entries[name], &end); err != nil {
-			s.Damaged.add("end of "+name, err)
-			s.Damaged.Ends[name] = entries[name]
-			continue
-		}
-		s.Ends[name] = end
-	}
 }
 
 // ended reports whether something that ends then has ended at now.

@@ -13,7 +13,11 @@
 //	}}
 package live
 
-import "time"
+import (
+	"time"
+
+	"github.com/cric-talk/guards/internal/strictjson"
+)
 
 // Settings are the content of the document. The zero Settings change nothing.
 type Settings struct {
@@ -41,8 +45,9 @@ func (s Stored) Settings() (Settings, error) {
 		return Settings{}, nil
 	}
 	settings, err := Parse(s.Document)
-	settings.readTrials(s.Trials)
-	settings.readEnds(s.Ends)
+	settings.Trials = readBeside[map[string]Trial](&settings.Damaged, "trials", s.Trials)
+	ends := readBeside[strictjson.Value](&settings.Damaged, "ends", s.Ends, lenient...)
+	settings.Ends, settings.Damaged.Ends = readEach[End](&settings.Damaged, "end of ", ends)
 	return settings, err
 }
 
@@ -50,10 +55,10 @@ func (s Stored) Settings() (Settings, error) {
 func (s Settings) Stored(version int64) (stored Stored, err error) {
 	stored.Version = version
 	if stored.Document, err = s.Document(); err == nil {
-		stored.Trials, err = beside(s.Trials, nil)
+		stored.Trials, err = writeBeside(s.Trials, nil)
 	}
 	if err == nil {
-		stored.Ends, err = beside(s.Ends, s.Damaged.Ends)
+		stored.Ends, err = writeBeside(s.Ends, s.Damaged.Ends)
 	}
 	return stored, err
 }

@@ -5,7 +5,6 @@ import (
 
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
-	"github.com/cric-talk/guards/internal/strictjson"
 )
 
 // Trials are the limits that were in force before lower ones, by the name of a part (see
@@ -21,18 +20,6 @@ type Trials map[string]map[string]Trial
 type Trial struct {
 	Of     string `json:"of"`     // the limit that is tried; if another one is in force, the trial is over
 	Before string `json:"before"` // the limit before it, which is higher
-}
-
-// readTrials reads what stands beside the document. A text that can't be read has no trials, because
-// it must not keep the live limits from being followed.
-func (s *Settings) readTrials(text []byte) {
-	if len(text) == 0 {
-		return
-	}
-	if err := strictjson.Unmarshal(text, &s.Trials); err != nil {
-		s.Trials = nil
-		s.Damaged.add("trials", err)
-	}
 }
 
 // WithTrials returns the settings with the trials that they have after an edit of before.
@@ -95,13 +82,12 @@ func (t Trial) before(code limits.Activity, now limits.Subject, tier string) pol
 // before returns the limits before the trials of a part. A tier with a limit of its own and
 // without a trial has none, even if the ordinary limit has one.
 func (t Trials) before(code limits.Activity, now limits.Subject) limits.Subject {
-	before := limits.Subject{Tiers: limits.Tiers{}}
+	tiers := limits.Tiers{}
 	for tier := range now.Tiers {
-		before.Tiers[tier] = policy.Policy{}
+		tiers[tier] = policy.Policy{}
 	}
 	for tier, one := range t[Target{Activity: code.Name, Subject: now.Name}.String()] {
-		before.Tiers[tier] = one.before(code, now, tier)
+		tiers[tier] = one.before(code, now, tier)
 	}
-	before.Limit = before.Tiers[""]
-	return before
+	return limits.Subject{Limit: tiers[""], Tiers: tiers}
 }
