@@ -284,7 +284,7 @@ func (h *Handler) ask(ctx context.Context, t live.Terms, r Request, tooLow bool)
 
 // block returns the decision about a request that is blocked.
 func (h *Handler) block(t live.Terms) ratelimit.Decision {
-	d := ratelimit.Decision{Reason: ratelimit.Blocked, LimitedBy: t.Block.Subject()}
+	d := ratelimit.Decision{Reason: ratelimit.Blocked, LimitedBy: limits.SubjectName(t.Block.UserID)}
 	until := t.Block.Until.Add(time.Millisecond - 1).Truncate(time.Millisecond)             // the first moment that an answer can name
 	d.Wait = max(time.Millisecond, until.Sub(h.Limiter.Clock().Truncate(time.Millisecond))) // the clock goes on after the terms
 	d.ResetAt = until.UnixMilli()

@@ -28,10 +28,21 @@ func first[T any](list []T, is func(T) bool) (found T, ok bool) {
 	return list[i], true
 }
 
+// All yields each activity, with the guard that decides it.
+func (all Guards) All(yield func(Guard, Activity) bool) {
+	for _, g := range all {
+		for _, a := range g.Activities {
+			if !yield(g, a) {
+				return
+			}
+		}
+	}
+}
+
 // Activity returns the activity with this name, and the guard that decides it.
 func (all Guards) Activity(name string) (Guard, Activity, bool) {
-	for _, g := range all {
-		if a, ok := g.Activity(name); ok {
+	for g, a := range all.All {
+		if a.Name == name {
 			return g, a, true
 		}
 	}
@@ -45,10 +56,8 @@ func (all Guards) Queued() (Guard, bool) {
 
 // Activities returns the names of all activities.
 func (all Guards) Activities() (names []string) {
-	for _, g := range all {
-		for _, a := range g.Activities {
-			names = append(names, a.Name)
-		}
+	for _, a := range all.All {
+		names = append(names, a.Name)
 	}
 	return names
 }
@@ -56,11 +65,9 @@ func (all Guards) Activities() (names []string) {
 // TierNames returns the names of all tiers, sorted. It never returns nil.
 func (all Guards) TierNames() []string {
 	names := []string{}
-	for _, g := range all {
-		for _, a := range g.Activities {
-			for _, part := range a.Parts() {
-				names = slices.AppendSeq(names, maps.Keys(part.Tiers))
-			}
+	for _, a := range all.All {
+		for _, part := range a.Parts() {
+			names = slices.AppendSeq(names, maps.Keys(part.Tiers))
 		}
 	}
 	slices.Sort(names)
@@ -160,14 +167,11 @@ func read(a guards.Activity) Activity {
 
 // part returns a valid subject of a page with its limits.
 func part(s guards.Subject) Subject {
-	linked := Subject{Name: s.Name, Optional: s.Optional}
+	linked := Subject{Name: s.Name, Optional: s.Optional, Tiers: Tiers{}}
 	if s.Limit != "" {
 		linked.Limit = policy.Must(string(s.Limit))
 	}
 	for tier, limit := range s.Tiers {
-		if linked.Tiers == nil {
-			linked.Tiers = Tiers{}
-		}
 		linked.Tiers[tier] = policy.Must(string(limit))
 	}
 	return linked
@@ -175,11 +179,9 @@ func part(s guards.Subject) Subject {
 
 // Grouped returns the activities that belong to a group.
 func (all Guards) Grouped() (grouped []Activity) {
-	for _, g := range all {
-		for _, a := range g.Activities {
-			if a.Group != "" {
-				grouped = append(grouped, a)
-			}
+	for _, a := range all.All {
+		if a.Group != "" {
+			grouped = append(grouped, a)
 		}
 	}
 	return grouped

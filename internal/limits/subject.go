@@ -37,7 +37,10 @@ func (a Activity) Has(subject string) bool {
 
 // Part returns the part with this name; empty: the user. It is zero if a has none.
 func (a Activity) Part(subject string) Subject {
-	part, _ := first(a.Parts(), func(s Subject) bool { return s.Name == subject })
+	if subject == "" {
+		return a.user()
+	}
+	part, _ := first(a.Subjects, func(s Subject) bool { return s.Name == subject })
 	return part
 }
 

@@ -1,7 +1,6 @@
 package live
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"time"
@@ -27,19 +26,8 @@ func (b Block) InForce(now time.Time) bool { return now.Before(b.Until) }
 // Blocks are the content of the document of blocks. It is an item of its own, which code
 // from before there were blocks does not read.
 type Blocks struct {
-	All []Block
-
-	// Damaged are the entries that can't be read, for example after an edit by hand. They
-	// block nobody, and the others hold.
-	Damaged []strictjson.Value
-
-	// Problems tells what is wrong with each. It can contain user ids, so it is not for a log.
-	Problems []string
-}
-
-// blockDocument is the form of stored Blocks.
-type blockDocument struct {
-	Blocks []strictjson.Value `json:"blocks"`
+	All     []Block
+	Damaged Damaged
 }
 
 // Blocks returns the blocks that a table keeps in this form. The error has the type
@@ -49,32 +37,20 @@ func (s Stored) Blocks() (b Blocks, err error) {
 	if s.Version == 0 {
 		return b, nil
 	}
-	var found entries
-	if err = found.readBlocks(s.Document); err != nil {
+	var e entries
+	if err = e.find(s.Document, map[string]strictjson.Kind{"blocks": '['}); err != nil {
 		err = &DocumentError{err}
 	}
-	for i, entry := range found.blocks {
+	for i, entry := range e.listed {
 		one, err := parseBlock(entry)
 		if err != nil {
-			b.Damaged = append(b.Damaged, entry)
-			b.Problems = append(b.Problems, fmt.Sprintf("block %d: %s", i+1, strictjson.Problem(err)))
+			b.Damaged.add(fmt.Sprint("block ", i+1), err)
+			b.Damaged.Blocks = append(b.Damaged.Blocks, entry)
 			continue
 		}
 		b.All = append(b.All, one)
 	}
 	return b, err
-}
-
-// readBlocks finds the entries of a document of blocks, as read does.
-func (e *entries) readBlocks(document []byte) error {
-	d := strictjson.NewDecoder(bytes.NewReader(document), lenient...)
-	err := e.object(d, func(member string) error {
-		if member != "blocks" {
-			return fmt.Errorf("the document has the unknown member %q", member)
-		}
-		return array(d, &e.blocks)
-	})
-	return e.end(d, err)
 }
 
 // parseBlock reads one entry. It ignores members that it does not know, because a newer
@@ -99,40 +75,32 @@ func CheckKey(key string) error {
 
 // Stored returns the blocks as a table keeps them under this version.
 func (b Blocks) Stored(version int64) (Stored, error) {
-	d := blockDocument{Blocks: []strictjson.Value{}}
+	var entries []strictjson.Value
 	for _, one := range b.All {
 		entry, err := strictjson.Marshal(one)
 		if err != nil {
 			return Stored{}, err
 		}
-		d.Blocks = append(d.Blocks, entry)
+		entries = append(entries, entry)
 	}
-	d.Blocks = append(d.Blocks, b.Damaged...)
-	text, err := strictjson.Marshal(d, lenient...)
+	text, err := marshal(map[string]any{"blocks": append(entries, b.Damaged.Blocks...)})
 	return Stored{Version: version, Document: text}, err
 }
 
-// byKey returns the blocks of each user and each subject.
-func (b Blocks) byKey() map[string][]Block {
-	by := make(map[string][]Block, len(b.All))
-	for _, one := range b.All {
-		by[one.UserID] = append(by[one.UserID], one)
-	}
-	return by
-}
-
 // With returns the limits with these blocks instead of the ones that l has. L may be nil.
-func (l *Limits) With(b Blocks) *Limits { return l.with(b.byKey()) }
-
-func (l *Limits) with(blocks map[string][]Block) *Limits {
-	with := new(Limits)
+func (l *Limits) With(b Blocks) *Limits {
+	var with Limits
 	if l != nil {
-		*with = *l
+		with = *l
 	}
-	if with.blocks = blocks; with.after != nil {
-		with.after = with.after.with(blocks)
+	with.blocks = make(map[string][]Block, len(b.All))
+	for _, one := range b.All {
+		with.blocks[one.UserID] = append(with.blocks[one.UserID], one)
 	}
-	return with
+	if with.after != nil {
+		with.after = with.after.With(b)
+	}
+	return &with
 }
 
 // BlocksOf returns the blocks of a user or a subject, also those that have ended.
@@ -143,27 +111,15 @@ func (l *Limits) BlocksOf(key string) []Block {
 	return l.blocks[key]
 }
 
-// blocked returns the block of the case's user or subjects that ends last. If none holds,
+// blocked returns the block of the user or of a subject in t that ends last. If none holds,
 // it is zero.
-func (l *Limits) blocked(c Query) (last Block) {
-	if l == nil || len(l.blocks) == 0 {
-		return last
-	}
-	look := func(key string) {
-		for _, b := range l.blocks[key] {
+func (l *Limits) blocked(c Query, t Terms) (last Block) {
+	for part := range t.Parts {
+		for _, b := range l.blocks[part.UserID] {
 			if b.InForce(c.At) && (b.Activity == "" || b.Activity == c.Activity.Name) && b.Until.After(last.Until) {
 				last = b
 			}
 		}
 	}
-	look(c.UserID)
-	for _, s := range c.Activity.Subjects {
-		if id, ok := c.Subjects[s.Name]; ok {
-			look(limits.SubjectID(s.Name, id))
-		}
-	}
 	return last
 }
-
-// Subject returns the name of the subject that is blocked; empty: it is a user.
-func (b Block) Subject() string { return limits.SubjectName(b.UserID) }

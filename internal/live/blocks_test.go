@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"github.com/cric-talk/guards/internal/limits"
 	. "github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/strictjson"
 	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
@@ -40,7 +43,7 @@ func TestADamagedEntryLeavesTheOtherBlocks(t *testing.T) {
 	} {
 		for _, document := range []string{`{"blocks": [` + right + `, ` + wrong + `]}`, `{"blocks": [` + wrong + `, ` + right + `]}`} {
 			b, err := Stored{Version: 1, Document: []byte(document)}.Blocks()
-			if err != nil || len(b.All) != 1 || len(b.Damaged) != 1 || len(b.Problems) != 1 || b.All[0].UserID != "u1" {
+			if err != nil || len(b.All) != 1 || len(b.Damaged.Blocks) != 1 || len(b.Damaged.Problems) != 1 || b.All[0].UserID != "u1" {
 				t.Errorf("%s: %+v, %v, want the block of u1 and one damaged entry", document, b, err)
 			}
 			if again, err := b.Stored(2); err != nil || !strings.Contains(string(again.Document), wrong) {
@@ -115,7 +118,7 @@ func TestBlocksAreNoPartOfTheSettings(t *testing.T) {
 func TestADamagedOverrideDamagesNoOther(t *testing.T) {
 	for _, entry := range []string{`{"limit":"20/1m","limit":"30/1m"}`, `{"limit":"20/1m\ud800"}`, `[]`} {
 		s, err := Parse([]byte(`{"activities":{"create_post":` + entry + `,"pin":{"mode":"off"}}}`))
-		if err != nil || len(s.Activities) != 1 || s.Damaged.Len() != 1 {
+		if err != nil || len(s.Activities) != 1 || len(s.Damaged.Problems) != 1 {
 			t.Fatalf("%s: %+v, %v, want one right override and a damaged one", entry, s, err)
 		}
 		if again, err := s.Document(); err != nil || !strings.Contains(string(again), entry) {
@@ -286,6 +289,31 @@ func TestAGrantedTierIsForTheOneWhoHasIt(t *testing.T) {
 		got := limitsOf(l.Terms(Query{Activity: write, UserID: "u", Subjects: map[string]string{"room": "r", "tenant": "t"}, Tier: tt.tier, At: now}))
 		if got != tt.want || len(problems) > 0 {
 			t.Errorf("%s: %s, %v, want %s", name, got, problems, tt.want)
+		}
+	}
+}
+
+// The error of a damaged document tells what is wrong and where. What stands before the damage
+// can still be found, and of a name that an object has twice, the last.
+func TestADamagedDocumentTellsWhatIsWrong(t *testing.T) {
+	for _, tt := range []struct{ document, problem, found string }{
+		{`null`, " is a null", "[] 0"},
+		{`{"activities": [], "grants": [{}]}`, "/activities is a [", "[] 0"},
+		{`{"activities": {"a": {}}, "grants": null}`, "/grants is a null", "[a] 0"},
+		{`{"grants": [{}], "blocks": [], "activities": {"a": {}}}`, `the document has the unknown member "blocks"`, "[] 1"},
+		{`{"grants": [{}], "": [], "activities": {"a": {}}}`, `the document has the unknown member ""`, "[] 1"},
+		{`{"activities": {"a": 5, "b": {}, "a": {}}}`, `duplicate object member name "a"`, "[a b] 0"},
+		{`{"activities": {"a": {}}, "grants": [{}], "activities": {"b": {}}, "grants": [{}]}`, `duplicate object member name "activities"`, "[a b] 2"},
+		{`{"activities": {"a": {}, "b": {"mode": "of`, `unexpected EOF within "/activities/b/mode" after offset 42`, "[a] 0"},
+		{`{"activities": {"a": {}}, "grants": [{}]} {}`, "something follows the document", "[a] 1"},
+	} {
+		s, err := Parse([]byte(tt.document))
+		e, ok := errors.AsType[*DocumentError](err)
+		if !ok || strictjson.Problem(e.Cause) != tt.problem {
+			t.Errorf("%s: %v, want %s", tt.document, e, tt.problem)
+		}
+		if got := fmt.Sprint(slices.Sorted(maps.Keys(s.Activities)), " ", len(s.Grants)); got != tt.found {
+			t.Errorf("%s: %s are found, want %s", tt.document, got, tt.found)
 		}
 	}
 }

@@ -11,26 +11,19 @@ import (
 	"github.com/cric-talk/guards/internal/strictjson"
 )
 
-// The members of the document. Each entry in them is read by itself, so that a damaged one
-// leaves the others in force.
-const (
-	activities = "activities" // an object: overrides by name
-	grants     = "grants"     // an array
-)
-
-// Damaged are entries that can't be read, as they stand in the document and beside it.
+// Damaged are entries that can't be read, for example after an edit by hand, as they stand in
+// a document or beside it. They change nothing and block nobody, the others apply, and an edit
+// leaves them as they are.
 type Damaged struct {
 	Activities map[string]strictjson.Value // by name, see [Settings]
 	Grants     []strictjson.Value
 	Ends       map[string]strictjson.Value // by name, see [Ends]
+	Blocks     []strictjson.Value
 
 	// Problems tells what is wrong with each, and with a text beside the document if
 	// nothing of it can be read. It can contain user ids, so it is not for a log.
 	Problems []string
 }
-
-// Len returns how many things are damaged.
-func (d Damaged) Len() int { return len(d.Problems) }
 
 // add adds a problem.
 func (d *Damaged) add(where string, err error) {
@@ -41,20 +34,12 @@ func (d *Damaged) add(where string, err error) {
 // be read in Damaged. Its error has the type *DocumentError: the document itself is damaged,
 // and the settings come from its entries that can still be found.
 func Parse(document []byte) (s Settings, err error) {
-	var e entries
-	if err = e.read(document); err != nil {
+	e := entries{named: map[string]strictjson.Value{}}
+	if err = e.find(document, map[string]strictjson.Kind{"activities": '{', "grants": '['}); err != nil {
 		err = &DocumentError{err}
 	}
-	for _, name := range slices.Sorted(maps.Keys(e.activities)) {
-		var o Override
-		if err := strictjson.Unmarshal(e.activities[name], &o, strictjson.KnownMembers); err != nil {
-			s.Damaged.add(name, err)
-			s.Damaged.Activities = set(s.Damaged.Activities, name, e.activities[name])
-			continue
-		}
-		s.Activities = set(s.Activities, name, o)
-	}
-	for i, entry := range e.grants {
+	s.Activities, s.Damaged.Activities = readEach[Override](&s.Damaged, "", e.named, strictjson.KnownMembers)
+	for i, entry := range e.listed {
 		var g Grant
 		if err := strictjson.Unmarshal(entry, &g, strictjson.KnownMembers); err != nil {
 			s.Damaged.add(fmt.Sprint("grant ", i+1), err)
@@ -66,41 +51,56 @@ func Parse(document []byte) (s Settings, err error) {
 	return s, err
 }
 
-// The entries of a document, before they are read.
-type entries struct {
-	activities map[string]strictjson.Value
-	grants     []strictjson.Value
-	blocks     []strictjson.Value // of the document of blocks
-	twice      error              // a name that an object of the document, not of an entry, has twice
+// readEach reads the entries of an object, each by itself. It returns those that can't be read
+// as they stand.
+func readEach[V any](d *Damaged, what string, entries map[string]strictjson.Value, options ...strictjson.Option) (all map[string]V, damaged map[string]strictjson.Value) {
+	all, damaged = map[string]V{}, map[string]strictjson.Value{}
+	for _, name := range slices.Sorted(maps.Keys(entries)) {
+		var v V
+		if err := strictjson.Unmarshal(entries[name], &v, options...); err != nil {
+			d.add(what+name, err)
+			damaged[name] = entries[name]
+			continue
+		}
+		all[name] = v
+	}
+	return all, damaged
 }
 
 // lenient reads and writes an entry as it stands, also with a name that it has twice or with
 // half a character. Who reads the entry itself is strict.
 var lenient = []strictjson.Option{strictjson.RepeatedNames, strictjson.AnyBytes, strictjson.AsWritten}
 
-// read finds the entries of a document. After an error, e has those that can still be found.
-func (e *entries) read(document []byte) error {
-	d := strictjson.NewDecoder(bytes.NewReader(document), lenient...)
-	err := e.object(d, func(member string) error {
-		switch member {
-		case activities:
-			return e.object(d, func(name string) error {
-				v, err := d.ReadValue()
-				if err == nil {
-					e.activities = set(e.activities, name, v.Clone())
-				}
-				return err
-			})
-		case grants:
-			return array(d, &e.grants)
-		}
-		return fmt.Errorf("the document has the unknown member %q", member)
-	})
-	return e.end(d, err)
+// Entries are found in a document first. Then each is read by itself, so that a damaged one
+// leaves the others in force. After an error, they are those that can still be found.
+type entries struct {
+	named  map[string]strictjson.Value // in an object
+	listed []strictjson.Value          // in an array
+	twice  error                       // a name that an object of the document, not of an entry, has twice
 }
 
-// end returns what is wrong with a document when d is at its end.
-func (e *entries) end(d *strictjson.Decoder, err error) error {
+// find finds the entries in these members of a document: an object or an array, by the kind
+// of its first token.
+func (e *entries) find(document []byte, members map[string]strictjson.Kind) error {
+	d := strictjson.NewDecoder(bytes.NewReader(document), lenient...)
+	err := e.each(d, '{', func(member string) error {
+		kind, ok := members[member]
+		if !ok {
+			return fmt.Errorf("the document has the unknown member %q", member)
+		}
+		return e.each(d, kind, func(name string) error {
+			v, err := d.ReadValue()
+			switch {
+			case err != nil:
+				return err
+			case kind == '{':
+				e.named[name] = v.Clone()
+			default:
+				e.listed = append(e.listed, v.Clone())
+			}
+			return nil
+		})
+	})
 	if err != nil {
 		return err
 	}
@@ -110,46 +110,32 @@ func (e *entries) end(d *strictjson.Decoder, err error) error {
 	return e.twice
 }
 
-// object reads an object, and calls member after each name.
-func (e *entries) object(d *strictjson.Decoder, member func(name string) error) error {
-	seen := map[string]bool{}
-	return list(d, '{', '}', func() error {
-		t, err := d.ReadToken()
-		if err != nil {
-			return err
-		}
-		name := t.String()
-		if seen[name] && e.twice == nil {
-			e.twice = fmt.Errorf("%w %q", strictjson.ErrDuplicateName, name)
-		}
-		seen[name] = true
-		return member(name)
-	})
-}
-
-// array reads the elements of an array.
-func array(d *strictjson.Decoder, all *[]strictjson.Value) error {
-	return list(d, '[', ']', func() error {
-		v, err := d.ReadValue()
-		if err == nil {
-			*all = append(*all, v.Clone())
-		}
-		return err
-	})
-}
-
-// list reads what is between two tokens.
-func list(d *strictjson.Decoder, begin, end strictjson.Kind, element func() error) error {
+// each reads an object or an array, and calls element before each value. An element of an
+// array has no name.
+func (e *entries) each(d *strictjson.Decoder, kind strictjson.Kind, element func(name string) error) error {
 	where := string(d.StackPointer())
 	t, err := d.ReadToken()
 	if err != nil {
 		return err
 	}
-	if t.Kind() != begin {
+	if t.Kind() != kind {
 		return fmt.Errorf("%s is a %s", where, t.Kind())
 	}
-	for d.PeekKind() != end {
-		if err := element(); err != nil {
+	seen := map[string]bool{}
+	for d.PeekKind() != kind+2 { // ASCII has ] and } two after [ and {
+		name := ""
+		if kind == '{' {
+			t, err := d.ReadToken()
+			if err != nil {
+				return err
+			}
+			name = t.String()
+			if seen[name] && e.twice == nil {
+				e.twice = fmt.Errorf("%w %q", strictjson.ErrDuplicateName, name)
+			}
+			seen[name] = true
+		}
+		if err := element(name); err != nil {
 			return err
 		}
 	}
@@ -157,36 +143,60 @@ func list(d *strictjson.Decoder, begin, end strictjson.Kind, element func() erro
 	return err
 }
 
-// set sets a value in a map that may be nil.
-func set[V any](m map[string]V, name string, v V) map[string]V {
-	if m == nil {
-		m = map[string]V{}
-	}
-	m[name] = v
-	return m
-}
-
 // Document returns the settings as JSON, in their stored form.
 func (s Settings) Document() ([]byte, error) {
-	members, overrides := map[string]any{}, map[string]any{}
-	for name, o := range s.Activities {
-		overrides[name] = o
+	return marshal(struct {
+		Activities map[string]any `json:"activities,omitempty"`
+		Grants     []any          `json:"grants,omitempty"`
+	}{object(s.Activities, s.Damaged.Activities), array(s.Grants, s.Damaged.Grants)})
+}
+
+// object returns the entries of an object, with the damaged ones as they stand.
+func object[V any](entries map[string]V, damaged map[string]strictjson.Value) map[string]any {
+	all := map[string]any{}
+	for name, v := range entries {
+		all[name] = v
 	}
-	for name, entry := range s.Damaged.Activities {
-		overrides[name] = entry
+	for name, v := range damaged {
+		all[name] = v
 	}
-	var granted []any
-	for _, g := range s.Grants {
-		granted = append(granted, g)
+	return all
+}
+
+// array does the same for an array.
+func array[V any](entries []V, damaged []strictjson.Value) (all []any) {
+	for _, v := range entries {
+		all = append(all, v)
 	}
-	for _, entry := range s.Damaged.Grants {
-		granted = append(granted, entry)
+	for _, v := range damaged {
+		all = append(all, v)
 	}
-	if len(overrides) > 0 {
-		members[activities] = overrides
+	return all
+}
+
+// readBeside returns the entries that writeBeside has written; nil: none. A text that can't be
+// read has none, because it must not keep the live limits from being followed.
+func readBeside[V any](d *Damaged, what string, text []byte, options ...strictjson.Option) (entries map[string]V) {
+	if len(text) == 0 {
+		return nil
 	}
-	if len(granted) > 0 {
-		members[grants] = granted
+	if err := strictjson.Unmarshal(text, &entries, options...); err != nil {
+		d.add(what, err)
+		return nil
 	}
-	return strictjson.Marshal(members, append(lenient, strictjson.Sorted)...)
+	return entries
+}
+
+// writeBeside returns the JSON of what stands beside the document; nil: nothing.
+func writeBeside[V any](entries map[string]V, damaged map[string]strictjson.Value) ([]byte, error) {
+	all := object(entries, damaged)
+	if len(all) == 0 {
+		return nil, nil
+	}
+	return marshal(all)
+}
+
+// marshal returns the JSON of entries, with the damaged ones as they stand.
+func marshal(v any) ([]byte, error) {
+	return strictjson.Marshal(v, append(lenient, strictjson.Sorted)...)
 }

@@ -2,10 +2,7 @@ package live
 
 import (
 	"maps"
-	"slices"
 	"time"
-
-	"github.com/cric-talk/guards/internal/strictjson"
 )
 
 // Ends tell when overrides end by themselves, by the name of the override.
@@ -34,43 +31,6 @@ func (u Until) For(text string) time.Time {
 	return u.Until
 }
 
-// readEnds reads what storedEnds returned, each entry by itself. One that can't be read has no
-// end, because it must not keep the live limits from being followed.
-func (s *Settings) readEnds(text []byte) {
-	if len(text) == 0 {
-		return
-	}
-	var entries map[string]strictjson.Value
-	if err := strictjson.Unmarshal(text, &entries, lenient...); err != nil {
-		s.Damaged.add("ends", err)
-		return
-	}
-	for _, name := range slices.Sorted(maps.Keys(entries)) {
-		var end End
-		if err := strictjson.Unmarshal(entries[name], &end); err != nil {
-			s.Damaged.add("end of "+name, err)
-			s.Damaged.Ends = set(s.Damaged.Ends, name, entries[name])
-			continue
-		}
-		s.Ends = set(s.Ends, name, end)
-	}
-}
-
-// storedEnds returns the ends as JSON. Without ends it returns nil.
-func (s Settings) storedEnds() ([]byte, error) {
-	if len(s.Ends)+len(s.Damaged.Ends) == 0 {
-		return nil, nil
-	}
-	all := map[string]any{}
-	for name, entry := range s.Damaged.Ends {
-		all[name] = entry
-	}
-	for name, end := range s.Ends {
-		all[name] = end
-	}
-	return strictjson.Marshal(all, append(lenient, strictjson.Sorted)...)
-}
-
 // ended reports whether something that ends then has ended at now.
 func ended(then, now time.Time) bool { return !then.IsZero() && !now.Before(then) }
 
@@ -79,21 +39,16 @@ func (s Settings) At(now time.Time) Settings {
 	if len(s.Ends) == 0 {
 		return s
 	}
-	all, ends := maps.Clone(s.Activities), Ends{}
-	for name := range s.Damaged.Activities { // it can be repaired by hand
-		if end, ok := s.Ends[name]; ok {
-			ends[name] = end
-		}
-	}
+	all, ends := maps.Clone(s.Activities), maps.Clone(s.Ends)
 	for name, o := range s.Activities {
-		o, end := o.at(s.Ends[name], now)
-		if all[name] = o; o.Empty() {
-			delete(all, name)
-		}
-		if len(end.Limits) > 0 || end.Mode != (Until{}) {
-			ends[name] = end
-		}
+		all[name], ends[name] = o.at(s.Ends[name], now)
 	}
+	maps.DeleteFunc(all, func(_ string, o Override) bool { return o.Empty() })
+	maps.DeleteFunc(ends, func(name string, end End) bool {
+		_, known := s.Activities[name]
+		_, damaged := s.Damaged.Activities[name] // it can be repaired by hand
+		return !damaged && (!known || len(end.Limits) == 0 && end.Mode == Until{})
+	})
 	s.Activities, s.Ends = all, ends
 	return s
 }
@@ -133,9 +88,12 @@ func (s Settings) firstEnd() (first time.Time) {
 	return first
 }
 
-// At returns the limits at now, after what has ended until then.
+// At returns the limits at now, after what has ended until then. It never returns nil.
 func (l *Limits) At(now time.Time) *Limits {
-	for l != nil && l.after != nil && !now.Before(l.until) {
+	if l == nil {
+		return new(Limits)
+	}
+	for l.after != nil && !now.Before(l.until) {
 		l = l.after
 	}
 	return l

@@ -57,39 +57,30 @@ type Follower struct {
 	mu     sync.Mutex
 	began  time.Time     // when the last read began
 	rest   time.Duration // how long after that the next one is due
-	reads  int           // how many have begun
-	latest *read         // in the background; nil: none has begun
+	reads  atomic.Int64  // how many have begun
+	latest *read         // in the background; nil: none has begun, or CatchUp has waited for it
 
 	settings, blocks followed
 }
 
 // A followed is what a follower knows about one of the documents.
 type followed struct {
-	used int    // the number of the latest read that was followed
+	used int64  // the number of the latest read that was followed
 	seen Stored // what it found
 }
 
-// A document is one that a follower reads, and how.
+// A document is one of the two, and how a follower reads it.
 type document struct {
 	*followed
 	read  func(ctx context.Context, consistent bool) (Stored, error)
 	apply func(context.Context, Stored) error
 }
 
-// documents returns the two documents.
-func (f *Follower) documents() [2]document {
-	return [2]document{
-		{&f.settings, f.Source.Settings, f.apply},
-		{&f.blocks, f.Source.Blocks, f.applyBlocks},
-	}
-}
-
 // A read is one read in the background.
 type read struct {
-	number int           // 1 for the follower's first one
+	number int64         // 1 for the follower's first one
 	age    time.Duration // how long after the read before it began; the longest possible time for the first one
 	done   chan struct{} // closed when it has ended
-	waited bool          // CatchUp has waited for it
 }
 
 // wait waits until the read has ended, but not longer than ctx or longest last.
@@ -132,9 +123,7 @@ func (f *Follower) Refresh(ctx context.Context, longest time.Duration) (wait fun
 		defer close(r.done)
 		ctx, stop := retry.Awake(context.WithoutCancel(ctx), readTimeout)
 		defer stop()
-		if err := f.refresh(ctx, r.number); err != nil {
-			f.warn(ctx, "read", err)
-		}
+		f.warn(ctx, "read", f.refresh(ctx, r.number))
 	}()
 	return func() { r.wait(ctx, max(minWait, min(longest, r.age/maxShare))) }
 }
@@ -152,8 +141,7 @@ func (f *Follower) begin() *read {
 		return nil
 	}
 	f.began, f.rest = now, retryAfter
-	f.reads++
-	f.latest = &read{number: f.reads, age: age, done: make(chan struct{})}
+	f.latest = &read{number: f.reads.Add(1), age: age, done: make(chan struct{})}
 	return f.latest
 }
 
@@ -176,10 +164,10 @@ func (f *Follower) interrupted() *read {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	r := f.latest
-	if r == nil || r.waited || now.Sub(f.began).Abs() <= readTimeout {
+	if r == nil || now.Sub(f.began).Abs() <= readTimeout {
 		return nil
 	}
-	r.waited = true
+	f.latest = nil
 	return r
 }
 
@@ -194,62 +182,48 @@ func (f *Follower) now() time.Time {
 
 // Read reads the documents at once, with consistent reads, and follows them.
 func (f *Follower) Read(ctx context.Context) error {
-	f.mu.Lock()
-	f.reads++
-	number := f.reads
-	f.mu.Unlock()
-	return f.both(func(d document) error {
-		found, err := d.read(ctx, true)
-		if err != nil {
-			return err
-		}
-		return f.follow(ctx, d, found, number)
-	})
+	return f.both(ctx, f.reads.Add(1), true)
 }
 
-// refresh reads the documents with eventual consistency, which costs half as much. If it
-// finds an older document than the last one, or none, the read may be stale, or an
-// operator has restored or deleted the document. A consistent read tells which.
-func (f *Follower) refresh(ctx context.Context, number int) error {
-	err := f.both(func(d document) error {
-		found, err := d.read(ctx, false)
-		if err != nil {
-			return err
-		}
-		f.mu.Lock()
-		seen := d.seen
-		f.mu.Unlock()
-		if found.Version <= seen.Version && !found.equal(seen) {
-			if found, err = d.read(ctx, true); err != nil {
-				return err
-			}
-		}
-		return f.follow(ctx, d, found, number)
-	})
+// refresh reads the documents with eventual consistency, which costs half as much.
+func (f *Follower) refresh(ctx context.Context, number int64) error {
+	err := f.both(ctx, number, false)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err == nil && number == f.reads {
+	if err == nil && number == f.reads.Load() {
 		f.rest = refreshEvery
 	}
 	return err
 }
 
-// both calls do for the two documents at the same time.
-func (f *Follower) both(do func(document) error) error {
-	all := f.documents()
+// both follows the two documents at the same time.
+func (f *Follower) both(ctx context.Context, number int64, consistent bool) error {
 	blocks := make(chan error, 1)
 	go func() {
 		defer crash.Contain()
 		defer close(blocks)
-		blocks <- do(all[1])
+		blocks <- f.follow(ctx, document{&f.blocks, f.Source.Blocks, f.applyBlocks}, number, consistent)
 	}()
-	settings := do(all[0])
+	settings := f.follow(ctx, document{&f.settings, f.Source.Settings, f.apply}, number, consistent)
 	return errors.Join(settings, <-blocks)
 }
 
-// follow applies the document that the read with this number found, unless it is applied
-// already, or a later read ended before this one.
-func (f *Follower) follow(ctx context.Context, d document, found Stored, number int) error {
+// follow reads a document. It applies the document unless it is applied already, or a read
+// with a higher number ended before this one.
+//
+// If a read that is not consistent finds an older document than the last one, or none, it may
+// be stale, or an operator has restored or deleted the document. A consistent read tells which.
+func (f *Follower) follow(ctx context.Context, d document, number int64, consistent bool) error {
+	found, err := d.read(ctx, consistent)
+	f.mu.Lock()
+	seen := d.seen
+	f.mu.Unlock()
+	if err == nil && !consistent && found.Version <= seen.Version && !found.equal(seen) {
+		found, err = d.read(ctx, true)
+	}
+	if err != nil {
+		return err
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if number < d.used {
@@ -273,7 +247,7 @@ func (f *Follower) apply(ctx context.Context, found Stored) error {
 	}
 	l, problems := s.Limits(f.Guards, f.last.Load().At(f.now()))
 	f.last.Store(l)
-	if n := s.Damaged.Len(); n > 0 {
+	if n := len(s.Damaged.Problems); n > 0 {
 		problems = append(problems, fmt.Errorf("%d of the entries in the document of live limits can't be read", n))
 	}
 	for i, err := range problems {
@@ -281,9 +255,7 @@ func (f *Follower) apply(ctx context.Context, found Stored) error {
 			problems[i] = errors.New("an override is of an activity or a group without a limit in the code")
 		}
 	}
-	if len(problems) > 0 {
-		f.warn(ctx, "applied", errors.Join(problems...))
-	}
+	f.warn(ctx, "applied", errors.Join(problems...))
 	return nil
 }
 
@@ -294,15 +266,15 @@ func (f *Follower) applyBlocks(ctx context.Context, found Stored) error {
 		return err
 	}
 	f.last.Store(f.last.Load().With(b))
-	if n := len(b.Damaged); n > 0 {
+	if n := len(b.Damaged.Problems); n > 0 {
 		f.warn(ctx, "applied", fmt.Errorf("%d of the entries in the document of blocks can't be read", n))
 	}
 	return nil
 }
 
-// warn logs that the settings were not read, or not fully applied.
+// warn logs that the settings were not read, or not fully applied, unless err is nil.
 func (f *Follower) warn(ctx context.Context, notDone string, err error) {
-	if f.Log != nil {
+	if err != nil && f.Log != nil {
 		f.Log.LogAttrs(ctx, slog.LevelWarn, "live limits not followed", slog.String("not", notDone), slog.Any("error", err))
 	}
 }

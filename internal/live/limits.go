@@ -27,7 +27,7 @@ type Limits struct {
 type activity struct {
 	limits.Activity
 	mode   string
-	before map[string]limits.Tiers // by part: the limits before those that are only tried
+	before map[string]limits.Subject // by part: the limits before those that are only tried
 }
 
 // A Query is what the terms of one request depend on.
@@ -46,11 +46,9 @@ type Query struct {
 
 // Terms are what is in force for a [Query].
 type Terms struct {
-	Limit    policy.Policy // zero: no limit
-	Code     policy.Policy // what the code alone would put in its place
-	Before   policy.Policy // if Limit is lower than the live limit before it: that one; see [Trials]. Zero: none
-	Subjects []Subject     // those that the case names, in the order of the code
-	Label    string        // of the activity, like Group and Hold
+	Subject            // the user
+	Subjects []Subject // those that the case names, in the order of the code
+	Label    string    // of the activity, like Group and Hold
 	Group    string
 	Hold     bool
 	Shared   bool   // the activity has subjects in the code, even if the case names none
@@ -58,21 +56,23 @@ type Terms struct {
 
 	Unlimited bool   // there is no limit, or the mode is off: nothing is counted
 	Role      string // a bypass role, granted or the caller's: nothing is counted; empty: none
-	Tier      string // a granted tier that the activity has; it replaces the tier of the caller
 
 	Block Block // that keeps the user or a subject from the activity, whatever the rest says; zero: none
 }
 
-// A Subject is one of the case, with its limit as Terms has it.
+// A Subject is the user or a subject of the case, with what is in force for it.
 type Subject struct {
-	Name, UserID        string        // UserID is the key of its items, see [limits.SubjectID]
-	Limit, Code, Before policy.Policy // as in Terms
-	Tier                string        // a granted tier, as in Terms
+	Name   string        // empty: the user
+	UserID string        // the key of its items, see [limits.SubjectID]
+	Limit  policy.Policy // zero: no limit
+	Code   policy.Policy // what the code alone would put in its place
+	Before policy.Policy // if Limit is lower than the live limit before it: that one; see [Trials]. Zero: none
+	Tier   string        // a granted tier that the activity has; it replaces the tier of the caller
 }
 
-// Parts yields the user, who has no name and no key here, and each subject.
+// Parts yields the user and each subject.
 func (t Terms) Parts(yield func(Subject) bool) {
-	if yield(Subject{Limit: t.Limit, Code: t.Code, Before: t.Before}) {
+	if yield(t.Subject) {
 		slices.Values(t.Subjects)(yield)
 	}
 }
@@ -89,64 +89,61 @@ func (l *Limits) Terms(c Query) (t Terms) {
 	if t.Mode = mode; mode == "" || c.Mode == off { // a function that is off can't be switched on
 		t.Mode = c.Mode
 	}
-	for _, role := range c.Roles {
-		if slices.Contains(c.BypassRoles, role) {
-			t.Role = role
+	var role string
+	t.Subject, role = l.subject(c, activity.Part(""), c.UserID)
+	for _, s := range activity.Subjects {
+		if id, ok := c.Subjects[s.Name]; ok {
+			one, _ := l.subject(c, s, limits.SubjectID(s.Name, id))
+			t.Subjects = append(t.Subjects, one)
 		}
 	}
-	granted, role := l.granted(c.UserID, c, activity.Tiers)
-	if t.Tier, t.Role = granted, cmp.Or(role, t.Role); c.Activity.Unlimited {
+	for _, own := range c.Roles {
+		if slices.Contains(c.BypassRoles, own) {
+			t.Role = own
+		}
+	}
+	if t.Role = cmp.Or(role, t.Role); c.Activity.Unlimited {
 		t.Role = ""
-	}
-	tier := cmp.Or(t.Tier, c.Tier)
-	t.Limit, t.Code, t.Before = c.with("", t.Tier, activity.For(tier)), c.Activity.For(tier), l.before(activity.Part(""), c, tier)
-	for i, s := range activity.Subjects {
-		id, ok := c.Subjects[s.Name]
-		if !ok {
-			continue
-		}
-		one := Subject{Name: s.Name, UserID: limits.SubjectID(s.Name, id)}
-		one.Tier, _ = l.granted(one.UserID, c, s.Tiers)
-		tier := cmp.Or(one.Tier, c.Tier)
-		one.Limit, one.Code, one.Before = c.with(s.Name, one.Tier, s.For(tier)), c.Activity.Subjects[i].For(tier), l.before(s, c, tier)
-		t.Subjects = append(t.Subjects, one)
 	}
 	t.Unlimited = t.Limit.IsZero() || t.Mode == off
 	if c.Mode != off {
-		t.Block = l.blocked(c)
+		t.Block = l.blocked(c, t)
 	}
 	return t
 }
 
-// before returns the limit before the one that a part of the case's activity has now.
-func (l *Limits) before(now limits.Subject, c Query, tier string) policy.Policy {
-	if l == nil {
-		return policy.Policy{}
-	}
-	before := l.activities[c.Activity.Name].before[now.Name]
-	p, ok := before[tier]
-	if _, named := now.Tiers[tier]; !ok && !named {
-		return before[""]
-	}
-	return p
-}
-
-// granted returns the tier among tiers, and the bypass role, that a user or a subject has
-// by a grant; empty: none.
-func (l *Limits) granted(userID string, c Query, tiers limits.Tiers) (tier, role string) {
-	if l == nil {
-		return "", ""
-	}
-	for _, g := range l.grants[userID] {
-		switch _, named := tiers[g.Tier]; {
+// subject returns the terms of a part of the case's activity, and the bypass role that the
+// user or the subject with this key has by a grant; empty: none.
+func (l *Limits) subject(c Query, part limits.Subject, key string) (s Subject, role string) {
+	s.Name, s.UserID = part.Name, key
+	for _, g := range l.grants[key] {
+		switch _, named := part.Tiers[g.Tier]; {
 		case !g.InForce(c.At):
 		case g.Role == "" && named: // otherwise it is a tier that only other activities have
-			tier = g.Tier
+			s.Tier = g.Tier
 		case g.Role != "" && slices.Contains(c.BypassRoles, g.Role):
 			role = g.Role
 		}
 	}
-	return tier, role
+	tier := cmp.Or(s.Tier, c.Tier)
+	s.Limit = c.with(part.Name, s.Tier, part.For(tier))
+	s.Code = c.Activity.Part(part.Name).For(tier)
+	s.Before = l.activities[c.Activity.Name].before[part.Name].For(tier)
+	return s, role
+}
+
+// with returns the limit p of a part with the caller's numbers. A granted tier wins over them.
+func (c Query) with(subject, granted string, p policy.Policy) policy.Policy {
+	if len(c.Numbers) == 0 || granted != "" {
+		return p
+	}
+	return p.With(func(limit string) (int64, bool) {
+		n, ok := c.Numbers[policy.FullName(c.Activity.Name, subject, limit)]
+		if only, given := c.Numbers[""]; given && subject == "" {
+			return only, true
+		}
+		return n, ok
+	})
 }
 
 // HasTier reports whether an activity has a live limit for this tier, or one of the code's.
@@ -180,40 +177,13 @@ func (l *Limits) Activity(a limits.Activity) (now limits.Activity, mode string) 
 // the value that it had in last, which may be nil, or else the code's. The blocks stay as
 // they are in last. The problems name what the code can't follow. They can contain user
 // ids, so they are not for a log.
-func (s Settings) Limits(guards limits.Guards, last *Limits) (l *Limits, problems []error) {
+func (s Settings) Limits(guards limits.Guards, last *Limits) (*Limits, []error) {
 	s = s.keeping(last)
-	l, problems = s.apply(guards, last)
-	if l.until = s.firstEnd(); !l.until.IsZero() {
-		l.after, _ = s.At(l.until).Limits(guards, l)
-	}
-	return l, problems
-}
-
-// keeping returns the settings with what last has instead of the damaged overrides. A kill
-// switch must not end because of a mistake in its entry, and its end still holds.
-func (s Settings) keeping(last *Limits) Settings {
-	if len(s.Damaged.Activities) == 0 || last == nil {
-		return s
-	}
-	all := maps.Clone(s.Activities)
-	for name := range s.Damaged.Activities {
-		if o, ok := last.overrides[name]; ok {
-			all = set(all, name, o)
-		}
-	}
-	s.Activities, s.Damaged = all, Damaged{}
-	return s
-}
-
-// apply is Limits until something ends.
-func (s Settings) apply(guards limits.Guards, last *Limits) (l *Limits, problems []error) {
-	l = &Limits{activities: make(map[string]activity), grants: make(map[string][]Grant), overrides: s.Activities}
+	l := &Limits{activities: make(map[string]activity), grants: make(map[string][]Grant), overrides: s.Activities, until: s.firstEnd()}
 	c := change{Settings: s, last: last, known: make(map[[2]string]bool)}
-	for _, g := range guards {
-		for _, code := range g.Activities {
-			if !code.Unlimited {
-				l.activities[code.Name] = c.activity(code)
-			}
+	for _, code := range guards.All {
+		if !code.Unlimited {
+			l.activities[code.Name] = c.activity(code)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Activities)) {
@@ -227,7 +197,26 @@ func (s Settings) apply(guards limits.Guards, last *Limits) (l *Limits, problems
 	if last != nil {
 		l.blocks = last.blocks
 	}
+	if !l.until.IsZero() {
+		l.after, _ = s.At(l.until).Limits(guards, l)
+	}
 	return l, c.problems
+}
+
+// keeping returns the settings with what last has instead of the damaged overrides. A kill
+// switch must not end because of a mistake in its entry, and its end still holds.
+func (s Settings) keeping(last *Limits) Settings {
+	if len(s.Damaged.Activities) == 0 || last == nil {
+		return s
+	}
+	all := maps.Clone(s.Activities)
+	for name := range s.Damaged.Activities {
+		if o, ok := last.overrides[name]; ok {
+			all[name] = o
+		}
+	}
+	s.Activities, s.Damaged = all, Damaged{}
+	return s
 }
 
 // An Override changes one activity. Its limits are in the text form of package
@@ -270,7 +259,7 @@ type change struct {
 // activity returns an activity of the code with the settings applied.
 func (c *change) activity(code limits.Activity) activity {
 	was, mode := c.last.Activity(code)
-	now := activity{Activity: code, mode: c.Activities[code.Name].Mode, before: map[string]limits.Tiers{}}
+	now := activity{Activity: code, mode: c.Activities[code.Name].Mode, before: map[string]limits.Subject{}}
 	if now.mode != "" && !slices.Contains(Modes, now.mode) {
 		c.problems = append(c.problems, fmt.Errorf("%s: %w", code.Name, input.Invalid("mode", input.Show(now.mode), "enforce, shadow or off")))
 		now.mode = mode

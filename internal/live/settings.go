@@ -13,18 +13,19 @@
 //	}}
 package live
 
-import "time"
+import (
+	"time"
+
+	"github.com/cric-talk/guards/internal/strictjson"
+)
 
 // Settings are the content of the document. The zero Settings change nothing.
 type Settings struct {
 	Activities map[string]Override `json:"activities,omitempty"` // by name: write, write/room, or content.writes, a limit of a group
 	Grants     []Grant             `json:"grants,omitempty"`
 
-	Trials Trials `json:"-"` // beside the document, see Stored
-	Ends   Ends   `json:"-"` // the same
-
-	// Damaged are the entries that can't be read, for example after an edit by hand. They
-	// change nothing, the others apply, and an edit leaves them as they are.
+	Trials  Trials  `json:"-"` // beside the document, see Stored
+	Ends    Ends    `json:"-"` // the same
 	Damaged Damaged `json:"-"`
 }
 
@@ -44,8 +45,9 @@ func (s Stored) Settings() (Settings, error) {
 		return Settings{}, nil
 	}
 	settings, err := Parse(s.Document)
-	settings.readTrials(s.Trials)
-	settings.readEnds(s.Ends)
+	settings.Trials = readBeside[map[string]Trial](&settings.Damaged, "trials", s.Trials)
+	ends := readBeside[strictjson.Value](&settings.Damaged, "ends", s.Ends, lenient...)
+	settings.Ends, settings.Damaged.Ends = readEach[End](&settings.Damaged, "end of ", ends)
 	return settings, err
 }
 
@@ -53,10 +55,10 @@ func (s Stored) Settings() (Settings, error) {
 func (s Settings) Stored(version int64) (stored Stored, err error) {
 	stored.Version = version
 	if stored.Document, err = s.Document(); err == nil {
-		stored.Trials, err = s.Trials.stored()
+		stored.Trials, err = writeBeside(s.Trials, nil)
 	}
 	if err == nil {
-		stored.Ends, err = s.storedEnds()
+		stored.Ends, err = writeBeside(s.Ends, s.Damaged.Ends)
 	}
 	return stored, err
 }

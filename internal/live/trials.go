@@ -5,7 +5,6 @@ import (
 
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
-	"github.com/cric-talk/guards/internal/strictjson"
 )
 
 // Trials are the limits that were in force before lower ones, by the name of a part (see
@@ -23,26 +22,6 @@ type Trial struct {
 	Before string `json:"before"` // the limit before it, which is higher
 }
 
-// readTrials reads what stored returned. A text that can't be read has no trials, because
-// it must not keep the live limits from being followed.
-func (s *Settings) readTrials(text []byte) {
-	if len(text) == 0 {
-		return
-	}
-	if err := strictjson.Unmarshal(text, &s.Trials); err != nil {
-		s.Trials = nil
-		s.Damaged.add("trials", err)
-	}
-}
-
-// stored returns t as JSON. Without trials it returns nil.
-func (t Trials) stored() ([]byte, error) {
-	if len(t) == 0 {
-		return nil, nil
-	}
-	return strictjson.Marshal(t, strictjson.Sorted)
-}
-
 // WithTrials returns the settings with the trials that they have after an edit of before.
 //
 // A trial begins when the mode becomes shadow, or when a limit is lowered. A further limit
@@ -52,20 +31,18 @@ func (s Settings) WithTrials(before Settings, guards limits.Guards) Settings {
 	was, _ := before.Limits(guards, nil)
 	now, _ := s.Limits(guards, nil)
 	s.Trials = Trials{}
-	for _, g := range guards {
-		for _, code := range g.Activities {
-			old, oldMode := was.Activity(code)
-			next, mode := now.Activity(code)
-			begins := mode == shadow && oldMode != shadow && oldMode != off
-			for _, part := range code.Parts() {
-				name := Target{Activity: code.Name, Subject: part.Name}.String()
-				kept := before.Trials[name]
-				if begins {
-					kept = nil
-				}
-				if tried := trialsOf(code, old.Part(part.Name), next.Part(part.Name), kept); len(tried) > 0 {
-					s.Trials[name] = tried
-				}
+	for _, code := range guards.All {
+		old, oldMode := was.Activity(code)
+		next, mode := now.Activity(code)
+		begins := mode == shadow && oldMode != shadow && oldMode != off
+		for _, part := range code.Parts() {
+			name := Target{Activity: code.Name, Subject: part.Name}.String()
+			kept := before.Trials[name]
+			if begins {
+				kept = nil
+			}
+			if tried := trialsOf(code, old.Part(part.Name), next.Part(part.Name), kept); len(tried) > 0 {
+				s.Trials[name] = tried
 			}
 		}
 	}
@@ -95,21 +72,22 @@ func trialsOf(code limits.Activity, old, next limits.Subject, kept map[string]Tr
 // before returns the limit before the one that the part has now. It is zero if t is not
 // about that one, or if the code can't follow the limit before.
 func (t Trial) before(code limits.Activity, now limits.Subject, tier string) policy.Policy {
-	if t.Of != now.For(tier).String() {
-		return policy.Policy{}
-	}
 	p, err := Instead(code, now.Name, tier, t.Before)
-	if err != nil {
+	if err != nil || t.Of != now.For(tier).String() {
 		return policy.Policy{}
 	}
 	return p
 }
 
-// before returns the limits before the trials of a part, by tier.
-func (t Trials) before(code limits.Activity, now limits.Subject) limits.Tiers {
+// before returns the limits before the trials of a part. A tier with a limit of its own and
+// without a trial has none, even if the ordinary limit has one.
+func (t Trials) before(code limits.Activity, now limits.Subject) limits.Subject {
 	tiers := limits.Tiers{}
+	for tier := range now.Tiers {
+		tiers[tier] = policy.Policy{}
+	}
 	for tier, one := range t[Target{Activity: code.Name, Subject: now.Name}.String()] {
 		tiers[tier] = one.before(code, now, tier)
 	}
-	return tiers
+	return limits.Subject{Limit: tiers[""], Tiers: tiers}
 }

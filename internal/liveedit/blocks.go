@@ -44,7 +44,7 @@ func Block(ctx context.Context, t Table, c Change, b live.Block) error {
 	if err := ValidateBlock(b); err != nil {
 		return err
 	}
-	c.Op, c.Activity, c.Subject, c.Until, c.Why = "block", b.Activity, b.Subject(), b.Until, cmp.Or(c.Why, b.Reason)
+	c.Op, c.Activity, c.Subject, c.Until, c.Why = "block", b.Activity, limits.SubjectName(b.UserID), b.Until, cmp.Or(c.Why, b.Reason)
 	by, err := c.stamp()
 	if err != nil {
 		return err

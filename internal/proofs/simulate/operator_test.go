@@ -1,7 +1,6 @@
 package simulate_test
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -353,13 +352,13 @@ func (in *instance) mayFollow(c call, t live.Terms) (now []inForce, follows bool
 		same := t.Mode == v.set[mode(code.Name)]
 		now = now[:0]
 		for part := range t.Parts {
-			mine := v.inForce(code, part.Name, cmp.Or(part.UserID, c.UserID), c.tier, in.millis())
+			mine := v.inForce(code, part.Name, part.UserID, c.tier, in.millis())
 			want := mine.text
 			if !mine.granted {
 				want, _ = c.numbered(code, part.Name, mine.text)
 			}
 			now = append(now, mine)
-			same = same && want == part.Limit.String() && mine.granted == (part.Tier != "" || part.Name == "" && t.Tier != "")
+			same = same && want == part.Limit.String() && mine.granted == (part.Tier != "")
 		}
 		if same {
 			return now, true

@@ -3,7 +3,6 @@ package command
 import (
 	"cmp"
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -81,19 +80,6 @@ func groupNames(guards limits.Guards, groups bool) (names []string) {
 	return slices.Compact(slices.Sorted(slices.Values(names)))
 }
 
-// each yields the activities of all guards, each with its guard.
-func each(guards limits.Guards) iter.Seq2[limits.Guard, limits.Activity] {
-	return func(yield func(limits.Guard, limits.Activity) bool) {
-		for _, g := range guards {
-			for _, a := range g.Activities {
-				if !yield(g, a) {
-					return
-				}
-			}
-		}
-	}
-}
-
 // itemOf returns the name that items count an activity under: the group's name, or
 // else its own.
 func itemOf(a limits.Activity) string { return cmp.Or(a.Group, a.Name) }
@@ -108,7 +94,7 @@ func keyOf(whose string, a limits.Activity, now int64) ratelimit.Key {
 // countedIn returns the activities that items with this name count: all of a group, or
 // one. It returns none if the code has no such activity or group.
 func countedIn(guards limits.Guards, item string) (all []limits.Activity) {
-	for _, a := range each(guards) {
+	for _, a := range guards.All {
 		if itemOf(a) == item {
 			all = append(all, a)
 		}

@@ -89,7 +89,7 @@ func (c *blockCommand) list(ctx context.Context, env session) error {
 			tableName
 			Blocks  []blocked `json:"blocks"`
 			Damaged int       `json:"damaged,omitzero"`
-		}{c.opened, list, len(blocks.Damaged)})
+		}{c.opened, list, len(blocks.Damaged.Blocks)})
 	}
 	if len(list) == 0 {
 		_, err := fmt.Fprintln(env.out, "nobody is blocked in "+c.where())
@@ -111,7 +111,7 @@ func sends(env session, activity, subject string) error {
 		return err
 	}
 	var with []string
-	for _, other := range each(env.guards) {
+	for _, other := range env.guards.All {
 		if other.Has(subject) {
 			with = append(with, other.Name)
 		}
@@ -217,14 +217,14 @@ func (t *textTable) blocks(list []blocked) {
 
 // noteDamaged tells how many entries of the document of blocks can't be read.
 func (c session) noteDamaged(b live.Blocks) {
-	if n := len(b.Damaged); n > 0 {
+	if n := len(b.Damaged.Blocks); n > 0 {
 		c.note(entries(n) + " of the blocks can't be read and block nobody: see guards limits repair --dry-run")
 	}
 }
 
 // noteDamagedLimits tells how many entries of the document of live limits can't be read.
 func (c session) noteDamagedLimits(s live.Settings) {
-	if n := s.Damaged.Len(); n > 0 {
+	if n := len(s.Damaged.Problems); n > 0 {
 		c.note(entries(n) + " of the live limits and grants can't be read, so guards skip them: see guards limits repair --dry-run")
 	}
 }

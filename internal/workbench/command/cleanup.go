@@ -118,7 +118,7 @@ func ownedBy(ctx context.Context, env session, s store, key string) (grants, blo
 			}
 		}
 		quoted, _ := strictjson.AppendQuote(nil, key) // the key is ASCII
-		left := slices.DeleteFunc(slices.Concat(settings.Damaged.Grants, all.Damaged), func(entry strictjson.Value) bool {
+		left := slices.DeleteFunc(slices.Concat(settings.Damaged.Grants, all.Damaged.Blocks), func(entry strictjson.Value) bool {
 			return !bytes.Contains(entry, quoted)
 		})
 		if len(left) > 0 {

@@ -165,7 +165,7 @@ func (p *place) values(v *kong.Value, prefix string) (all [][2]string) {
 			names = groupNames(p.guards, false) // behind --group, the argument is the name of a limit
 			break
 		}
-		for g, a := range each(p.guards) {
+		for g, a := range p.guards.All {
 			add(a.Name, g.Name)
 		}
 	case "function", "guard":
@@ -198,7 +198,7 @@ func (p *place) values(v *kong.Value, prefix string) (all [][2]string) {
 // none.
 func (p *place) tiers() []string {
 	var of, all []string
-	for _, a := range each(p.guards) {
+	for _, a := range p.guards.All {
 		for _, part := range a.Parts() {
 			all = slices.AppendSeq(all, maps.Keys(part.Tiers))
 			if slices.Contains(p.args, a.Name) {

@@ -44,7 +44,7 @@ var placeholder = regexp.MustCompile(`\{[a-z]+\}`)
 func examples(guards limits.Guards) map[string]string {
 	names := subjectExamples(guards)
 	alone := false // {activity} has no subjects
-	for g, a := range each(guards) {
+	for g, a := range guards.All {
 		if a.Limit.IsZero() {
 			continue
 		}
@@ -70,7 +70,7 @@ func examples(guards limits.Guards) map[string]string {
 // {subjectslotted}.
 func subjectExamples(guards limits.Guards) map[string]string {
 	names := make(map[string]string)
-	for _, a := range each(guards) {
+	for _, a := range guards.All {
 		for _, s := range a.Subjects {
 			if names["{counted}"] == "" {
 				names["{counted}"], names["{subjects}"] = a.Name, strings.TrimSpace(scaffold.Options(a))

@@ -104,7 +104,7 @@ func (f ownerFlags) keyInOne(guards limits.Guards) (string, error) {
 
 // subjectNames returns the names of all subjects of the guards, sorted.
 func subjectNames(guards limits.Guards) (names []string) {
-	for _, a := range each(guards) {
+	for _, a := range guards.All {
 		for _, s := range a.Subjects {
 			names = append(names, s.Name)
 		}
@@ -222,7 +222,7 @@ func (n *numbers) Decode(ctx *kong.DecodeContext) error {
 // check returns an error for a number that no limit of users, or of the subject, takes.
 func (n numbers) check(guards limits.Guards, subject string) error {
 	var names []string
-	for _, a := range each(guards) {
+	for _, a := range guards.All {
 		names = append(names, a.WithMax(subject)...)
 	}
 	for name := range n {

@@ -95,7 +95,7 @@ func (c *grantCommand) knownTier(guards limits.Guards, s live.Settings, subject 
 		return nil
 	}
 	var tiers []string
-	for _, a := range each(guards) {
+	for _, a := range guards.All {
 		if a.Has(subject) {
 			tiers = slices.AppendSeq(tiers, maps.Keys(a.Part(subject).Tiers))
 			tiers = slices.AppendSeq(tiers, maps.Keys(s.Activities[live.Target{Activity: a.Name, Subject: subject}.String()].Tiers))

@@ -110,7 +110,7 @@ func tableOfCode(all []listed) (t textTable) {
 
 // list returns the activities of all guards.
 func list(guards limits.Guards) (all []listed) {
-	for g, a := range each(guards) {
+	for g, a := range guards.All {
 		l := listed{Function: g.Name, Activity: a.Name, Policy: "unlimited", Tiers: a.Tiers, Group: a.Group, Hold: a.Hold, Subjects: subjectsOf(a), code: a}
 		if !a.Unlimited {
 			quota := a.Limit.Quota()
@@ -167,7 +167,7 @@ func (c *listCommand) live(ctx context.Context, env session) error {
 
 // list returns the limits of all activities, of their subjects and of all tiers.
 func (v view) list() (list []listedLive) {
-	for g, code := range each(v.guards) {
+	for g, code := range v.guards.All {
 		now, _ := v.limits.Activity(code)
 		for _, part := range now.Parts() {
 			for _, tier := range append([]string{""}, slices.Sorted(maps.Keys(part.Tiers))...) {

@@ -101,7 +101,7 @@ func (c *importCommand) Run(ctx context.Context, env session) error {
 	if err != nil {
 		return err
 	}
-	if next.Damaged.Len() > 0 {
+	if len(next.Damaged.Problems) > 0 {
 		return errors.New(c.File + ": " + strings.Join(next.Damaged.Problems, "; "))
 	}
 	for _, g := range next.Grants {
@@ -120,7 +120,7 @@ func (c *importCommand) Run(ctx context.Context, env session) error {
 	}
 	change := liveedit.Change{Op: "import", Kept: len(next.Activities) + len(next.Grants)}
 	r, err := c.edit(ctx, env, change, func(d liveedit.Draft) (liveedit.Draft, error) {
-		if n := d.Damaged.Len(); n > 0 {
+		if n := len(d.Damaged.Problems); n > 0 {
 			return d, errors.New(entries(n) + " of the table can't be read and would be lost: run guards limits repair first, which keeps them in a file")
 		}
 		d.Settings = next

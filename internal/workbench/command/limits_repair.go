@@ -90,14 +90,14 @@ func inspect(name string, was dynamoedit.Item) (r repaired, err error) {
 	if name == dynamoedit.Limits {
 		var s live.Settings
 		s, broken = document.Settings()
-		r.Problems, r.Dropped = append(r.Problems, s.Damaged.Problems...), s.Damaged.Len()
+		r.Problems, r.Dropped = append(r.Problems, s.Damaged.Problems...), len(s.Damaged.Problems)
 		s.Damaged, r.Kept = live.Damaged{}, len(s.Activities)+len(s.Grants)
 		r.after, err = s.Stored(version + 1)
 	} else {
 		var b live.Blocks
 		b, broken = document.Blocks()
-		r.Problems, r.Dropped = append(r.Problems, b.Problems...), len(b.Damaged)
-		b.Damaged, r.Kept = nil, len(b.All)
+		r.Problems, r.Dropped = append(r.Problems, b.Damaged.Problems...), len(b.Damaged.Problems)
+		b.Damaged, r.Kept = live.Damaged{}, len(b.All)
 		r.after, err = b.Stored(version + 1)
 	}
 	if e, ok := errors.AsType[*live.DocumentError](broken); ok {

@@ -165,7 +165,7 @@ func (c *setCommand) many(guards limits.Guards) (of, what string, activities []s
 		}
 		of, what, guards = g.Name, "each activity of "+g.Name, limits.Guards{g}
 	}
-	for _, a := range each(guards) {
+	for _, a := range guards.All {
 		if !a.Unlimited {
 			activities = append(activities, a.Name)
 		}

@@ -158,7 +158,7 @@ func (c *eraseCommand) Run(ctx context.Context, env session) error {
 		what = "the items and the grants of " + shown(key)
 	}
 	var places []string // of users: no subject has any
-	for _, a := range each(env.guards) {
+	for _, a := range env.guards.All {
 		if subjectOf(key) == "" && a.Limit.Queues() {
 			places = append(places, a.Name)
 		}

@@ -150,7 +150,7 @@ const maxSlots = 10
 func standings(guards limits.Guards, key, tier string, given numbers, items map[ratelimit.Key]ratelimit.Item, changed *live.Limits, at time.Time) []standing {
 	list := []standing{}
 	now := at.UnixMilli()
-	for g, a := range each(guards) {
+	for g, a := range guards.All {
 		t := termsOf(changed, a, key, tier, at)
 		if t.Limit.IsZero() || !a.Has(subjectOf(key)) {
 			continue

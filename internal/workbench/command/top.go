@@ -154,7 +154,7 @@ func (c *topCommand) read(ctx context.Context, env session) (ranking, error) {
 		tableName: c.opened, At: env.now().UTC(), Near: c.Near, Users: []ranked{},
 		guards: env.guards, counted: map[string][]limits.Activity{}, rows: c.Rows, changed: changed.Limits(),
 	}
-	for _, a := range each(env.guards) {
+	for _, a := range env.guards.All {
 		if c.Activity == "" || c.Activity == a.Name {
 			r.counted[itemOf(a)] = append(r.counted[itemOf(a)], a)
 		}
