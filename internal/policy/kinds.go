@@ -135,14 +135,6 @@ const Latest = 9_214_646_399_999
 // about 200 KB. DynamoDB accepts 400 KB, but a write costs a unit for each KB of the item.
 const maxRequests = 10_000
 
-// checkCost returns an error if one action takes more than k, which is made of r, has.
-func (r Rate) checkCost(k kind) error {
-	if most := k.read(0, 0, nil).Limit; r.cost() > most {
-		return fmt.Errorf("cost is %d, want at most the %d that one action can take", r.Cost, most)
-	}
-	return nil
-}
-
 // checkPace returns an error if a user can have more than maxRequests while the item
 // keeps an id. The user uses up r at an even pace, without the burst. Of a lockout, it is the pace
 // of its longest lock, if that is shorter than the window.

@@ -21,7 +21,6 @@ import (
 // A scalable kind takes a number from a caller. With returns it with the numbers of r instead of
 // its own.
 type scalable interface {
-	kind
 	with(r Rate) kind
 }
 

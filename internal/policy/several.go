@@ -37,7 +37,7 @@ func newPolicy(rates []Rate) (Policy, error) {
 		}
 		made, err := k.make(r, named)
 		if err == nil {
-			err = cmp.Or(r.checkCost(made), r.checkPrepaid(made), r.checkMax(made), r.checkPace(IDsKept))
+			err = cmp.Or(r.checkRoom(made), r.checkMax(made), r.checkPace(IDsKept))
 		}
 		if err != nil && named {
 			err = fmt.Errorf("%s: %w", r.Name, err)
