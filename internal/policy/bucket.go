@@ -38,7 +38,7 @@ import (
 type bucket struct {
 	interval int64 // milliseconds that one action takes to come back
 	burst    int64
-	longest  int64         // milliseconds until it is full again at the latest, whichever number a caller gives
+	longest  int64         // milliseconds until it is full again at the latest, whichever number a caller gives, and with what a lease keeps back
 	keep     time.Duration // how long an idle item is kept at least
 	shared   bool          // the item also holds other limits
 }

@@ -69,6 +69,7 @@ func keepBack(b bucket) lentBucket {
 	p := lentBucket{bucket: b}
 	p.lasts = min(maxLease, p.burst*p.interval/4)
 	p.burst -= (p.lasts + p.interval - 1) / p.interval
+	p.longest += p.lasts
 	return p
 }
 
@@ -82,13 +83,6 @@ func keptBack(s State) int64 {
 }
 
 func (p lentBucket) until(now int64) int64 { return now + p.lasts }
-
-func (p lentBucket) item(now int64) (window, expires int64) { return p.bucket.item(now + p.lasts) }
-
-func (p lentBucket) stays() (least, most int64) {
-	least, most = p.bucket.stays()
-	return least + p.lasts, most + p.lasts
-}
 
 // take is the bucket's take without what is kept back, which it then adds again.
 func (p lentBucket) take(now, n int64, seed uint64, s State) (Update, bool) {
