@@ -74,14 +74,13 @@ func (p bucket) with(r Rate) kind {
 	return p
 }
 
-func (p bucket) item(now int64) (window, expires int64) {
-	return 0, p.expires(now + p.longest)
+// item lasts until tat, too: another interval may have made that later.
+func (p bucket) item(now int64, s State) (window, expires int64) {
+	return 0, p.expires(max(now+p.longest, s.Get(tat)))
 }
 
 // expires returns until when an item matters that is full at a time, in Unix seconds.
 func (p bucket) expires(full int64) int64 { return expiry(full, max(ClockSlack, p.keep)) }
-
-func (p bucket) keptUntil(s State) int64 { return p.expires(s.Get(tat)) }
 
 func (p bucket) stays() (least, most int64) {
 	stays := p.longest + max(ClockSlack, p.keep).Milliseconds()

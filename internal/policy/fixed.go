@@ -44,7 +44,7 @@ func (p fixed) with(r Rate) kind {
 	return p
 }
 
-func (p fixed) item(now int64) (window, expires int64) {
+func (p fixed) item(now int64, _ State) (window, expires int64) {
 	w := p.at(now)
 	return w.Key, expiry(w.End, ClockSlack)
 }
@@ -127,8 +127,8 @@ func (p sharedFixed) with(r Rate) kind {
 	return p
 }
 
-func (p sharedFixed) item(now int64) (window, expires int64) {
-	_, expires = p.fixed.item(now + ClockSlack.Milliseconds()) // a clock ahead can have begun the window that counts
+func (p sharedFixed) item(now int64, s State) (window, expires int64) {
+	_, expires = p.fixed.item(now+ClockSlack.Milliseconds(), s) // a clock ahead can have begun the window that counts
 	return 0, expires
 }
 

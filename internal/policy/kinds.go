@@ -10,8 +10,8 @@ import (
 // A kind is one way to limit. Its methods are pure functions; [Policy]'s methods with
 // the same names describe what they do. The laws in laws_test.go hold for every kind.
 type kind interface {
-	item(now int64) (window, expires int64)
-	stays() (least, most int64) // for how long an item matters after an action, in milliseconds
+	item(now int64, s State) (window, expires int64) // s is nil, or what the item holds
+	stays() (least, most int64)                      // for how long an item matters after an action, in milliseconds
 	take(now, n int64, seed uint64, s State) (Update, bool)
 	undo(now, at, n int64, s State) (Update, bool)
 	counted(now int64, s State) int64

@@ -72,7 +72,7 @@ func makeLockout(r Rate, _ bool) (kind, error) {
 	return lockout{r.Limit, r.Window.Milliseconds(), r.Lock.Milliseconds(), r.MaxLock.Milliseconds()}, nil
 }
 
-func (p lockout) item(now int64) (window, expires int64) {
+func (p lockout) item(now int64, _ State) (window, expires int64) {
 	return 0, expiry(now+p.lasts(), ClockSlack)
 }
 

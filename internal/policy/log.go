@@ -68,7 +68,7 @@ func (p log) with(r Rate) kind {
 	return p
 }
 
-func (p log) item(now int64) (window, expires int64) {
+func (p log) item(now int64, _ State) (window, expires int64) {
 	return 0, expiry(now+p.window, ClockSlack)
 }
 

@@ -90,11 +90,11 @@ func (p Policy) Quota() Reading { return p.Read(0, 0, nil) }
 // expires is 1,700,000,160.
 func (p Policy) Item(now int64) (window, expires int64) {
 	for _, l := range p.limits {
-		w, e := l.kind.item(now) // w is 0 if limits have names
+		w, e := l.kind.item(now, nil) // w is 0 if limits have names
 		window, expires = max(window, w), max(expires, e)
 	}
 	for _, k := range p.beside {
-		_, e := k.item(now)
+		_, e := k.item(now, nil)
 		expires = max(expires, e)
 	}
 	return window, expires

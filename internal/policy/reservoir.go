@@ -47,13 +47,11 @@ func makeReservoir(r Rate, _ bool) (kind, error) {
 	return reservoir{r.Limit, r.Window.Milliseconds(), r.Ahead.Milliseconds()}, nil
 }
 
-func (p reservoir) item(now int64) (window, expires int64) {
-	return 0, expiry(p.last(now+ClockSlack.Milliseconds())+p.window, ClockSlack)
-}
-
-func (p reservoir) keptUntil(s State) int64 {
+// item ends with the latest ticket, too: another tier may give places further ahead.
+func (p reservoir) item(now int64, s State) (window, expires int64) {
 	begun, _ := unstamp(s.Get(ticket))
-	return expiry(p.start(begun)+p.window, ClockSlack)
+	last := max(p.last(now+ClockSlack.Milliseconds()), p.start(begun))
+	return 0, expiry(last+p.window, ClockSlack)
 }
 
 // stays ends with the last window that can give an action a place. That window begins up to

@@ -307,7 +307,6 @@ func (p Policy) Repace(now int64, s State) (u Update, expires int64, ok bool) {
 	if p.Named() {
 		now = p.latest(now, parts)
 	}
-	_, expires = p.Item(now)
 	for i, l := range p.limits {
 		k, can := l.kind.(pacer)
 		if !can {
@@ -319,26 +318,19 @@ func (p Policy) Repace(now int64, s State) (u Update, expires int64, ok bool) {
 		}
 	}
 	if ok {
-		expires = p.KeptUntil(expires, s)
+		expires = max(expires, p.KeptUntil(now, s))
 	}
 	return u, expires, ok
 }
 
-// A keeper is a kind whose state says until when it matters. That can be longer than by the text
-// of the kind, if another tier, number or live limit has counted.
-type keeper interface {
-	keptUntil(s State) int64 // in Unix seconds
-}
-
-// KeptUntil returns until when an item with state s matters, though a write of p that counts
-// nothing would let it go at expires. Both are in Unix seconds. For example, a tier may wait for
-// places of a reservoir for 15 minutes, and another one for 5.
-func (p Policy) KeptUntil(expires int64, s State) int64 {
-	parts := p.parts(s)
-	for i, l := range p.limits {
-		if k, ok := l.kind.(keeper); ok {
-			expires = max(expires, k.keptUntil(parts[i]))
-		}
+// KeptUntil returns until when an item with state s matters, in Unix seconds. That can be later
+// than [Policy.Item] tells, if another tier, number or live limit has counted in it. For example,
+// a tier may wait for places of a reservoir for 15 minutes, and another one for 5.
+func (p Policy) KeptUntil(now int64, s State) int64 {
+	_, expires := p.Item(now)
+	for i, part := range p.parts(s) {
+		_, until := p.limits[i].kind.item(now, part)
+		expires = max(expires, until)
 	}
 	return expires
 }

@@ -68,7 +68,7 @@ func (p sliding) with(r Rate) kind {
 	return p
 }
 
-func (p sliding) item(now int64) (window, expires int64) {
+func (p sliding) item(now int64, _ State) (window, expires int64) {
 	return 0, expiry((p.key(now+ClockSlack.Milliseconds())+2)*p.window, ClockSlack)
 }
 
