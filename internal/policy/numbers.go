@@ -102,9 +102,6 @@ func (p Policy) With(number func(limit string) (n int64, ok bool)) Policy {
 	if !given {
 		return p
 	}
-	if p.atOnce != nil {
-		p.atOnce = new(p.atOnce.With(number))
-	}
 	p.index()
 	return p
 }

@@ -46,7 +46,6 @@ type Policy struct {
 	max    int64   // the lowest limit, because a request has to pass all of them; 1 if there is a queue
 	queue  *limit  // the limit that is a reservoir, which gives places in later windows; nil: no limit is
 	log    *limit  // the limit that is a log; nil: no limit is
-	atOnce *Policy // see AtOnce; nil: the policy itself
 
 	highest int64 // the lowest limit, each with the highest number that a caller can give
 

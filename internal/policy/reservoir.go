@@ -129,6 +129,19 @@ func (p reservoir) last(now int64) int64 { return p.start(min(now+p.ahead, max(n
 // start returns the start of the window at a time.
 func (p reservoir) start(at int64) int64 { return at / p.window * p.window }
 
+// AtOnce returns p without places in later windows: it refuses what p delays.
+func (p Policy) AtOnce() Policy {
+	if !p.Queues() {
+		return p
+	}
+	p.limits = slices.Clone(p.limits)
+	p.index() // finds the queue in the copy
+	r := p.queue.kind.(reservoir)
+	r.ahead, p.queue.rate.Ahead = 0, 0
+	p.queue.kind = r
+	return p
+}
+
 // Due compares readyAt, a time that p gave earlier, with now. OnTime means that
 // the window of readyAt is the current one. Early means that this window has
 // not begun and is at most 366 days away. If both are false, it is late, or p does not

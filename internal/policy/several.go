@@ -48,13 +48,6 @@ func newPolicy(rates []Rate) (Policy, error) {
 		p.limits = append(p.limits, limit{rate: r, kind: made, crosses: k.crosses})
 	}
 	p.index()
-	if p.queue != nil && p.queue.rate.Ahead > 0 {
-		atOnce := slices.Clone(rates)
-		for i := range atOnce {
-			atOnce[i].Ahead = 0
-		}
-		p.atOnce = new(must(newPolicy(atOnce)))
-	}
 	return p, nil
 }
 
@@ -190,13 +183,6 @@ func (p Policy) outlasts(q Policy) bool {
 			return code.rate.Name == l.rate.Name && most <= maxOfCode
 		})
 	})
-}
-
-// AtOnce returns p without places in later windows: it refuses what p delays.
-func (p Policy) AtOnce() Policy {
-	q := *cmp.Or(p.atOnce, &p)
-	q.beside, q.costs = p.beside, p.costs
-	return q
 }
 
 // Named reports whether the limits of p have names.
