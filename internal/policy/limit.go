@@ -46,8 +46,8 @@ func (l *limit) read(now, n int64, s State) Reading {
 // raise it to 10 cross 100. With 100/1h cost 7, the 14th action does: 98 are used, and 2
 // are left.
 func (p Policy) Cross(now, n int64, s State, r Reading) Reading {
-	if one, ok := p.single(); ok && len(one.crosses) > 0 {
-		r.Crossed = one.crossed(now, n, p.cheapest(one.rate), r, s)
+	if l := &p.limits[0]; !p.Named() && len(l.crosses) > 0 {
+		r.Crossed = l.crossed(now, n, p.cheapest(l.rate), r, s)
 	}
 	for i := range r.Each {
 		if l := &p.limits[i]; len(l.crosses) > 0 {
