@@ -61,36 +61,24 @@ func (p reservoir) stays() (least, most int64) {
 	return p.ahead + slack, p.ahead + p.window + slack
 }
 
-// take gives one place. There are three cases:
-//
-//   - Nobody waits and the current window is empty: its first place.
-//   - The latest window with places is full: the first place of the next one.
-//   - Otherwise: the next place of the latest window with places.
+// take gives one place.
 func (p reservoir) take(now, _ int64, _ uint64, s State) (Update, bool) {
 	q, current := s.Get(ticket), p.start(now)
 	begun, given := unstamp(q)
 	window := p.start(begun)
+	var guard Term
+	var act Act
 	switch {
-	case q <= stamp(current, 0):
-		return p.first(current, AtMost(ticket, stamp(current, 0))), true
-	case given >= p.limit:
-		u := p.first(window+p.window, Within(ticket, stamp(begun, p.limit), stamp(begun, million-1)))
-		return u, window < p.last(now)
+	case q <= stamp(current, 0): // nobody waits and the current window is empty: its first place
+		window = current
+		guard, act = AtMost(ticket, stamp(current, 0)), Act{Set, ticket, stamp(window, 1)}
+	case given >= p.limit: // the latest window with places is full: the first place of the next one
+		window += p.window
+		guard, act = Within(ticket, stamp(begun, p.limit), stamp(begun, million-1)), Act{Set, ticket, stamp(window, 1)}
+	default: // the next place of the latest window with places
+		guard, act = Within(ticket, stamp(begun, 0), stamp(begun, p.limit-1)), Act{Add, ticket, 1}
 	}
-	return Update{
-		If:      [][]Term{{Within(ticket, stamp(begun, 0), stamp(begun, p.limit-1))}},
-		Acts:    []Act{{Add, ticket, 1}},
-		ReadyAt: window,
-	}, window <= p.last(now)
-}
-
-// first returns the update that gives the first place of the window from start on.
-func (p reservoir) first(start int64, guard Term) Update {
-	return Update{
-		If:      [][]Term{{guard}},
-		Acts:    []Act{{Set, ticket, stamp(start, 1)}},
-		ReadyAt: start,
-	}
+	return Update{If: [][]Term{{guard}}, Acts: []Act{act}, ReadyAt: window}, window <= p.last(now)
 }
 
 // undo gives nothing back: a place is lost when its window ends.
