@@ -176,6 +176,11 @@ func (p Policy) CheckHold() error {
 	return nil
 }
 
+// plan returns the update that performs one act if one term holds.
+func plan(guard Term, act Act) Update {
+	return Update{If: [][]Term{{guard}}, Acts: []Act{act}}
+}
+
 // expiry returns the first whole Unix second that is at least slack later than
 // until, which is in Unix milliseconds.
 func expiry(until int64, slack time.Duration) int64 {

@@ -78,7 +78,9 @@ func (p reservoir) take(now, _ int64, _ uint64, s State) (Update, bool) {
 	default: // the next place of the latest window with places
 		guard, act = Within(ticket, stamp(begun, 0), stamp(begun, p.limit-1)), Act{Add, ticket, 1}
 	}
-	return Update{If: [][]Term{{guard}}, Acts: []Act{act}, ReadyAt: window}, window <= p.last(now)
+	u := plan(guard, act)
+	u.ReadyAt = window
+	return u, window <= p.last(now)
 }
 
 // undo gives nothing back: a place is lost when its window ends.
