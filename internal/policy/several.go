@@ -127,9 +127,8 @@ func (p Policy) Part(name string) string {
 // the order of [Policy.Rates].
 func (p Policy) Each() []Policy {
 	each := make([]Policy, len(p.limits))
-	for i, r := range p.Rates() {
-		r.Name = ""
-		each[i] = must(newPolicy([]Rate{r}))
+	for i, l := range p.limits {
+		each[i] = Must(l.rate.text())
 	}
 	return each
 }

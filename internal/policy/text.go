@@ -45,13 +45,12 @@ func Parse(text string) (Policy, error) {
 }
 
 // Must is Parse for a text in code: it panics if the text is wrong.
-func Must(text string) Policy { return must(Parse(text)) }
-
-func must[T any](v T, err error) T {
+func Must(text string) Policy {
+	p, err := Parse(text)
 	if err != nil {
 		panic(err)
 	}
-	return v
+	return p
 }
 
 // String returns the text form, which Parse reads back. It is empty for the zero Policy.
