@@ -278,7 +278,7 @@ func count(limits int) string {
 // A pacer is a kind whose actions come back at a pace that limits which share a count can
 // differ in.
 type pacer interface {
-	repace(now int64, s State) (u Update, expires int64, ok bool)
+	repace(now int64, s State) (u Update, slower bool)
 }
 
 // Repace plans to record a slower pace of p in an item with state s that refuses actions of
@@ -297,13 +297,13 @@ func (p Policy) Repace(now int64, s State) (u Update, expires int64, ok bool) {
 		if !can {
 			continue
 		}
-		if one, until, changes := k.repace(now, parts[i]); changes {
+		if one, slower := k.repace(now, parts[i]); slower {
 			u.add(l, one, parts[i])
-			expires, ok = max(expires, until), true
+			ok = true
 		}
 	}
 	if ok {
-		expires = max(expires, p.KeptUntil(now, s))
+		expires = p.KeptUntil(now, u.Apply(s))
 	}
 	return u, expires, ok
 }
