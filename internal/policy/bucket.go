@@ -38,7 +38,7 @@ import (
 type bucket struct {
 	interval int64 // milliseconds that one action takes to come back
 	burst    int64
-	longest  int64         // milliseconds until it is full again at the latest, whichever number a caller gives
+	longest  int64         // milliseconds until it is full again at the latest, whichever number a caller gives, and with what a lease keeps back
 	keep     time.Duration // how long an idle item is kept at least
 	shared   bool          // the item also holds other limits
 }
@@ -74,14 +74,10 @@ func (p bucket) with(r Rate) kind {
 	return p
 }
 
-func (p bucket) item(now int64) (window, expires int64) {
-	return 0, p.expires(now + p.longest)
+// item lasts until tat, too: another interval may have made that later.
+func (p bucket) item(now int64, s State) (window, expires int64) {
+	return 0, expiry(max(now+p.longest, s.Get(tat)), max(ClockSlack, p.keep))
 }
-
-// expires returns until when an item matters that is full at a time, in Unix seconds.
-func (p bucket) expires(full int64) int64 { return expiry(full, max(ClockSlack, p.keep)) }
-
-func (p bucket) keptUntil(s State) int64 { return p.expires(s.Get(tat)) }
 
 func (p bucket) stays() (least, most int64) {
 	stays := p.longest + max(ClockSlack, p.keep).Milliseconds()
@@ -123,12 +119,11 @@ func (p bucket) take(now, n int64, _ uint64, s State) (Update, bool) {
 // repace plans to record the longer interval of p. Then what is in use comes back at p's
 // pace, and not at the pace in s until the bucket is full. It returns false if no
 // interval has to be recorded.
-func (p bucket) repace(now int64, s State) (u Update, expires int64, ok bool) {
-	full := p.full(now, s)
+func (p bucket) repace(now int64, s State) (u Update, slower bool) {
 	return Update{
 		If:   [][]Term{{Exactly(tat, s.Get(tat)), Exactly(every, s.Get(every)), Exactly(asof, s.Get(asof))}},
-		Acts: []Act{{Set, tat, full}, {Set, every, p.interval}, {Set, asof, max(now, s.Get(asof), s.Get(since))}},
-	}, p.expires(full), p.interval > p.unit(s) && s.Get(tat) > now
+		Acts: []Act{{Set, tat, p.full(now, s)}, {Set, every, p.interval}, {Set, asof, max(now, s.Get(asof), s.Get(since))}},
+	}, p.interval > p.unit(s) && s.Get(tat) > now
 }
 
 // undo moves tat back by the cost of n actions. It refuses if the bucket has

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	. "github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/policy/policytest"
 )
 
 func TestBucketTimeline(t *testing.T) {
@@ -187,7 +188,7 @@ func TestWhenABucketIsFullAgain(t *testing.T) {
 func TestABucketWithoutAnIntervalIsReadWithItsOwn(t *testing.T) {
 	const longest = 366 * 24 * 3_600_000
 	for _, every := range []int64{-1, 0, longest + 1} {
-		s := Values{"tat": start + 5000, "asof": start, "since": start, "every": every}.State()
+		s := policytest.Values{"tat": start + 5000, "asof": start, "since": start, "every": every}.State()
 		if r := Must("bucket 1/5s").Read(start+2000, 1, s); r.Used != 1 || r.Wait != 3*time.Second {
 			t.Errorf("with the interval %d it reads %+v, want 1 used and a wait of 3s", every, r)
 		}
@@ -203,7 +204,7 @@ func TestABucketSurvivesExtremeStates(t *testing.T) {
 		for _, tat := range extremes {
 			for _, asof := range extremes {
 				for _, every := range extremes {
-					s := Values{"tat": tat, "asof": asof, "every": every, "since": asof}.State()
+					s := policytest.Values{"tat": tat, "asof": asof, "every": every, "since": asof}.State()
 					u, ok := p.Take(start, 1, 1, s)
 					r := p.Read(start, 1, s)
 					if ok && !u.Holds(s) {

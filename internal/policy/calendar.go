@@ -68,12 +68,6 @@ func (c *calendar) number(now int64) int64 {
 	return days
 }
 
-// offset returns how far the zone's clocks are ahead of UTC at a time, in seconds.
-func (c *calendar) offset(at int64) int {
-	_, seconds := time.UnixMilli(at).In(c.zone).Zone()
-	return seconds
-}
-
 // start returns when the day, week or month with this key begins. If clocks change at
 // midnight, midnight is missing or comes twice. Then the window begins at the first
 // quarter of an hour that has its date. A date that a zone has skipped has no length.
@@ -87,7 +81,9 @@ func (c *calendar) start(key int64) int64 {
 	}
 	const quarter, longest = 15 * 60_000, 26 * 60 * 60_000
 	t := time.Date(1970, month, day, 0, 0, 0, 0, c.zone).UnixMilli()
-	if c.offset(t-longest) == c.offset(t+longest) { // clocks do not change here
+	_, before := time.UnixMilli(t - longest).In(c.zone).Zone()
+	_, after := time.UnixMilli(t + longest).In(c.zone).Zone()
+	if before == after { // clocks do not change here
 		return t
 	}
 	for t -= longest; c.number(t) < key; {

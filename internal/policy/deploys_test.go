@@ -194,7 +194,7 @@ func TestAnOldPlanAddsToWhatTheItemCounts(t *testing.T) {
 	var states []State
 	for _, start := range []int64{0, minute - 60_000, minute - 20_000, minute, minute + 10_000, minute + 40_000} {
 		for count := range int64(4) {
-			states = append(states, Values{"a_s": start*1_000_000 + count}.State())
+			states = append(states, policytest.Values{"a_s": start*1_000_000 + count}.State())
 		}
 	}
 	held := 0
@@ -243,7 +243,7 @@ func TestSlidingCountersSideBySide(t *testing.T) {
 func sideBySide(t *testing.T, pair []Policy, steps int64, after func(i int64) int64) {
 	t.Helper()
 	alone := []State{{}, {}}
-	both := Values{"c0": 1, "c9": 2}.State()
+	both := policytest.Values{"c0": 1, "c9": 2}.State()
 	for i := range steps {
 		now := 1_700_000_000_000 + after(i)
 		for j, p := range pair {

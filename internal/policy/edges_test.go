@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	. "github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/policy/policytest"
 )
 
 // Under a lowered limit, more actions count than are allowed. A request for no
@@ -41,12 +42,12 @@ func TestAWindowBesideOthersOnAClockBehind(t *testing.T) {
 	if left := u.Apply(items[0]); !ok || Must(text).Read(next-1000, 0, left).Each[0].Used != 2 {
 		t.Errorf("what counts in the next minute is not given back there: %+v", u)
 	}
-	planned, ok := Must(text).Undo(next-1000, next-1000, next-1000, 1, Values{"a_s": (next-60_000)*1_000_000 + 1}.State())
+	planned, ok := Must(text).Undo(next-1000, next-1000, next-1000, 1, policytest.Values{"a_s": (next-60_000)*1_000_000 + 1}.State())
 	if !ok {
 		t.Fatal("an action of the minute before cannot be given back there")
 	}
 	for _, count := range []int64{0, 1, 2} {
-		s := Values{"a_s": next*1_000_000 + count}.State()
+		s := policytest.Values{"a_s": next*1_000_000 + count}.State()
 		if planned.Holds(s) {
 			t.Errorf("a release of the minute before holds in %v", s)
 		}
@@ -105,18 +106,18 @@ func TestNothingIsGivenBackWhereNothingIsCounted(t *testing.T) {
 }
 
 func TestAMillionActionsCanBeGivenBackAtOnce(t *testing.T) {
-	s := Values{"activityCount": 1_000_000}.State()
+	s := policytest.Values{"activityCount": 1_000_000}.State()
 	if u, ok := Must("9/1m").Undo(start, start, start, 1_000_000, s); !ok || u.Apply(s).Get("activityCount") != 0 {
 		t.Errorf("the undo of a million is %+v, %v", u, ok)
 	}
-	if u, ok := Must("9/1m").Undo(start, start, start, 1_000_001, Values{"activityCount": 1_000_001}.State()); ok {
+	if u, ok := Must("9/1m").Undo(start, start, start, 1_000_001, policytest.Values{"activityCount": 1_000_001}.State()); ok {
 		t.Errorf("the undo of more than a million is %+v, want none", u)
 	}
 }
 
 // The product of a time and an interval has just more than 64 bits.
 func TestABucketThatIsFullInTheFarFuture(t *testing.T) {
-	s := Values{"tat": 1 << 62, "every": 1}.State()
+	s := policytest.Values{"tat": 1 << 62, "every": 1}.State()
 	if r := Must("bucket 1/4ms").Read(start, 1, s); r.Wait <= 0 || r.ResetAt <= start {
 		t.Errorf("it reads %+v, want a wait", r)
 	}
@@ -143,8 +144,8 @@ func TestAWindowBesideOthersIsTakenAgain(t *testing.T) {
 		{at: 0, take: 3, want: "ok 3/3 by a"},
 	})
 	const empty = start / 60_000 * 60_000 * 1_000_000
-	u, ok := Must("a: 3/1m, b: 9/1d").Take(start, 1, 1, Values{"a_s": empty}.State())
-	if !ok || u.Holds(Values{"a_s": empty + 3}.State()) {
+	u, ok := Must("a: 3/1m, b: 9/1d").Take(start, 1, 1, policytest.Values{"a_s": empty}.State())
+	if !ok || u.Holds(policytest.Values{"a_s": empty + 3}.State()) {
 		t.Errorf("the plan for an empty window is %+v, %v, want one that a full window refuses", u, ok)
 	}
 }
@@ -155,7 +156,7 @@ func TestAStateIsLikeAMap(t *testing.T) {
 	names := []string{"", "a", "a0", "asof", "b", "b0", "c", "d", "e", "f", "g", "h", "i", "j", "k", "tat"}
 	rapid.Check(t, func(t *rapid.T) {
 		var s State
-		m := Values{}
+		m := policytest.Values{}
 		for range rapid.IntRange(0, 40).Draw(t, "updates") {
 			a := Act{
 				Verb: rapid.SampledFrom([]Verb{Add, Set, Set, Delete}).Draw(t, "verb"),

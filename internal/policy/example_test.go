@@ -41,7 +41,7 @@ func ExampleParse() {
 func ExamplePolicy_Take() {
 	p := policy.Must("10/1m")
 	const now = 1_700_000_040_000
-	item := policy.Values{"activityCount": 9}.State()
+	item := policy.State{{Name: "activityCount", Value: 9}}
 
 	first, _ := p.Take(now, 1, 0, item)
 	second, _ := p.Take(now, 1, 0, item)

@@ -28,7 +28,7 @@ func makeToggle(r Rate, _ bool) (kind, error) {
 	return toggle{r.Window.Milliseconds()}, nil
 }
 
-func (p toggle) item(now int64) (window, expires int64) {
+func (p toggle) item(now int64, _ State) (window, expires int64) {
 	return 0, expiry((now/p.window+2)*p.window, ClockSlack)
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	. "github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/policy/policytest"
 	"github.com/cric-talk/guards/internal/testkit"
 )
 
@@ -106,7 +107,7 @@ func TestHowManyWait(t *testing.T) {
 			}
 		}
 	}
-	if got := Must("10/1m").Waiting(start, start, Values{"activityCount": 9}.State()); got != 0 {
+	if got := Must("10/1m").Waiting(start, start, policytest.Values{"activityCount": 9}.State()); got != 0 {
 		t.Errorf("%d wait for a window, want 0", got)
 	}
 }
@@ -283,13 +284,13 @@ func TestTheCheapestActionOfAGroupUsesUpALimit(t *testing.T) {
 		if tt.p.Part("writes") != "200/1h cost 7" {
 			p = p.Beside(all...)
 		}
-		s := take(t, p, start, tt.n, Values{"writes_s": start*1_000_000 + tt.units}.State())
+		s := take(t, p, start, tt.n, policytest.Values{"writes_s": start*1_000_000 + tt.units}.State())
 		r := p.Cross(start, tt.n, s, p.Read(start, 0, s))
 		if got := r.Each[len(r.Each)-1]; got.Name != "writes" || got.Crossed != tt.want {
 			t.Errorf("%v: %d more after %d units crossed %d of %s, want %d", tt.p, tt.n, tt.units, got.Crossed, got.Name, tt.want)
 		}
 	}
-	if alone := Must("writes: 100/1h cost 7"); alone.Cross(start, 1, Values{"writes_s": start*1_000_000 + 97}.State(), alone.Read(start, 0, Values{"writes_s": start*1_000_000 + 97}.State())).Crossed != 100 {
+	if alone := Must("writes: 100/1h cost 7"); alone.Cross(start, 1, policytest.Values{"writes_s": start*1_000_000 + 97}.State(), alone.Read(start, 0, policytest.Values{"writes_s": start*1_000_000 + 97}.State())).Crossed != 100 {
 		t.Error("a limit by itself is used up if its own action does not fit")
 	}
 }

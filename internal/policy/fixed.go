@@ -44,7 +44,7 @@ func (p fixed) with(r Rate) kind {
 	return p
 }
 
-func (p fixed) item(now int64) (window, expires int64) {
+func (p fixed) item(now int64, _ State) (window, expires int64) {
 	w := p.at(now)
 	return w.Key, expiry(w.End, ClockSlack)
 }
@@ -56,10 +56,7 @@ func (p fixed) stays() (least, most int64) {
 
 func (p fixed) take(_, n int64, _ uint64, s State) (Update, bool) {
 	most := p.limit - n
-	return Update{
-		If:   [][]Term{{AtMost(activityCount, most)}},
-		Acts: []Act{{Add, activityCount, n}},
-	}, s.Get(activityCount) <= most
+	return plan(AtMost(activityCount, most), Act{Add, activityCount, n}), s.Get(activityCount) <= most
 }
 
 func (p fixed) undo(now, at, n int64, s State) (Update, bool) {
@@ -73,10 +70,7 @@ func (p fixed) counted(now int64, _ State) int64 { return now }
 
 // countDown plans to subtract n from a counter that has at least n.
 func countDown(attr string, n int64, s State) (Update, bool) {
-	return Update{
-		If:   [][]Term{{Within(attr, n, math.MaxInt64)}},
-		Acts: []Act{{Add, attr, -n}},
-	}, s.Get(attr) >= n
+	return plan(Within(attr, n, math.MaxInt64), Act{Add, attr, -n}), s.Get(attr) >= n
 }
 
 func (p fixed) read(now, n int64, s State) Reading {
@@ -127,8 +121,8 @@ func (p sharedFixed) with(r Rate) kind {
 	return p
 }
 
-func (p sharedFixed) item(now int64) (window, expires int64) {
-	_, expires = p.fixed.item(now + ClockSlack.Milliseconds()) // a clock ahead can have begun the window that counts
+func (p sharedFixed) item(now int64, s State) (window, expires int64) {
+	_, expires = p.fixed.item(now+ClockSlack.Milliseconds(), s) // a clock ahead can have begun the window that counts
 	return 0, expires
 }
 
@@ -137,16 +131,10 @@ func (p sharedFixed) take(now, n int64, _ uint64, s State) (Update, bool) {
 	now = p.counted(now, s)
 	begun, current := p.begun(now, s), p.at(now).Start
 	if s.Get(startAndCount) <= stamp(current, 0) {
-		return Update{
-			If:   [][]Term{{AtMost(startAndCount, stamp(current, 0))}},
-			Acts: []Act{{Set, startAndCount, stamp(current, n)}},
-		}, true
+		return plan(AtMost(startAndCount, stamp(current, 0)), Act{Set, startAndCount, stamp(current, n)}), true
 	}
 	most := stamp(begun, p.limit-n)
-	return Update{
-		If:   [][]Term{{Within(startAndCount, stamp(begun, 0), most)}},
-		Acts: []Act{{Add, startAndCount, n}},
-	}, s.Get(startAndCount) <= most
+	return plan(Within(startAndCount, stamp(begun, 0), most), Act{Add, startAndCount, n}), s.Get(startAndCount) <= most
 }
 
 // counted returns now, or the start of the next window if a clock ahead has begun it.
@@ -165,10 +153,7 @@ func (p sharedFixed) undo(now, at, n int64, s State) (Update, bool) {
 	if begun != p.begun(now, s) || at < begun || count < n {
 		return Update{}, false
 	}
-	return Update{
-		If:   [][]Term{{Within(startAndCount, stamp(begun, n), stamp(begun, million-1))}},
-		Acts: []Act{{Add, startAndCount, -n}},
-	}, true
+	return plan(Within(startAndCount, stamp(begun, n), stamp(begun, million-1)), Act{Add, startAndCount, -n}), true
 }
 
 // begun returns the start of the window that counts actions at now. That is the

@@ -10,8 +10,8 @@ import (
 // A kind is one way to limit. Its methods are pure functions; [Policy]'s methods with
 // the same names describe what they do. The laws in laws_test.go hold for every kind.
 type kind interface {
-	item(now int64) (window, expires int64)
-	stays() (least, most int64) // for how long an item matters after an action, in milliseconds
+	item(now int64, s State) (window, expires int64) // s is nil, or what the item holds
+	stays() (least, most int64)                      // for how long an item matters after an action, in milliseconds
 	take(now, n int64, seed uint64, s State) (Update, bool)
 	undo(now, at, n int64, s State) (Update, bool)
 	counted(now int64, s State) int64
@@ -135,14 +135,6 @@ const Latest = 9_214_646_399_999
 // about 200 KB. DynamoDB accepts 400 KB, but a write costs a unit for each KB of the item.
 const maxRequests = 10_000
 
-// checkCost returns an error if one action takes more than k, which is made of r, has.
-func (r Rate) checkCost(k kind) error {
-	if most := k.read(0, 0, nil).Limit; r.cost() > most {
-		return fmt.Errorf("cost is %d, want at most the %d that one action can take", r.Cost, most)
-	}
-	return nil
-}
-
 // checkPace returns an error if a user can have more than maxRequests while the item
 // keeps an id. The user uses up r at an even pace, without the burst. Of a lockout, it is the pace
 // of its longest lock, if that is shorter than the window.
@@ -182,6 +174,11 @@ func (p Policy) CheckHold() error {
 		}
 	}
 	return nil
+}
+
+// plan returns the update that performs one act if one term holds.
+func plan(guard Term, act Act) Update {
+	return Update{If: [][]Term{{guard}}, Acts: []Act{act}}
 }
 
 // expiry returns the first whole Unix second that is at least slack later than

@@ -41,36 +41,28 @@ func (l *limit) read(now, n int64, s State) Reading {
 // action of the cheapest cost, see [Policy.Beside]. Otherwise it is 80 if they raised the
 // count to 80 % of the limit, rounded up, and else 0. Only a fixed window has it, and a
 // lockout the 100 of the attempt that locks. So at most one request in a window, or before
-// a lock, crosses each share, unless actions are given back. For
-// example, with 10/1m, one action that raises Used from 7 to 8 crosses 80, and three that
-// raise it to 10 cross 100. With 100/1h cost 7, the 14th action does: 98 are used, and 2
-// are left.
+// a lock, crosses each share, unless actions are given back. For example, with 10/1m, one
+// action that raises Used from 7 to 8 crosses 80, and three that raise it to 10 cross 100.
+// With 100/1h cost 7, the 14th action crosses 100: 98 are used, and 2 are left.
 func (p Policy) Cross(now, n int64, s State, r Reading) Reading {
-	if one, ok := p.single(); ok && len(one.crosses) > 0 {
-		r.Crossed = one.crossed(now, n, p.cheapest(one.rate), r, s)
+	if !p.Named() {
+		r.Crossed = p.crossed(&p.limits[0], now, n, r, s)
 	}
-	for i := range r.Each {
-		if l := &p.limits[i]; len(l.crosses) > 0 {
-			r.Each[i].Crossed = l.crossed(now, n, p.cheapest(l.rate), r.Each[i], s)
-		}
-		if r.Each[i].Name == r.Name {
+	for i, one := range r.Each {
+		r.Each[i].Crossed = p.crossed(&p.limits[i], now, n, one, s)
+		if one.Name == r.Name {
 			r.Crossed = r.Each[i].Crossed
 		}
 	}
 	return r
 }
 
-// cheapest returns the lowest cost that the limit r has in p and in the policies beside it.
-func (p Policy) cheapest(r Rate) int64 {
-	return min(r.cost(), cmp.Or(p.costs[r.Name], r.cost()))
-}
-
-// crossed returns the highest share of the limit that n actions reached. It compares
-// units: with mixed costs, rounded actions could reach a share twice, or never. The limit is
-// used up if not even an action of the cheapest cost fits.
-func (l *limit) crossed(at, n, cheapest int64, r Reading, s State) int64 {
+// crossed returns the highest share of l that n actions reached. It compares units: with
+// mixed costs, rounded actions could reach a share twice, or never.
+func (p Policy) crossed(l *limit, at, n int64, r Reading, s State) int64 {
 	cost, units := l.rate.cost(), r.Used
-	if cost > 1 {
+	cheapest := min(cost, cmp.Or(p.costs[l.rate.Name], cost)) // in p and in the policies beside it
+	if cost > 1 && len(l.crosses) > 0 {
 		units = l.kind.read(at, 0, l.mine(s)).Used
 	}
 	for _, share := range l.crosses {

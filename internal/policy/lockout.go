@@ -72,7 +72,7 @@ func makeLockout(r Rate, _ bool) (kind, error) {
 	return lockout{r.Limit, r.Window.Milliseconds(), r.Lock.Milliseconds(), r.MaxLock.Milliseconds()}, nil
 }
 
-func (p lockout) item(now int64) (window, expires int64) {
+func (p lockout) item(now int64, _ State) (window, expires int64) {
 	return 0, expiry(now+p.lasts(), ClockSlack)
 }
 
@@ -102,13 +102,10 @@ func seriesOf(s State) (x series, ok bool) {
 // maxStrikes is how many locks are counted: a second, doubled so often, is more than 366 days.
 const maxStrikes = 25
 
-// after returns how long the lock after so many strikes lasts.
-func (p lockout) after(strikes int64) int64 {
-	return min(p.lock<<strikes, p.longest)
+// end returns when a lock of x ends, or would end. Each strike before it makes it twice as long.
+func (p lockout) end(x series) int64 {
+	return x.latest + min(p.lock<<x.strikes, p.longest)
 }
-
-// end returns when a lock of x ends, or would end.
-func (p lockout) end(x series) int64 { return x.latest + p.after(x.strikes) }
 
 // over reports whether an attempt at now begins a new series, and the strikes of that one.
 func (p lockout) over(now int64, x series) (strikes int64, over bool) {
@@ -188,19 +185,15 @@ func (p Policy) Clear(u Update) Update {
 		}
 		for _, attr := range []string{attempts, opened, latest, strikes} {
 			attr = l.attr(attr)
+			about := func(t Term) bool { return t.Attr == attr }
 			for i := range u.If {
-				u.If[i] = others(u.If[i], attr)
+				u.If[i] = slices.DeleteFunc(slices.Clone(u.If[i]), about)
 			}
-			u.Also = others(u.Also, attr)
+			u.Also = slices.DeleteFunc(slices.Clone(u.Also), about)
 			u.Acts = slices.DeleteFunc(slices.Clone(u.Acts), func(a Act) bool { return a.Attr == attr })
 			u.Acts = append(u.Acts, Act{Verb: Delete, Attr: attr})
 		}
 	}
 	u.If = slices.DeleteFunc(u.If, func(terms []Term) bool { return len(terms) == 0 })
 	return u
-}
-
-// others returns the terms about other attributes.
-func others(terms []Term, attr string) []Term {
-	return slices.DeleteFunc(slices.Clone(terms), func(t Term) bool { return t.Attr == attr })
 }

@@ -68,7 +68,7 @@ func (p log) with(r Rate) kind {
 	return p
 }
 
-func (p log) item(now int64) (window, expires int64) {
+func (p log) item(now int64, _ State) (window, expires int64) {
 	return 0, expiry(now+p.window, ClockSlack)
 }
 
@@ -132,14 +132,10 @@ func (p log) highest(slots int64, spare []int64) int64 {
 // isFree returns a term that tests whether a slot is free, which has this time and must
 // be free. A loose term accepts both an absent slot and an old one.
 func (p log) isFree(now, slot, time int64, loose bool) Term {
-	name := slotNames[slot]
-	switch {
-	case loose:
-		return Term{name, math.MinInt64, p.oldest(now), true}
-	case time != absent:
-		return Within(name, math.MinInt64, p.oldest(now))
+	if time == absent && !loose {
+		return Missing(slotNames[slot])
 	}
-	return Missing(name)
+	return Term{slotNames[slot], math.MinInt64, p.oldest(now), loose}
 }
 
 // undo deletes n slots whose time is at. The slots of one millisecond are alike.

@@ -21,7 +21,6 @@ import (
 // A scalable kind takes a number from a caller. With returns it with the numbers of r instead of
 // its own.
 type scalable interface {
-	kind
 	with(r Rate) kind
 }
 
@@ -102,9 +101,6 @@ func (p Policy) With(number func(limit string) (n int64, ok bool)) Policy {
 	}
 	if !given {
 		return p
-	}
-	if p.atOnce != nil {
-		p.atOnce = new(p.atOnce.With(number))
 	}
 	p.index()
 	return p

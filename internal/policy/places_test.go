@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	. "github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/policy/policytest"
 )
 
 // A place keeps its time while it is still to come, even if the limit that gave
@@ -51,15 +52,15 @@ func TestSkip(t *testing.T) {
 		text              string
 		given, from, want State // no want: from
 	}{
-		{"reservoir 3/10s ahead 1m", Values{"t": next*million + 2}.State(), nil, Values{"t": next*million + 2}.State()},
-		{"reservoir 3/10s ahead 1m", Values{"t": start*million + 2}.State(), nil, Values{"t": start*million + 2}.State()}, // the current window
-		{"reservoir 3/10s ahead 1m", Values{"t": (start-10_000)*million + 2}.State(), nil, nil},                           // the one before
-		{"reservoir 3/10s ahead 1m", Values{"t": next*million + 2, "y": 1}.State(), Values{"t": next*million - 5, "x": 1}.State(), Values{"t": next*million + 2, "x": 1}.State()},
-		{"reservoir 3/10s ahead 1m", Values{"t": next*million + 2}.State(), Values{"t": next*million + 2}.State(), nil},
-		{"reservoir 3/10s ahead 1m", Values{"t": next*million + 2}.State(), Values{"t": next*million + 3}.State(), nil}, // it is further already
-		{"reservoir 3/10s ahead 1m", nil, Values{"t": 5}.State(), nil},
-		{"a: reservoir 3/10s ahead 1m, b: 9/1h", Values{"a_t": next*million + 1, "b_s": 9}.State(), Values{"b_s": 7}.State(), Values{"a_t": next*million + 1, "b_s": 7}.State()},
-		{"3/10s", Values{"activityCount": 3}.State(), Values{"activityCount": 2}.State(), nil},
+		{"reservoir 3/10s ahead 1m", policytest.Values{"t": next*million + 2}.State(), nil, policytest.Values{"t": next*million + 2}.State()},
+		{"reservoir 3/10s ahead 1m", policytest.Values{"t": start*million + 2}.State(), nil, policytest.Values{"t": start*million + 2}.State()}, // the current window
+		{"reservoir 3/10s ahead 1m", policytest.Values{"t": (start-10_000)*million + 2}.State(), nil, nil},                                      // the one before
+		{"reservoir 3/10s ahead 1m", policytest.Values{"t": next*million + 2, "y": 1}.State(), policytest.Values{"t": next*million - 5, "x": 1}.State(), policytest.Values{"t": next*million + 2, "x": 1}.State()},
+		{"reservoir 3/10s ahead 1m", policytest.Values{"t": next*million + 2}.State(), policytest.Values{"t": next*million + 2}.State(), nil},
+		{"reservoir 3/10s ahead 1m", policytest.Values{"t": next*million + 2}.State(), policytest.Values{"t": next*million + 3}.State(), nil}, // it is further already
+		{"reservoir 3/10s ahead 1m", nil, policytest.Values{"t": 5}.State(), nil},
+		{"a: reservoir 3/10s ahead 1m, b: 9/1h", policytest.Values{"a_t": next*million + 1, "b_s": 9}.State(), policytest.Values{"b_s": 7}.State(), policytest.Values{"a_t": next*million + 1, "b_s": 7}.State()},
+		{"3/10s", policytest.Values{"activityCount": 3}.State(), policytest.Values{"activityCount": 2}.State(), nil},
 	} {
 		before, givenBefore := Update{}.Apply(tt.from), Update{}.Apply(tt.given)
 		want := tt.want
@@ -92,10 +93,10 @@ func TestTheGuardOfAReservoirFitsItsPlace(t *testing.T) {
 		}
 	}
 	for _, elsewhere := range []int64{0, start*million + 2, (start+window)*million + 3, (start+2*window)*million + 1, (start+3*window)*million + 3} {
-		given := Values{"t": elsewhere}.State()
+		given := policytest.Values{"t": elsewhere}.State()
 		take := func(s State) (Update, bool) { return p.TakeAfter(start, 1, 1, given, s) }
 		for _, planned := range tickets {
-			u, ok := take(Values{"t": planned}.State())
+			u, ok := take(policytest.Values{"t": planned}.State())
 			if !ok {
 				continue
 			}
@@ -103,7 +104,7 @@ func TestTheGuardOfAReservoirFitsItsPlace(t *testing.T) {
 				if elsewhere != 0 && q < planned && elsewhere <= planned { // the ticket in the store never falls
 					continue
 				}
-				s := Values{"t": q}.State()
+				s := policytest.Values{"t": q}.State()
 				fresh, ok := take(s)
 				same := ok && fresh.ReadyAt == u.ReadyAt && cmp.Equal(fresh.Apply(s), u.Apply(s))
 				if u.Holds(s) != same {
@@ -125,8 +126,8 @@ func TestTakeAfterPlacesThatWereGivenElsewhere(t *testing.T) {
 		}
 		for _, elsewhere := range []int64{0, start*million + 1, start*million + 3, (start+10_000)*million + 2, (start+20_000)*million + 3} {
 			for _, stored := range []int64{0, start*million + 2, (start+10_000)*million + 1, (start+10_000)*million + 3} {
-				s, both := Values{attr: stored, "day_s": 0}.State(), Values{attr: max(stored, elsewhere), "day_s": 0}.State()
-				u, ok := p.TakeAfter(start, 1, 1, Values{attr: elsewhere}.State(), s)
+				s, both := policytest.Values{attr: stored, "day_s": 0}.State(), policytest.Values{attr: max(stored, elsewhere), "day_s": 0}.State()
+				u, ok := p.TakeAfter(start, 1, 1, policytest.Values{attr: elsewhere}.State(), s)
 				want, wanted := p.Take(start, 1, 1, both)
 				if ok != wanted || ok && (u.ReadyAt != want.ReadyAt || !cmp.Equal(u.Apply(s), want.Apply(both)) || !u.Holds(s)) {
 					t.Errorf("%s, %d elsewhere, %d stored: %+v, %v, want what is given in %v: %+v, %v", text, elsewhere, stored, u, ok, both, want, wanted)

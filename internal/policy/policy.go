@@ -46,7 +46,6 @@ type Policy struct {
 	max    int64   // the lowest limit, because a request has to pass all of them; 1 if there is a queue
 	queue  *limit  // the limit that is a reservoir, which gives places in later windows; nil: no limit is
 	log    *limit  // the limit that is a log; nil: no limit is
-	atOnce *Policy // see AtOnce; nil: the policy itself
 
 	highest int64 // the lowest limit, each with the highest number that a caller can give
 
@@ -90,11 +89,11 @@ func (p Policy) Quota() Reading { return p.Read(0, 0, nil) }
 // expires is 1,700,000,160.
 func (p Policy) Item(now int64) (window, expires int64) {
 	for _, l := range p.limits {
-		w, e := l.kind.item(now) // w is 0 if limits have names
+		w, e := l.kind.item(now, nil) // w is 0 if limits have names
 		window, expires = max(window, w), max(expires, e)
 	}
 	for _, k := range p.beside {
-		_, e := k.item(now)
+		_, e := k.item(now, nil)
 		expires = max(expires, e)
 	}
 	return window, expires
@@ -125,9 +124,9 @@ func (p Policy) Take(now, n int64, seed uint64, s State) (Update, bool) {
 	if n < 1 || n > p.max {
 		return Update{}, false
 	}
-	if one, ok := p.single(); ok {
-		u, ok := one.take(now, n, seed, s)
-		if at := one.kind.counted(now, s); at > now {
+	if !p.Named() {
+		u, ok := p.limits[0].take(now, n, seed, s)
+		if at := p.limits[0].kind.counted(now, s); at > now {
 			u.CountedAt = at
 		}
 		return u, ok
@@ -159,8 +158,8 @@ func (p Policy) Undo(now, at, countedAt, n int64, s State) (Update, bool) {
 		return Update{}, false
 	}
 	now = max(now, countedAt)
-	if one, ok := p.single(); ok {
-		return one.undo(now, p.own(0, at, countedAt), n, s)
+	if !p.Named() {
+		return p.limits[0].undo(now, p.own(0, at, countedAt), n, s)
 	}
 	var whole Update
 	for i, l := range p.limits {
@@ -214,8 +213,8 @@ func (p Policy) HeldUntil(at int64) int64 {
 // fit; for n = 0 it is 0. With several limits, the figures belong to the limit
 // that restricts the caller most (see [Reading.Binds]).
 func (p Policy) Read(now, n int64, s State) Reading {
-	if one, ok := p.single(); ok {
-		return one.read(now, n, s).plausible(now)
+	if !p.Named() {
+		return p.limits[0].read(now, n, s).plausible(now)
 	}
 	each := make([]Reading, len(p.limits))
 	parts := p.parts(s)
@@ -263,14 +262,6 @@ func (r Reading) Binds(other Reading) bool {
 // refuses. Only a reservoir does.
 func (p Policy) Queues() bool { return p.queue != nil }
 
-// single returns the limit of a policy that has only one, and no name for it.
-func (p Policy) single() (*limit, bool) {
-	if len(p.limits) == 1 && p.limits[0].rate.Name == "" {
-		return &p.limits[0], true
-	}
-	return nil, false
-}
-
 // CountedAt returns when an action that comes at now counts in the item with state s. That
 // is now, or a later time that another clock has already written, at most 120 s ahead. All
 // limits but a log count an action at the same time, so that one note beside its id serves
@@ -278,8 +269,8 @@ func (p Policy) single() (*limit, bool) {
 // another clock counts at 12:00:01, the bucket and the windows beside it count at 12:00:02.
 // A log's slot gets 12:00:01: its time is the receipt when the id is forgotten.
 func (p Policy) CountedAt(now int64, s State) int64 {
-	if one, ok := p.single(); ok {
-		return one.kind.counted(now, s)
+	if !p.Named() {
+		return p.limits[0].kind.counted(now, s)
 	}
 	return p.latest(now, p.parts(s))
 }

@@ -16,7 +16,6 @@ const maxLease = 1000
 
 // A lender is a kind whose actions may run later than they are counted.
 type lender interface {
-	kind
 	until(now int64) int64 // until when actions counted at now may run
 }
 
@@ -70,6 +69,7 @@ func keepBack(b bucket) lentBucket {
 	p := lentBucket{bucket: b}
 	p.lasts = min(maxLease, p.burst*p.interval/4)
 	p.burst -= (p.lasts + p.interval - 1) / p.interval
+	p.longest += p.lasts
 	return p
 }
 
@@ -83,13 +83,6 @@ func keptBack(s State) int64 {
 }
 
 func (p lentBucket) until(now int64) int64 { return now + p.lasts }
-
-func (p lentBucket) item(now int64) (window, expires int64) { return p.bucket.item(now + p.lasts) }
-
-func (p lentBucket) stays() (least, most int64) {
-	least, most = p.bucket.stays()
-	return least + p.lasts, most + p.lasts
-}
 
 // take is the bucket's take without what is kept back, which it then adds again.
 func (p lentBucket) take(now, n int64, seed uint64, s State) (Update, bool) {
@@ -150,11 +143,14 @@ func (p lentBucket) without(held int64, s State) State {
 	return Update{Acts: []Act{{Add, tat, -held}, {Add, lent, -held}}}.Apply(s)
 }
 
-// checkPrepaid returns an error if leases of a limit would save nothing, because too
-// few actions are left in one window.
-func (r Rate) checkPrepaid(k kind) error {
-	left := k.read(0, 0, nil).Limit / r.cost()
+// checkRoom returns an error if k, which is made of r, has no room for one action, or if
+// leases would save nothing, because too few actions are left in one window.
+func (r Rate) checkRoom(k kind) error {
+	most := k.read(0, 0, nil).Limit
+	left := most / r.cost()
 	switch {
+	case r.cost() > most:
+		return fmt.Errorf("cost is %d, want at most the %d that one action can take", r.Cost, most)
 	case !r.Prepaid || left >= minPrepaid:
 		return nil
 	case r.Burst != 0:

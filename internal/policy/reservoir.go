@@ -47,13 +47,11 @@ func makeReservoir(r Rate, _ bool) (kind, error) {
 	return reservoir{r.Limit, r.Window.Milliseconds(), r.Ahead.Milliseconds()}, nil
 }
 
-func (p reservoir) item(now int64) (window, expires int64) {
-	return 0, expiry(p.last(now+ClockSlack.Milliseconds())+p.window, ClockSlack)
-}
-
-func (p reservoir) keptUntil(s State) int64 {
+// item ends with the latest ticket, too: another tier may give places further ahead.
+func (p reservoir) item(now int64, s State) (window, expires int64) {
 	begun, _ := unstamp(s.Get(ticket))
-	return expiry(p.start(begun)+p.window, ClockSlack)
+	last := max(p.last(now+ClockSlack.Milliseconds()), p.start(begun))
+	return 0, expiry(last+p.window, ClockSlack)
 }
 
 // stays ends with the last window that can give an action a place. That window begins up to
@@ -63,36 +61,26 @@ func (p reservoir) stays() (least, most int64) {
 	return p.ahead + slack, p.ahead + p.window + slack
 }
 
-// take gives one place. There are three cases:
-//
-//   - Nobody waits and the current window is empty: its first place.
-//   - The latest window with places is full: the first place of the next one.
-//   - Otherwise: the next place of the latest window with places.
+// take gives one place.
 func (p reservoir) take(now, _ int64, _ uint64, s State) (Update, bool) {
 	q, current := s.Get(ticket), p.start(now)
 	begun, given := unstamp(q)
 	window := p.start(begun)
+	var guard Term
+	var act Act
 	switch {
-	case q <= stamp(current, 0):
-		return p.first(current, AtMost(ticket, stamp(current, 0))), true
-	case given >= p.limit:
-		u := p.first(window+p.window, Within(ticket, stamp(begun, p.limit), stamp(begun, million-1)))
-		return u, window < p.last(now)
+	case q <= stamp(current, 0): // nobody waits and the current window is empty: its first place
+		window = current
+		guard, act = AtMost(ticket, stamp(current, 0)), Act{Set, ticket, stamp(window, 1)}
+	case given >= p.limit: // the latest window with places is full: the first place of the next one
+		window += p.window
+		guard, act = Within(ticket, stamp(begun, p.limit), stamp(begun, million-1)), Act{Set, ticket, stamp(window, 1)}
+	default: // the next place of the latest window with places
+		guard, act = Within(ticket, stamp(begun, 0), stamp(begun, p.limit-1)), Act{Add, ticket, 1}
 	}
-	return Update{
-		If:      [][]Term{{Within(ticket, stamp(begun, 0), stamp(begun, p.limit-1))}},
-		Acts:    []Act{{Add, ticket, 1}},
-		ReadyAt: window,
-	}, window <= p.last(now)
-}
-
-// first returns the update that gives the first place of the window from start on.
-func (p reservoir) first(start int64, guard Term) Update {
-	return Update{
-		If:      [][]Term{{guard}},
-		Acts:    []Act{{Set, ticket, stamp(start, 1)}},
-		ReadyAt: start,
-	}
+	u := plan(guard, act)
+	u.ReadyAt = window
+	return u, window <= p.last(now)
 }
 
 // undo gives nothing back: a place is lost when its window ends.
@@ -130,6 +118,19 @@ func (p reservoir) last(now int64) int64 { return p.start(min(now+p.ahead, max(n
 
 // start returns the start of the window at a time.
 func (p reservoir) start(at int64) int64 { return at / p.window * p.window }
+
+// AtOnce returns p without places in later windows: it refuses what p delays.
+func (p Policy) AtOnce() Policy {
+	if !p.Queues() {
+		return p
+	}
+	p.limits = slices.Clone(p.limits)
+	p.index() // finds the queue in the copy
+	r := p.queue.kind.(reservoir)
+	r.ahead, p.queue.rate.Ahead = 0, 0
+	p.queue.kind = r
+	return p
+}
 
 // Due compares readyAt, a time that p gave earlier, with now. OnTime means that
 // the window of readyAt is the current one. Early means that this window has

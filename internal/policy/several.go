@@ -37,7 +37,7 @@ func newPolicy(rates []Rate) (Policy, error) {
 		}
 		made, err := k.make(r, named)
 		if err == nil {
-			err = cmp.Or(r.checkCost(made), r.checkPrepaid(made), r.checkMax(made), r.checkPace(IDsKept))
+			err = cmp.Or(r.checkRoom(made), r.checkMax(made), r.checkPace(IDsKept))
 		}
 		if err != nil && named {
 			err = fmt.Errorf("%s: %w", r.Name, err)
@@ -48,13 +48,6 @@ func newPolicy(rates []Rate) (Policy, error) {
 		p.limits = append(p.limits, limit{rate: r, kind: made, crosses: k.crosses})
 	}
 	p.index()
-	if p.queue != nil && p.queue.rate.Ahead > 0 {
-		atOnce := slices.Clone(rates)
-		for i := range atOnce {
-			atOnce[i].Ahead = 0
-		}
-		p.atOnce = new(must(newPolicy(atOnce)))
-	}
 	return p, nil
 }
 
@@ -134,9 +127,8 @@ func (p Policy) Part(name string) string {
 // the order of [Policy.Rates].
 func (p Policy) Each() []Policy {
 	each := make([]Policy, len(p.limits))
-	for i, r := range p.Rates() {
-		r.Name = ""
-		each[i] = must(newPolicy([]Rate{r}))
+	for i, l := range p.limits {
+		each[i] = Must(l.rate.text())
 	}
 	return each
 }
@@ -190,13 +182,6 @@ func (p Policy) outlasts(q Policy) bool {
 			return code.rate.Name == l.rate.Name && most <= maxOfCode
 		})
 	})
-}
-
-// AtOnce returns p without places in later windows: it refuses what p delays.
-func (p Policy) AtOnce() Policy {
-	q := *cmp.Or(p.atOnce, &p)
-	q.beside, q.costs = p.beside, p.costs
-	return q
 }
 
 // Named reports whether the limits of p have names.
@@ -293,7 +278,7 @@ func count(limits int) string {
 // A pacer is a kind whose actions come back at a pace that limits which share a count can
 // differ in.
 type pacer interface {
-	repace(now int64, s State) (u Update, expires int64, ok bool)
+	repace(now int64, s State) (u Update, slower bool)
 }
 
 // Repace plans to record a slower pace of p in an item with state s that refuses actions of
@@ -307,38 +292,30 @@ func (p Policy) Repace(now int64, s State) (u Update, expires int64, ok bool) {
 	if p.Named() {
 		now = p.latest(now, parts)
 	}
-	_, expires = p.Item(now)
 	for i, l := range p.limits {
 		k, can := l.kind.(pacer)
 		if !can {
 			continue
 		}
-		if one, until, changes := k.repace(now, parts[i]); changes {
+		if one, slower := k.repace(now, parts[i]); slower {
 			u.add(l, one, parts[i])
-			expires, ok = max(expires, until), true
+			ok = true
 		}
 	}
 	if ok {
-		expires = p.KeptUntil(expires, s)
+		expires = p.KeptUntil(now, u.Apply(s))
 	}
 	return u, expires, ok
 }
 
-// A keeper is a kind whose state says until when it matters. That can be longer than by the text
-// of the kind, if another tier, number or live limit has counted.
-type keeper interface {
-	keptUntil(s State) int64 // in Unix seconds
-}
-
-// KeptUntil returns until when an item with state s matters, though a write of p that counts
-// nothing would let it go at expires. Both are in Unix seconds. For example, a tier may wait for
-// places of a reservoir for 15 minutes, and another one for 5.
-func (p Policy) KeptUntil(expires int64, s State) int64 {
-	parts := p.parts(s)
-	for i, l := range p.limits {
-		if k, ok := l.kind.(keeper); ok {
-			expires = max(expires, k.keptUntil(parts[i]))
-		}
+// KeptUntil returns until when an item with state s matters, in Unix seconds. That can be later
+// than [Policy.Item] tells, if another tier, number or live limit has counted in it. For example,
+// a tier may wait for places of a reservoir for 15 minutes, and another one for 5.
+func (p Policy) KeptUntil(now int64, s State) int64 {
+	_, expires := p.Item(now)
+	for i, part := range p.parts(s) {
+		_, until := p.limits[i].kind.item(now, part)
+		expires = max(expires, until)
 	}
 	return expires
 }

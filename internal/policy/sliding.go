@@ -68,7 +68,7 @@ func (p sliding) with(r Rate) kind {
 	return p
 }
 
-func (p sliding) item(now int64) (window, expires int64) {
+func (p sliding) item(now int64, _ State) (window, expires int64) {
 	return 0, expiry((p.key(now+ClockSlack.Milliseconds())+2)*p.window, ClockSlack)
 }
 
@@ -112,8 +112,6 @@ func (p sliding) take(now, n int64, _ uint64, s State) (Update, bool) {
 	for later := k + 1; later <= last; later++ {
 		u.Also = append(u.Also, zero(period(later), s))
 	}
-	// On step v of the staircase, the previous period weighs at most v, and this
-	// period has at most most-v actions.
 	step := func(v int64) []Term {
 		return []Term{
 			Within(previous, math.MinInt64, p.most(p.left(now), v)),

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	. "github.com/cric-talk/guards/internal/policy"
+	"github.com/cric-talk/guards/internal/policy/policytest"
 )
 
 // A clock that is ahead writes in the third period. A clock that is a period
@@ -40,7 +41,7 @@ func TestAColdPlanOfASlidingCounterHoldsWhereItFits(t *testing.T) {
 			u, _ := p.Take(at(when), 1, 1, nil)
 			for x := range int64(70) {
 				for y := range int64(140) {
-					s := Values{thisHour: x, previousHour: y}.State()
+					s := policytest.Values{thisHour: x, previousHour: y}.State()
 					if _, fits := p.Take(at(when), 1, 1, s); u.Holds(s) != fits {
 						t.Fatalf("%s at %v: the cold plan holds in %v: %v, want %v", text, when, s, !fits, fits)
 					}
@@ -55,10 +56,10 @@ func TestAColdPlanOfASlidingCounterHoldsWhereItFits(t *testing.T) {
 // whatever others have counted since.
 func TestAPlanOfAHighSlidingCounterHasTheStepItNeeds(t *testing.T) {
 	const half = 30 * time.Minute
-	p, known := Must("sliding 200/1h"), Values{previousHour: 75}.State() // 37 of them count
+	p, known := Must("sliding 200/1h"), policytest.Values{previousHour: 75}.State() // 37 of them count
 	u, ok := p.Take(at(half), 1, 1, known)
 	for x := range int64(200) {
-		s := Values{thisHour: x, previousHour: 75}.State()
+		s := policytest.Values{thisHour: x, previousHour: 75}.State()
 		if _, fits := p.Take(at(half), 1, 1, s); !ok || u.Holds(s) != fits {
 			t.Fatalf("the plan holds in %v: %v, want %v", s, !fits, fits)
 		}
@@ -72,15 +73,15 @@ func TestTheGuardOfASlidingCounterLooksAtTheNextPeriod(t *testing.T) {
 	for when, looks := range map[time.Duration]bool{
 		0: false, time.Hour - 7001*time.Millisecond: false, time.Hour - 7*time.Second: true, time.Hour - time.Millisecond: true,
 	} {
-		u, ok := p.Take(at(when), 1, 1, Values{thisHour: 1}.State())
-		if begun := (Values{thisHour: 1, nextHour: 1}.State()); !ok || u.Holds(begun) == looks {
+		u, ok := p.Take(at(when), 1, 1, policytest.Values{thisHour: 1}.State())
+		if begun := (policytest.Values{thisHour: 1, nextHour: 1}.State()); !ok || u.Holds(begun) == looks {
 			t.Errorf("at %v the plan holds in %v: %v, want %v", when, begun, looks, !looks)
 		}
-		if _, ok := p.Take(at(when), 1, 1, Values{nextHour: 50}.State()); ok == looks {
+		if _, ok := p.Take(at(when), 1, 1, policytest.Values{nextHour: 50}.State()); ok == looks {
 			t.Errorf("at %v a full next period is seen: %v, want %v", when, !ok, looks)
 		}
-		if zero := (Values{thisHour: 1, nextHour: 0}.State()); looks {
-			if u, ok := p.Take(at(when), 1, 1, zero); !ok || !u.Holds(zero) || u.Holds(Values{thisHour: 1, nextHour: 1}.State()) {
+		if zero := (policytest.Values{thisHour: 1, nextHour: 0}.State()); looks {
+			if u, ok := p.Take(at(when), 1, 1, zero); !ok || !u.Holds(zero) || u.Holds(policytest.Values{thisHour: 1, nextHour: 1}.State()) {
 				t.Errorf("at %v the plan in %v is %+v", when, zero, u)
 			}
 		}
@@ -96,8 +97,8 @@ func TestASlidingCounterForgetsWhatItKnows(t *testing.T) {
 		known State
 		want  []string
 	}{
-		{Values{"c100": 1, "c99": 2, "c98": 3}.State(), nil},
-		{Values{"c97": 1, "c96": 1, "c5": 1, "x5": 1, "c05": 1}.State(), []string{"c5", "c96", "c97"}},
+		{policytest.Values{"c100": 1, "c99": 2, "c98": 3}.State(), nil},
+		{policytest.Values{"c97": 1, "c96": 1, "c5": 1, "x5": 1, "c05": 1}.State(), []string{"c5", "c96", "c97"}},
 		{nil, []string{"c97", "c96", "c95", "c94", "c93", "c92", "c91", "c90", "c89", "c88", "c87", "c86"}},
 	} {
 		u, ok := p.Take(now, 1, 1, tt.known)

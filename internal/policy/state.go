@@ -17,19 +17,6 @@ type Attr struct {
 	Value int64
 }
 
-// Values are the values of a state by name.
-type Values map[string]int64
-
-// State returns the state that has v.
-func (v Values) State() State {
-	s := make(State, 0, len(v))
-	for name, value := range v {
-		s = append(s, Attr{name, value})
-	}
-	s.Sort()
-	return s
-}
-
 // Sort puts the attributes of a new state in order. No name may stand twice.
 func (s State) Sort() {
 	slices.SortFunc(s, func(a, b Attr) int { return cmp.Compare(a.Name, b.Name) })

@@ -45,13 +45,12 @@ func Parse(text string) (Policy, error) {
 }
 
 // Must is Parse for a text in code: it panics if the text is wrong.
-func Must(text string) Policy { return must(Parse(text)) }
-
-func must[T any](v T, err error) T {
+func Must(text string) Policy {
+	p, err := Parse(text)
 	if err != nil {
 		panic(err)
 	}
-	return v
+	return p
 }
 
 // String returns the text form, which Parse reads back. It is empty for the zero Policy.
@@ -82,27 +81,18 @@ func (r Rate) String() string {
 		b.WriteString(r.Kind + " ")
 	}
 	b.WriteString(strconv.FormatInt(r.Limit, 10) + "/" + r.span())
-	if r.Burst != 0 && r.Burst != r.Limit {
-		b.WriteString(" burst " + strconv.FormatInt(r.Burst, 10))
+	option := func(name, value string, set bool) {
+		if set {
+			b.WriteString(" " + name + " " + value)
+		}
 	}
-	if r.Max != 0 {
-		b.WriteString(" max " + strconv.FormatInt(r.Max, 10))
-	}
-	if r.Ahead != 0 {
-		b.WriteString(" ahead " + span(r.Ahead))
-	}
-	if r.Lock != 0 {
-		b.WriteString(" for " + span(r.Lock))
-	}
-	if r.MaxLock != r.Lock {
-		b.WriteString(" to " + span(r.MaxLock))
-	}
-	if r.Keep != 0 {
-		b.WriteString(" keep " + span(r.Keep))
-	}
-	if r.Cost != 0 {
-		b.WriteString(" cost " + strconv.FormatInt(r.Cost, 10))
-	}
+	option("burst", strconv.FormatInt(r.Burst, 10), r.Burst != 0 && r.Burst != r.Limit)
+	option("max", strconv.FormatInt(r.Max, 10), r.Max != 0)
+	option("ahead", span(r.Ahead), r.Ahead != 0)
+	option("for", span(r.Lock), r.Lock != 0)
+	option("to", span(r.MaxLock), r.MaxLock != r.Lock)
+	option("keep", span(r.Keep), r.Keep != 0)
+	option("cost", strconv.FormatInt(r.Cost, 10), r.Cost != 0)
 	if r.Prepaid {
 		b.WriteString(" prepaid")
 	}
@@ -202,6 +192,9 @@ func (r *Rate) parseOptions(k Kind, words []string) error {
 		words = words[value+1:]
 	}
 	r.MaxLock = cmp.Or(r.MaxLock, r.Lock)
+	if r.Cost == 1 { // the default
+		r.Cost = 0
+	}
 	return nil
 }
 
@@ -211,18 +204,11 @@ func (r *Rate) setOption(option, value string) (want string, ok bool) {
 	case "prepaid":
 		r.Prepaid = true
 		return "", true
-	case "burst":
-		r.Burst = whole(value, million)
-		return numbers, r.Burst > 0
-	case "max":
-		r.Max = whole(value, million)
-		return numbers, r.Max > 0
-	case "cost":
-		cost := whole(value, million)
-		if r.Cost = cost; cost == 1 {
-			r.Cost = 0
-		}
-		return numbers, cost > 0
+	case "burst", "max", "cost":
+		counts := map[string]*int64{"burst": &r.Burst, "max": &r.Max, "cost": &r.Cost}
+		at := counts[option]
+		*at = whole(value, million)
+		return numbers, *at > 0
 	case "ahead", "keep", "for", "to":
 		times := map[string]*time.Duration{"ahead": &r.Ahead, "keep": &r.Keep, "for": &r.Lock, "to": &r.MaxLock}
 		at := times[option]

@@ -93,7 +93,7 @@ func TestKnownLearns(t *testing.T) {
 func TestARefusalAloneChangesNothing(t *testing.T) {
 	r := asking("x", 1)
 	r.Policy = policy.Must("reservoir 1/10s ahead 20s")
-	given := policy.Values{"t": moment.Add(20*time.Second).UnixMilli()*1_000_000 + 1}.State() // each place
+	given := policy.State{{Name: "t", Value: moment.Add(20*time.Second).UnixMilli()*1_000_000 + 1}} // each place
 	for _, k := range []Known{{Seen: Item{State: given}, Asked: moment}, {Fallback: Item{State: given}, Asked: moment}} {
 		q := r.ask(Check, moment.UnixMilli())
 		after, d := k.admit(&q, amount{})

@@ -123,7 +123,7 @@ func (h *hot) Update(ctx context.Context, w Write) (Item, bool, error) {
 	}
 	item := Item{} // an empty bucket and one with an action, in turn
 	if h.answered++; h.answered%2 == 1 {
-		item.State = policy.Values{"tat": w.Now + 1, "every": 6000, "since": w.Now - 5999, "asof": w.Now - 5999}.State()
+		item.State = policy.State{{Name: "asof", Value: w.Now - 5999}, {Name: "every", Value: 6000}, {Name: "since", Value: w.Now - 5999}, {Name: "tat", Value: w.Now + 1}}
 	}
 	return item, false, nil
 }

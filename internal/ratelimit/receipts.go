@@ -109,7 +109,7 @@ func (q *question) undo(item Item) step {
 	if back.OtherID = (ID{}); s.sends() {
 		back = s.request.write
 	}
-	back.Update, back.Expires = q.Policy.Clear(back.Update), q.Policy.KeptUntil(q.write.Expires, item.State)
+	back.Update, back.Expires = q.Policy.Clear(back.Update), q.Policy.KeptUntil(q.write.Now, item.State)
 	s.request = request{updates, back}
 	return s
 }
@@ -179,7 +179,7 @@ func (q *question) renew(item Item) (s step) {
 	}
 	var ok bool
 	if w.Update, ok = q.Policy.Renew(w.Note, r.at, q.Count, item.State); ok {
-		w.Expires = q.Policy.KeptUntil(w.Expires, item.State)
+		w.Expires = q.Policy.KeptUntil(w.Now, item.State)
 		s.request = request{updates, w}
 	}
 	return s

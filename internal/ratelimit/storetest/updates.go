@@ -35,7 +35,7 @@ func atomicStep(t *testing.T, s ratelimit.Store) {
 
 func wholeOrNotAtAll(t *testing.T, s ratelimit.Store) {
 	one := update(t, s, write("u", "a", 2), true)
-	same(t, "the item after a write", one, ratelimit.Item{State: policy.Values{"n": 1}.State(), IDs: ids("a")})
+	same(t, "the item after a write", one, ratelimit.Item{State: policy.State{{Name: "n", Value: 1}}, IDs: ids("a")})
 	same(t, "the item that a counted id brings back", update(t, s, write("u", "a", 2), false), one)
 	two := update(t, s, write("u", "b", 2), true)
 	same(t, "the item that a guard brings back", update(t, s, write("u", "c", 2), false), two)
@@ -47,7 +47,7 @@ func wholeOrNotAtAll(t *testing.T, s ratelimit.Store) {
 		{Verb: policy.Add, Attr: "y", Value: 9},
 		{Verb: policy.Delete, Attr: "n"},
 	}
-	want := ratelimit.Item{State: policy.Values{"x": -5, "y": 9}.State(), IDs: ids("a", "b", "d")}
+	want := ratelimit.Item{State: policy.State{{Name: "x", Value: -5}, {Name: "y", Value: 9}}, IDs: ids("a", "b", "d")}
 	same(t, "the item after Set, Add and Delete at once", update(t, s, set, true), want)
 }
 
@@ -120,7 +120,7 @@ func sharesNothing(t *testing.T, s ratelimit.Store) {
 	for i := range 9 {
 		counted = append(counted, string(rune('a'+i)))
 		got = append(got, update(t, s, write("u", counted[i], 9), true))
-		want = append(want, ratelimit.Item{State: policy.Values{"n": int64(i + 1)}.State(), IDs: ids(counted...)})
+		want = append(want, ratelimit.Item{State: policy.State{{Name: "n", Value: int64(i + 1)}}, IDs: ids(counted...)})
 	}
 	for _, item := range got {
 		x, _ := item.Write(write("u", "x", 99))

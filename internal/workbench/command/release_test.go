@@ -140,7 +140,7 @@ func TestSlots(t *testing.T) {
 	if got := slotsOf(policy.Must("10/1m"), 0, nil); got != nil {
 		t.Errorf("slots of a fixed window: %v", got)
 	}
-	damaged := policy.Values{"a0": 1 << 50, "top": 3}.State()
+	damaged := policy.State{{Name: "a0", Value: 1 << 50}, {Name: "top", Value: 3}}
 	if got := slotsOf(policy.Must("log 3/10m"), pinned.UnixMilli(), damaged); len(got) != 0 {
 		t.Errorf("slots that no log wrote: %v", got)
 	}
