@@ -115,8 +115,8 @@ func full(t *testing.T) []byte {
 	reading.Each = []policy.Reading{one}
 	a := guard.Answer{
 		Request: guard.Request{UserID: "u", Activity: "a", Op: guard.Check, RequestID: "r"},
-		Allowed: true, Reason: ratelimit.OK, Granted: 1, HeldUntil: 1, Display: "d", Message: "m", Version: "v",
-		Decision: &ratelimit.Decision{Reading: reading, At: 1, ReadyAt: 1, Waiting: 1, LimitedBy: "n"},
+		Allowed: true, Reason: ratelimit.OK, Granted: 1, Display: "d", Message: "m", Version: "v",
+		Decision: &ratelimit.Decision{Reading: reading, At: 1, HeldUntil: 1, ReadyAt: 1, Waiting: 1, LimitedBy: "n"},
 	}
 	return a.JSON()
 }

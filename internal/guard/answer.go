@@ -9,14 +9,13 @@ import (
 // An Answer is a guard's answer to a request.
 type Answer struct {
 	Request
-	Allowed   bool
-	Reason    ratelimit.Reason
-	Decision  *ratelimit.Decision // the figures; nil if the caller is exempt
-	Granted   int64               // how many of Count were taken; status: would be taken; renew: were renewed
-	Display   string              // for example "12-hour pins: 93/100"; empty if the activity has no label
-	HeldUntil int64               // check and renew of a log, with a receipt: when its actions stop counting, in Unix milliseconds; else 0
-	Message   string              // for the end user, if the request was refused in whole or part; otherwise empty
-	Version   string              // status: the release of Guards; empty if it is not known
+	Allowed  bool
+	Reason   ratelimit.Reason
+	Decision *ratelimit.Decision // the figures; nil if the caller is exempt
+	Granted  int64               // how many of Count were taken; status: would be taken; renew: were renewed
+	Display  string              // for example "12-hour pins: 93/100"; empty if the activity has no label
+	Message  string              // for the end user, if the request was refused in whole or part; otherwise empty
+	Version  string              // status: the release of Guards; empty if it is not known
 }
 
 // Refused reports whether a check was refused. A status is never refused.
@@ -44,7 +43,7 @@ func (a *Answer) delayed() bool { return !a.Allowed && a.Decision != nil && a.De
 func (a *Answer) Public() guards.Decision {
 	p := guards.Decision{
 		Allowed: a.Allowed, Reason: a.Reason, UserID: a.UserID, Activity: a.Activity, Op: a.Op,
-		HeldUntil: a.HeldUntil, Message: a.Message, Display: a.Display, Version: a.Version,
+		Message: a.Message, Display: a.Display, Version: a.Version,
 	}
 	if a.Op == Check || a.Op == Renew {
 		p.Granted = a.Granted
@@ -54,7 +53,7 @@ func (a *Answer) Public() guards.Decision {
 		return p
 	}
 	if d.At != 0 {
-		p.At, p.RequestID = d.At, a.RequestID
+		p.At, p.RequestID, p.HeldUntil = d.At, a.RequestID, d.HeldUntil
 	}
 	switch {
 	case d.Limit != 0:

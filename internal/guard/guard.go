@@ -156,7 +156,8 @@ func (h *Handler) decide(ctx context.Context, r Request, queued bool) (Answer, e
 	a := Answer{Allowed: true, Reason: ratelimit.Bypassed, Request: r, Granted: r.Count}
 	switch {
 	case blocked:
-		a = h.answer(t, r, h.block(t))
+		d := h.block(t)
+		a = h.answer(t, r, d)
 	case t.Unlimited:
 		a.Reason = ratelimit.Unlimited
 	case refused:
@@ -192,6 +193,9 @@ func (h *Handler) terms(r *Request, queued bool) (t live.Terms, low *tooLow, err
 	})
 	if queued {
 		t.Block = live.Block{}
+	}
+	if Mode(t.Mode) == Shadow {
+		t.Limit = t.Limit.AtOnce() // shadow mode lets every job through, so none needs a place
 	}
 	if r.blocked(t) {
 		return t, nil, nil
@@ -242,12 +246,9 @@ func (h *Handler) refresh(ctx context.Context, withoutTable bool) (wait func()) 
 
 // ask lets the limiter decide. TooLow: the caller gave a number that has no room for an action.
 func (h *Handler) ask(ctx context.Context, t live.Terms, r Request, tooLow bool) (Answer, error) {
-	fresh := r.RequestID == ""
+	op, most, fresh := r.Op, largest(t), r.RequestID == ""
 	if fresh {
 		r.RequestID = h.newID(ctx)
-	}
-	if Mode(t.Mode) == Shadow {
-		t.Limit = t.Limit.AtOnce() // shadow mode lets every job through, so none needs a place
 	}
 	ctx, cancel := retry.Before(ctx, retry.Margin)
 	defer cancel()
@@ -256,7 +257,6 @@ func (h *Handler) ask(ctx context.Context, t live.Terms, r Request, tooLow bool)
 		Count: r.Count, Partial: r.Partial, ID: r.RequestID, Fresh: fresh, At: r.At, Clear: r.Clear, ReadyAt: r.ReadyAt,
 		Fallback: !h.DenyOutage || Mode(t.Mode) == Shadow,
 	}
-	op, most := r.Op, largest(t)
 	never := (op == Check || op == Status) && r.Count > most && !r.Partial
 	if never {
 		op, asked.Count = Status, most
@@ -284,7 +284,7 @@ func (h *Handler) ask(ctx context.Context, t live.Terms, r Request, tooLow bool)
 
 // block returns the decision about a request that is blocked.
 func (h *Handler) block(t live.Terms) ratelimit.Decision {
-	d := ratelimit.Decision{Reason: ratelimit.Blocked, LimitedBy: limits.SubjectName(t.Block.UserID)}
+	d := ratelimit.Decision{Reason: ratelimit.Blocked, LimitedBy: t.Blocked}
 	until := t.Block.Until.Add(time.Millisecond - 1).Truncate(time.Millisecond)             // the first moment that an answer can name
 	d.Wait = max(time.Millisecond, until.Sub(h.Limiter.Clock().Truncate(time.Millisecond))) // the clock goes on after the terms
 	d.ResetAt = until.UnixMilli()
@@ -307,11 +307,6 @@ func (h *Handler) answer(t live.Terms, r Request, d ratelimit.Decision) Answer {
 	a := Answer{Request: r, Allowed: d.Allowed, Reason: d.Reason, Decision: &d, Granted: d.Granted}
 	if t.Label != "" && d.Limit != 0 {
 		a.Display = h.display(t.Label, a)
-	}
-	for s := range t.Parts {
-		if until := s.Limit.HeldUntil(d.At); d.At != 0 && until != 0 && (a.HeldUntil == 0 || until < a.HeldUntil) {
-			a.HeldUntil = until
-		}
 	}
 	switch {
 	case !a.short():

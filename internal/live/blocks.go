@@ -111,15 +111,15 @@ func (l *Limits) BlocksOf(key string) []Block {
 	return l.blocks[key]
 }
 
-// blocked returns the block of the user or of a subject in t that ends last. If none holds,
-// it is zero.
-func (l *Limits) blocked(c Query, t Terms) (last Block) {
+// blocked returns the block of the user or of a subject in t that ends last, and that subject's
+// name. If none holds, it is zero.
+func (l *Limits) blocked(c Query, t Terms) (last Block, name string) {
 	for part := range t.Parts {
 		for _, b := range l.blocks[part.UserID] {
 			if b.InForce(c.At) && (b.Activity == "" || b.Activity == c.Activity.Name) && b.Until.After(last.Until) {
-				last = b
+				last, name = b, part.Name
 			}
 		}
 	}
-	return last
+	return last, name
 }

@@ -57,7 +57,8 @@ type Terms struct {
 	Unlimited bool   // there is no limit, or the mode is off: nothing is counted
 	Role      string // a bypass role, granted or the caller's: nothing is counted; empty: none
 
-	Block Block // that keeps the user or a subject from the activity, whatever the rest says; zero: none
+	Block   Block  // that keeps the user or a subject from the activity, whatever the rest says; zero: none
+	Blocked string // the name of that subject; empty: it is the user
 }
 
 // A Subject is the user or a subject of the case, with what is in force for it.
@@ -90,10 +91,10 @@ func (l *Limits) Terms(c Query) (t Terms) {
 		t.Mode = c.Mode
 	}
 	var role string
-	t.Subject, role = l.subject(c, activity.Part(""), c.UserID)
+	t.Subject, role = l.subject(c, activity, "")
 	for _, s := range activity.Subjects {
-		if id, ok := c.Subjects[s.Name]; ok {
-			one, _ := l.subject(c, s, limits.SubjectID(s.Name, id))
+		if _, ok := c.Subjects[s.Name]; ok {
+			one, _ := l.subject(c, activity, s.Name)
 			t.Subjects = append(t.Subjects, one)
 		}
 	}
@@ -107,16 +108,19 @@ func (l *Limits) Terms(c Query) (t Terms) {
 	}
 	t.Unlimited = t.Limit.IsZero() || t.Mode == off
 	if c.Mode != off {
-		t.Block = l.blocked(c, t)
+		t.Block, t.Blocked = l.blocked(c, t)
 	}
 	return t
 }
 
-// subject returns the terms of a part of the case's activity, and the bypass role that the
-// user or the subject with this key has by a grant; empty: none.
-func (l *Limits) subject(c Query, part limits.Subject, key string) (s Subject, role string) {
-	s.Name, s.UserID = part.Name, key
-	for _, g := range l.grants[key] {
+// subject returns the terms of the user or of the subject with this name, and the bypass role
+// that the user or the subject has by a grant; empty: none. Now is the case's activity.
+func (l *Limits) subject(c Query, now limits.Activity, name string) (s Subject, role string) {
+	if s.Name, s.UserID = name, c.UserID; name != "" {
+		s.UserID = limits.SubjectID(name, c.Subjects[name])
+	}
+	part := now.Part(name)
+	for _, g := range l.grants[s.UserID] {
 		switch _, named := part.Tiers[g.Tier]; {
 		case !g.InForce(c.At):
 		case g.Role == "" && named: // otherwise it is a tier that only other activities have
@@ -126,9 +130,9 @@ func (l *Limits) subject(c Query, part limits.Subject, key string) (s Subject, r
 		}
 	}
 	tier := cmp.Or(s.Tier, c.Tier)
-	s.Limit = c.with(part.Name, s.Tier, part.For(tier))
-	s.Code = c.Activity.Part(part.Name).For(tier)
-	s.Before = l.activities[c.Activity.Name].before[part.Name].For(tier)
+	s.Limit = c.with(name, s.Tier, part.For(tier))
+	s.Code = c.Activity.Part(name).For(tier)
+	s.Before = l.activities[c.Activity.Name].before[name].For(tier)
 	return s, role
 }
 

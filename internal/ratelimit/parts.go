@@ -68,14 +68,20 @@ func (l *Limiter) DecideAll(ctx context.Context, op Op, parts []Part, readOn boo
 		a.parts[i].known = l.recall(&a.parts[i].question)
 	}
 	err := a.carryOut(ctx, op, readOn || op == Status)
-	if len(parts) == 1 {
-		return a.parts[0].decision, err
+	d := a.parts[0].decision
+	if len(parts) > 1 {
+		all := tally{Decision: Decision{Allowed: true}, refused: -1, tightest: -1, at: -1}
+		for i, p := range parts {
+			all.add(p, a.parts[i].decision)
+		}
+		d = all.decision(err == nil && (readOn && op == Check || op == Status))
 	}
-	all := tally{Decision: Decision{Allowed: true}, refused: -1, tightest: -1, at: -1}
-	for i, p := range parts {
-		all.add(p, a.parts[i].decision)
+	for _, p := range parts {
+		if until := p.Policy.HeldUntil(d.At); d.At != 0 && until != 0 && (d.HeldUntil == 0 || until < d.HeldUntil) {
+			d.HeldUntil = until
+		}
 	}
-	return all.decision(err == nil && (readOn && op == Check || op == Status)), err
+	return d, err
 }
 
 // begin starts the time of the decision, for all its requests together. If the caller's time

@@ -82,6 +82,7 @@ type Decision struct {
 	// At is the receipt, in Unix milliseconds: when the check came, or the last renewal. It
 	// is 0 unless the check was counted now.
 	At        int64
+	HeldUntil int64  // with At, for a log: when the actions stop counting, in Unix milliseconds; else 0
 	Granted   int64  // check: how many of Count were taken
 	ReadyAt   int64  // Delayed: when the place comes up, in Unix milliseconds
 	Waiting   int64  // Delayed: places given in later windows, up to and including this one
