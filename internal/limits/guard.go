@@ -167,14 +167,11 @@ func read(a guards.Activity) Activity {
 
 // part returns a valid subject of a page with its limits.
 func part(s guards.Subject) Subject {
-	linked := Subject{Name: s.Name, Optional: s.Optional}
+	linked := Subject{Name: s.Name, Optional: s.Optional, Tiers: Tiers{}}
 	if s.Limit != "" {
 		linked.Limit = policy.Must(string(s.Limit))
 	}
 	for tier, limit := range s.Tiers {
-		if linked.Tiers == nil {
-			linked.Tiers = Tiers{}
-		}
 		linked.Tiers[tier] = policy.Must(string(limit))
 	}
 	return linked
