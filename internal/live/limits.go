@@ -132,6 +132,20 @@ func (l *Limits) subject(c Query, part limits.Subject, key string) (s Subject, r
 	return s, role
 }
 
+// with returns the limit p of a part with the caller's numbers. A granted tier wins over them.
+func (c Query) with(subject, granted string, p policy.Policy) policy.Policy {
+	if len(c.Numbers) == 0 || granted != "" {
+		return p
+	}
+	return p.With(func(limit string) (int64, bool) {
+		n, ok := c.Numbers[policy.FullName(c.Activity.Name, subject, limit)]
+		if only, given := c.Numbers[""]; given && subject == "" {
+			return only, true
+		}
+		return n, ok
+	})
+}
+
 // HasTier reports whether an activity has a live limit for this tier, or one of the code's.
 func (l *Limits) HasTier(tier string) bool {
 	if l == nil {
