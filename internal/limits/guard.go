@@ -141,7 +141,8 @@ func Link(page []guards.Guard) (Guards, error) {
 	groups := map[item][]policy.Policy{}
 	for _, a := range all.Grouped() {
 		for _, s := range a.Parts() {
-			groups[item{a.Group, s.Name}] = append(groups[item{a.Group, s.Name}], s.limits()...)
+			of := item{a.Group, s.Name}
+			groups[of] = slices.AppendSeq(append(groups[of], s.Limit), maps.Values(s.Tiers))
 		}
 	}
 	for i := range all {

@@ -70,11 +70,6 @@ func (a Activity) With(s Subject) Activity {
 	return a
 }
 
-// limits returns the ordinary limit and the tiers' limits.
-func (s Subject) limits() []policy.Policy {
-	return append(slices.Collect(maps.Values(s.Tiers)), s.Limit)
-}
-
 // beside returns s with other limits beside its own.
 func (s Subject) beside(others []policy.Policy) Subject {
 	s.Limit, s.Tiers = s.Limit.Beside(others...), maps.Clone(s.Tiers)

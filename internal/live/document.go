@@ -71,8 +71,8 @@ func readEach[V any](d *Damaged, what string, entries map[string]strictjson.Valu
 // half a character. Who reads the entry itself is strict.
 var lenient = []strictjson.Option{strictjson.RepeatedNames, strictjson.AnyBytes, strictjson.AsWritten}
 
-// Entries are found in a document first. Then each is read by itself, so that a damaged one
-// leaves the others in force. After an error, they are those that can still be found.
+// The entries of a document are found first. Then each is read by itself, so that a damaged
+// one leaves the others in force.
 type entries struct {
 	named  map[string]strictjson.Value // in an object
 	listed []strictjson.Value          // in an array
@@ -80,7 +80,7 @@ type entries struct {
 }
 
 // find finds the entries in these members of a document: an object or an array, by the kind
-// of its first token.
+// of its first token. After an error, e has the entries that can still be found.
 func (e *entries) find(document []byte, members map[string]strictjson.Kind) error {
 	d := strictjson.NewDecoder(bytes.NewReader(document), lenient...)
 	err := e.each(d, '{', func(member string) error {
@@ -174,8 +174,8 @@ func array[V any](entries []V, damaged []strictjson.Value) (all []any) {
 	return all
 }
 
-// readBeside returns the entries that writeBeside has written; nil: none. A text that can't be
-// read has none, because it must not keep the live limits from being followed.
+// readBeside returns the entries that writeBeside has written; nil: none. If the text can't be
+// read, there are none, because it must not keep the live limits from being followed.
 func readBeside[V any](d *Damaged, what string, text []byte, options ...strictjson.Option) (entries map[string]V) {
 	if len(text) == 0 {
 		return nil
