@@ -53,7 +53,7 @@ func (a *Answer) Public() guards.Decision {
 		return p
 	}
 	if d.At != 0 {
-		p.At, p.RequestID, p.HeldUntil = d.At, a.RequestID, d.HeldUntil
+		p.At, p.RequestID = d.At, a.RequestID
 	}
 	switch {
 	case d.Limit != 0:
@@ -65,7 +65,7 @@ func (a *Answer) Public() guards.Decision {
 	case d.ReadyAt != 0:
 		p.WaitTime = d.Wait.Milliseconds()
 	}
-	p.WindowKey, p.ReadyAt, p.Enqueued, p.Crossed, p.LimitedBy = d.WindowKey, d.ReadyAt, d.Waiting, d.Crossed, d.LimitedBy
+	p.HeldUntil, p.WindowKey, p.ReadyAt, p.Enqueued, p.Crossed, p.LimitedBy = d.HeldUntil, d.WindowKey, d.ReadyAt, d.Waiting, d.Crossed, d.LimitedBy
 	for _, l := range d.Each {
 		p.Limits = append(p.Limits, FiguresOf(l))
 	}

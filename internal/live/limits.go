@@ -91,10 +91,10 @@ func (l *Limits) Terms(c Query) (t Terms) {
 		t.Mode = c.Mode
 	}
 	var role string
-	t.Subject, role = l.subject(c, activity, "")
+	t.Subject, role = l.subject(c, activity.Part(""), c.UserID)
 	for _, s := range activity.Subjects {
-		if _, ok := c.Subjects[s.Name]; ok {
-			one, _ := l.subject(c, activity, s.Name)
+		if id, ok := c.Subjects[s.Name]; ok {
+			one, _ := l.subject(c, s, limits.SubjectID(s.Name, id))
 			t.Subjects = append(t.Subjects, one)
 		}
 	}
@@ -113,14 +113,11 @@ func (l *Limits) Terms(c Query) (t Terms) {
 	return t
 }
 
-// subject returns the terms of the user or of the subject with this name, and the bypass role
-// that the user or the subject has by a grant; empty: none. Now is the case's activity.
-func (l *Limits) subject(c Query, now limits.Activity, name string) (s Subject, role string) {
-	if s.Name, s.UserID = name, c.UserID; name != "" {
-		s.UserID = limits.SubjectID(name, c.Subjects[name])
-	}
-	part := now.Part(name)
-	for _, g := range l.grants[s.UserID] {
+// subject returns the terms of a part of the case's activity, and the bypass role that the
+// user or the subject with this key has by a grant; empty: none.
+func (l *Limits) subject(c Query, part limits.Subject, key string) (s Subject, role string) {
+	s.Name, s.UserID = part.Name, key
+	for _, g := range l.grants[key] {
 		switch _, named := part.Tiers[g.Tier]; {
 		case !g.InForce(c.At):
 		case g.Role == "" && named: // otherwise it is a tier that only other activities have
@@ -130,9 +127,9 @@ func (l *Limits) subject(c Query, now limits.Activity, name string) (s Subject, 
 		}
 	}
 	tier := cmp.Or(s.Tier, c.Tier)
-	s.Limit = c.with(name, s.Tier, part.For(tier))
-	s.Code = c.Activity.Part(name).For(tier)
-	s.Before = l.activities[c.Activity.Name].before[name].For(tier)
+	s.Limit = c.with(part.Name, s.Tier, part.For(tier))
+	s.Code = c.Activity.Part(part.Name).For(tier)
+	s.Before = l.activities[c.Activity.Name].before[part.Name].For(tier)
 	return s, role
 }
 
