@@ -34,6 +34,7 @@ import (
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/metrics"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 	"github.com/cric-talk/guards/internal/wiring"
@@ -120,7 +121,7 @@ func InMemory(page []guards.Guard, now func() time.Time) (*Limiter, error) {
 	if err != nil {
 		return nil, err
 	}
-	settings := wiring.Settings{Mode: guard.Enforce, BypassRoles: []string{"admin"}, Metrics: wiring.NoMetrics, ForApp: true}
+	settings := wiring.Settings{Mode: live.Enforce, BypassRoles: []string{"admin"}, Metrics: wiring.NoMetrics, ForApp: true}
 	process := wiring.In(new(memstore.Store), all, settings)
 	process.Limiter.Now = now
 	return newLimiter(page, all, process, slog.New(slog.DiscardHandler)), nil
@@ -144,7 +145,7 @@ func (o *Options) settings() (wiring.Settings, error) {
 		return s, err
 	}
 	s.DecisionTimeout = cmp.Or(o.DecisionTimeout, s.DecisionTimeout)
-	s.Mode, s.Metrics = cmp.Or(guard.Mode(o.Mode), s.Mode), cmp.Or(wiring.Metrics(o.Metrics), s.Metrics)
+	s.Mode, s.Metrics = cmp.Or(o.Mode, s.Mode), cmp.Or(wiring.Metrics(o.Metrics), s.Metrics)
 	if o.BypassRoles != nil {
 		s.BypassRoles = o.BypassRoles
 	}
@@ -152,7 +153,7 @@ func (o *Options) settings() (wiring.Settings, error) {
 		s.DenyOutage = o.OnOutage == "deny"
 	}
 	return s, errors.Join(
-		wiring.CheckChoice("Mode", cmp.Or(o.Mode, wiring.Modes[0]), wiring.Modes),
+		wiring.CheckChoice("Mode", cmp.Or(o.Mode, live.Modes[0]), live.Modes),
 		wiring.CheckChoice("OnOutage", cmp.Or(o.OnOutage, wiring.OnOutages[0]), wiring.OnOutages),
 		wiring.CheckChoice("Metrics", cmp.Or(o.Metrics, wiring.MetricsChoices[0]), wiring.MetricsChoices),
 		wiring.CheckTimeout("DecisionTimeout", s.DecisionTimeout))

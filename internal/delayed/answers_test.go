@@ -88,13 +88,13 @@ func (document) Blocks(context.Context, bool) (live.Stored, error) { return live
 func TestWhatLetsEachJobThrough(t *testing.T) {
 	granted := live.Grant{UserID: canary, Role: "staff", Until: time.UnixMilli(start).Add(time.Hour), Reason: "test"}
 	for name, tt := range map[string]struct {
-		mode     guard.Mode
+		mode     string
 		settings liveedit.Draft
 		passed   int
 	}{
 		"nothing":            {"", liveedit.Draft{}, 0},
-		"MODE=off":           {guard.Off, liveedit.Draft{}, 2},
-		"MODE=shadow":        {guard.Shadow, liveedit.Draft{}, 2},
+		"MODE=off":           {live.Off, liveedit.Draft{}, 2},
+		"MODE=shadow":        {live.Shadow, liveedit.Draft{}, 2},
 		"a live mode off":    {"", liveedit.Draft{}.Set("update_member_role", "", "", "off"), 2},
 		"a live mode shadow": {"", liveedit.Draft{}.Set("update_member_role", "", "", "shadow"), 2},
 		"a granted role":     {"", liveedit.Draft{}.Grant(granted, time.UnixMilli(start)), 2},

@@ -118,7 +118,7 @@ func TestABlockByMode(t *testing.T) {
 		b.lines.Reset()
 		b.log.Reset()
 		b.reasons(`{}`, "blocked")
-		b.Mode = Shadow
+		b.Mode = live.Shadow
 		if got := b.mustAsk(`{}`); got["reason"] != "shadow" || got["allowed"] != true || got["message"] != nil || got["granted"] != 0.0 {
 			b.t.Errorf("%v, want shadow", got)
 		}
@@ -129,9 +129,9 @@ func TestABlockByMode(t *testing.T) {
 		if b.log.Len() > 0 {
 			b.t.Errorf("log: %s", &b.log)
 		}
-		b.Mode = Off
+		b.Mode = live.Off
 		b.reasons(`{}`, "unlimited")
-		b.Mode, b.RefusalIsError = Enforce, true
+		b.Mode, b.RefusalIsError = live.Enforce, true
 		if _, err := b.ask(`{}`); !errors.As(err, new(*RateLimitExceeded)) || err.Error() != "You can't do this at the moment." {
 			b.t.Errorf("with ON_LIMIT=error: %v", err)
 		}

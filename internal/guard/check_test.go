@@ -139,19 +139,19 @@ func TestWhatFailsDuringAnOutage(t *testing.T) {
 func TestTheFirstRuleThatMatchesDecides(t *testing.T) {
 	for name, tt := range map[string]struct {
 		event string
-		mode  Mode
+		mode  string
 		want  string // the reason; or the field of a ValidationError
 	}{
-		"bad input beats a bypass role":         {`{"count": 0, "roles": ["admin"]}`, Enforce, "count"},
-		"bad input beats mode off":              {`{"count": 0}`, Off, "count"},
-		"bad input beats an unlimited activity": {`{"activity": "like", "count": 0}`, Enforce, "count"},
-		"bad input beats shadow mode":           {`{"count": 11}`, Shadow, "count"},
-		"mode off beats a bypass role":          {`{"roles": ["admin"]}`, Off, "unlimited"},
-		"unlimited beats a bypass role":         {`{"activity": "like", "roles": ["admin"]}`, Enforce, "unlimited"},
-		"unlimited beats shadow mode":           {`{"activity": "like"}`, Shadow, "unlimited"},
-		"a bypass role beats the limit":         {`{"roles": ["admin"], "count": 11}`, Enforce, "bypassed"},
-		"a bypass role beats shadow mode":       {`{"roles": ["admin"], "count": 11}`, Shadow, "bypassed"},
-		"a bypass role beats an outage":         {`{"roles": ["admin"]}`, Enforce, "bypassed"},
+		"bad input beats a bypass role":         {`{"count": 0, "roles": ["admin"]}`, live.Enforce, "count"},
+		"bad input beats mode off":              {`{"count": 0}`, live.Off, "count"},
+		"bad input beats an unlimited activity": {`{"activity": "like", "count": 0}`, live.Enforce, "count"},
+		"bad input beats shadow mode":           {`{"count": 11}`, live.Shadow, "count"},
+		"mode off beats a bypass role":          {`{"roles": ["admin"]}`, live.Off, "unlimited"},
+		"unlimited beats a bypass role":         {`{"activity": "like", "roles": ["admin"]}`, live.Enforce, "unlimited"},
+		"unlimited beats shadow mode":           {`{"activity": "like"}`, live.Shadow, "unlimited"},
+		"a bypass role beats the limit":         {`{"roles": ["admin"], "count": 11}`, live.Enforce, "bypassed"},
+		"a bypass role beats shadow mode":       {`{"roles": ["admin"], "count": 11}`, live.Shadow, "bypassed"},
+		"a bypass role beats an outage":         {`{"roles": ["admin"]}`, live.Enforce, "bypassed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
@@ -179,14 +179,14 @@ func TestAnExemptCallerMayUseAnyOpAndCount(t *testing.T) {
 		guard    limits.Guard
 		activity string
 		more     string
-		mode     Mode
+		mode     string
 		reason   string
 	}{
-		"unlimited":              {cricket.Posts, "like", "", Enforce, "unlimited"},
-		"bypassed":               {cricket.Posts, "create_post", `, "roles": ["user", "admin"]`, Enforce, "bypassed"},
-		"off":                    {cricket.Posts, "create_post", "", Off, "unlimited"},
-		"bypassed, with a queue": {cricket.Jobs, "update_member_role", `, "roles": ["admin"]`, Enforce, "bypassed"},
-		"off, with a queue":      {cricket.Jobs, "update_member_role", "", Off, "unlimited"},
+		"unlimited":              {cricket.Posts, "like", "", live.Enforce, "unlimited"},
+		"bypassed":               {cricket.Posts, "create_post", `, "roles": ["user", "admin"]`, live.Enforce, "bypassed"},
+		"off":                    {cricket.Posts, "create_post", "", live.Off, "unlimited"},
+		"bypassed, with a queue": {cricket.Jobs, "update_member_role", `, "roles": ["admin"]`, live.Enforce, "bypassed"},
+		"off, with a queue":      {cricket.Jobs, "update_member_role", "", live.Off, "unlimited"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
@@ -229,7 +229,7 @@ func TestModeOffOfTheHandlerBeatsALiveMode(t *testing.T) {
 	withLiveLimits(t, func(t *testing.T, b *bench, s *settings) {
 		s.set(b, live.Settings{Activities: map[string]live.Override{"create_post": {Mode: "enforce"}}})
 		b.reasons(`{}`, "ok")
-		b.Mode = Off
+		b.Mode = live.Off
 		b.reasons(`{}`, "unlimited")
 		b.now = b.now.Add(time.Minute)
 		before := s.looks
@@ -242,7 +242,7 @@ func TestModeOffOfTheHandlerBeatsALiveMode(t *testing.T) {
 
 func TestShadowModeRefusesNobody(t *testing.T) {
 	b := newBench(t)
-	b.Mode, b.RefusalIsError = Shadow, true
+	b.Mode, b.RefusalIsError = live.Shadow, true
 	b.want(`{"count": 9}`, counted(9, 9))
 	b.want(`{"count": 2}`, figures(true, "shadow", 9, fields{"granted": 0, "waitTime": 60000}))
 	b.want(`{"op": "status", "count": 2}`, figures(true, "shadow", 9, fields{"op": "status", "waitTime": 60000}))
@@ -252,7 +252,7 @@ func TestShadowModeRefusesNobody(t *testing.T) {
 func TestShadowModeAllowsInAnOutage(t *testing.T) {
 	for _, deny := range []bool{false, true} {
 		b := newBench(t)
-		b.Mode, b.RefusalIsError, b.DenyOutage = Shadow, true, deny
+		b.Mode, b.RefusalIsError, b.DenyOutage = live.Shadow, true, deny
 		b.want(`{"count": 10}`, counted(10, 10))
 		b.store.away = errAway
 		b.now = start.Add(2 * time.Second)

@@ -56,7 +56,7 @@ type Handler struct {
 	Guard   limits.Guard
 	Limiter *ratelimit.Limiter
 
-	Mode           Mode           // zero means Enforce
+	Mode           string         // one of [live.Modes]; empty means live.Enforce
 	DenyOutage     bool           // an outage is the error Unavailable; otherwise memory decides
 	RefusalIsError bool           // a refused check is the error RateLimitExceeded; otherwise it is an answer
 	Version        string         // of Guards, which a status tells; empty: none is known
@@ -84,16 +84,6 @@ type Handler struct {
 	refusals sample   // chooses the refusals that are logged, at most refusalLines in a second
 	strange  sync.Map // by activity: a *sample that chooses warnings of an unknown tier, one in a minute
 }
-
-// A Mode is how strict a handler is. Operators can set one for each activity.
-type Mode string
-
-// The modes.
-const (
-	Enforce Mode = "enforce"
-	Shadow  Mode = "shadow" // count and report, but refuse nobody
-	Off     Mode = "off"    // allow without a request to the table
-)
 
 // Invoke implements lambda.Handler. Its errors have the types
 // *input.ValidationError, *input.Unavailable and *RateLimitExceeded. An HTTP
@@ -189,12 +179,12 @@ func (h *Handler) terms(r *Request, queued bool) (t live.Terms, low *tooLow, err
 	}
 	t = h.Live.Limits().Terms(live.Query{
 		Activity: activity, UserID: r.UserID, Subjects: r.Subjects, Numbers: r.Limit, Tier: r.Tier, Roles: r.Roles, At: h.Limiter.Clock(),
-		BypassRoles: h.BypassRoles, Mode: string(h.Mode),
+		BypassRoles: h.BypassRoles, Mode: h.Mode,
 	})
 	if queued {
 		t.Block = live.Block{}
 	}
-	if Mode(t.Mode) == Shadow {
+	if t.Mode == live.Shadow {
 		t.Limit = t.Limit.AtOnce() // shadow mode lets every job through, so none needs a place
 	}
 	if r.blocked(t) {
@@ -229,7 +219,7 @@ func (h *Handler) terms(r *Request, queued bool) (t live.Terms, low *tooLow, err
 // never asks the table otherwise, so without that a live mode "off" or a block could stay
 // forever, or a new block go unnoticed.
 func (h *Handler) refresh(ctx context.Context, withoutTable bool) (wait func()) {
-	if h.Mode == Off || !withoutTable && h.Limiter.CircuitOpen() {
+	if h.Mode == live.Off || !withoutTable && h.Limiter.CircuitOpen() {
 		return func() {}
 	}
 	if !withoutTable {
@@ -255,7 +245,7 @@ func (h *Handler) ask(ctx context.Context, t live.Terms, r Request, tooLow bool)
 	asked := ratelimit.Request{
 		UserID: r.UserID, Activity: r.Activity, Group: t.Group, Policy: t.Limit, Hold: t.Hold, Shared: t.Shared,
 		Count: r.Count, Partial: r.Partial, ID: r.RequestID, Fresh: fresh, At: r.At, Clear: r.Clear, ReadyAt: r.ReadyAt,
-		Fallback: !h.DenyOutage || Mode(t.Mode) == Shadow,
+		Fallback: !h.DenyOutage || t.Mode == live.Shadow,
 	}
 	never := (op == Check || op == Status) && r.Count > most && !r.Partial
 	if never {
@@ -266,7 +256,7 @@ func (h *Handler) ask(ctx context.Context, t live.Terms, r Request, tooLow bool)
 		subjects = nil // a reset clears the user alone
 	}
 	all := parts(asked, subjects)
-	d, err := h.Limiter.DecideAll(ctx, op, all, Mode(t.Mode) == Shadow)
+	d, err := h.Limiter.DecideAll(ctx, op, all, t.Mode == live.Shadow)
 	if err != nil {
 		return Answer{}, h.unavailable(ctx, r, d, err)
 	}
@@ -310,7 +300,7 @@ func (h *Handler) answer(t live.Terms, r Request, d ratelimit.Decision) Answer {
 	}
 	switch {
 	case !a.short():
-	case Mode(t.Mode) == Shadow:
+	case t.Mode == live.Shadow:
 		// A partial grant also becomes "shadow", without a message. A message would
 		// make the caller stop there, and shadow mode would have limited somebody.
 		a.Allowed = true

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cric-talk/guards"
-	. "github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/testkit"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
@@ -260,7 +260,7 @@ func TestAStrangersReceiptRenewsNothing(t *testing.T) {
 // either. The slot lives on, and shadow mode makes no difference.
 func TestARenewalFailsDuringAnOutage(t *testing.T) {
 	for _, deny := range []bool{false, true} {
-		for _, mode := range []Mode{Enforce, Shadow} {
+		for _, mode := range []string{live.Enforce, live.Shadow} {
 			b := newBench(t)
 			b.Guard, b.DenyOutage, b.Mode = exports, deny, mode
 			b.mustAsk(`{"activity": "export", "requestId": "r1"}`)
@@ -279,7 +279,7 @@ func TestARenewalFailsDuringAnOutage(t *testing.T) {
 // Shadow mode stops nobody, and renews a slot that exists.
 func TestShadowModeLosesNoSlot(t *testing.T) {
 	b := newBench(t)
-	b.Guard, b.Mode = exports, Shadow
+	b.Guard, b.Mode = exports, live.Shadow
 	b.mustAsk(`{"activity": "export", "requestId": "r1"}`)
 	for _, want := range []string{"ok", "shadow"} {
 		got := b.mustAsk(fmt.Sprintf(renewal, int64(startMillis)))

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	. "github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
@@ -109,7 +110,7 @@ func TestADelayedJobOverHTTPIsA429(t *testing.T) {
 // Shadow mode lets every job through, so it gives no place in a later window.
 func TestShadowModeDelaysNoJob(t *testing.T) {
 	b, _ := newJobsBench(t)
-	b.Mode = Shadow
+	b.Mode = live.Shadow
 	for i := range 25 {
 		got, err := b.ask(`{"activity": "update_member_role"}`)
 		want := "ok"

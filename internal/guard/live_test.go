@@ -269,7 +269,7 @@ var tried = limits.Guard{Name: "tried-guard", Message: "m", Activities: []limits
 func TestALowerLimitThatIsTriedAfterALiveOneRefusesNoCount(t *testing.T) {
 	const post, write, pro = `"activity":"post"`, `"activity":"write","subjects":{"room":"r"}`, `,"tier":"pro"`
 	for name, tt := range map[string]struct {
-		mode  Mode
+		mode  string
 		edits []string
 		event string
 		fits  int // the highest count that is no error, and above the limit
@@ -285,7 +285,7 @@ func TestALowerLimitThatIsTriedAfterALiveOneRefusesNoCount(t *testing.T) {
 		"lowered, and nothing else is tried":     {edits: []string{"post,,50/1m,", "post,,30/1m,", "post,,,shadow"}, event: post, fits: 30},
 		"enforced between two trials":            {edits: []string{"post,,50/1m,", "post,,30/1m,shadow", "post,,,enforce", "post,,20/1m,shadow"}, event: post, fits: 30},
 		"unset between two trials":               {edits: []string{"post,,50/1m,", "post,,30/1m,shadow", "unset,post", "post,,5/1m,shadow"}, event: post, fits: 10},
-		"the function is in shadow mode":         {mode: Shadow, edits: []string{"post,,50/1m,", "post,,20/1m,", "post,,15/1m,"}, event: post, fits: 50},
+		"the function is in shadow mode":         {mode: live.Shadow, edits: []string{"post,,50/1m,", "post,,20/1m,", "post,,15/1m,"}, event: post, fits: 50},
 		"the code's limit, if it is higher":      {edits: []string{"post,,9/1m,", "post,,5/1m,shadow"}, event: post, fits: 10},
 		"a tier":                                 {edits: []string{"post,pro,50/1m,", "post,pro,20/1m,shadow"}, event: post + pro, fits: 50},
 		"a tier, and not the ordinary limit":     {edits: []string{"post,pro,50/1m,", "post,pro,20/1m,shadow"}, event: post, fits: 10},

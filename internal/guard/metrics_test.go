@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	. "github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/policy"
@@ -21,7 +20,7 @@ func TestEveryDecisionIsInTheMetrics(t *testing.T) {
 		b.mustAsk(event)
 		b.Metrics.Flush()
 	}
-	b.Mode = Shadow
+	b.Mode = live.Shadow
 	b.mustAsk(`{}`)
 	lines := strings.Split(strings.TrimSpace(b.measured()), "\n")
 	for i, want := range []fields{
@@ -96,7 +95,7 @@ func TestEachDegradedDecisionHasALineForTheAlarm(t *testing.T) {
 // A renewal that is told that its slot has expired is counted, also in shadow mode. One
 // that keeps its slot is not, and neither has another outcome.
 func TestExpiredRenewalsAreInTheMetrics(t *testing.T) {
-	for _, mode := range []Mode{Enforce, Shadow} {
+	for _, mode := range []string{live.Enforce, live.Shadow} {
 		b := newBench(t)
 		b.Mode = mode
 		b.Guard.Activities = []limits.Activity{{Name: "create_post", Limit: policy.Must("log 3/10m")}}
@@ -229,16 +228,16 @@ func TestTheMetricsNameTheSubjectThatRefuses(t *testing.T) {
 		return `{"userId":"` + canary + user + `","activity":"write","count":2,"subjects":{"room":"` + canary + room + `","tenant":"` + canary + tenant + `"}}`
 	}
 	for _, step := range []struct {
-		mode   Mode
+		mode   string
 		checks []string
 		want   map[string]int64
 	}{
-		{Enforce, []string{check("1", "1", "1")}, nil},
-		{Enforce, []string{check("1", "1", "1"), check("1", "2", "2")}, map[string]int64{"write": 1}},                                 // 2 of 3, then 2 more
-		{Enforce, []string{check("1", "1", "1"), check("2", "1", "1"), check("3", "1", "1")}, map[string]int64{"room": 1}},            // 4 of 4 in the room
-		{Shadow, []string{check("1", "1", "1"), check("2", "1", "1"), check("1", "1", "1")}, map[string]int64{"write": 1, "room": 1}}, // both would refuse
-		{Shadow, []string{check("1", "1", "1"), check("2", "1", "1"), check("3", "1", "1")}, map[string]int64{"room": 1}},
-		{Shadow, []string{check("1", "1", "1"), check("1", "2", "1")}, map[string]int64{"write": 1}},
+		{live.Enforce, []string{check("1", "1", "1")}, nil},
+		{live.Enforce, []string{check("1", "1", "1"), check("1", "2", "2")}, map[string]int64{"write": 1}},                                 // 2 of 3, then 2 more
+		{live.Enforce, []string{check("1", "1", "1"), check("2", "1", "1"), check("3", "1", "1")}, map[string]int64{"room": 1}},            // 4 of 4 in the room
+		{live.Shadow, []string{check("1", "1", "1"), check("2", "1", "1"), check("1", "1", "1")}, map[string]int64{"write": 1, "room": 1}}, // both would refuse
+		{live.Shadow, []string{check("1", "1", "1"), check("2", "1", "1"), check("3", "1", "1")}, map[string]int64{"room": 1}},
+		{live.Shadow, []string{check("1", "1", "1"), check("1", "2", "1")}, map[string]int64{"write": 1}},
 	} {
 		b := newBench(t)
 		b.Guard, b.Mode = rooms, step.mode
@@ -287,7 +286,7 @@ func TestTheMetricsNameALimitThatWaitingDoesNotHelp(t *testing.T) {
 // For an activity with subjects, RefusedBy counts checks that a number from the caller refuses:
 // by the name of the subject, or the activity.
 func TestTheMetricsNameANumberThatIsTooLow(t *testing.T) {
-	for _, mode := range []Mode{Enforce, Shadow} {
+	for _, mode := range []string{live.Enforce, live.Shadow} {
 		b := newBench(t).guarding(bought)
 		b.Mode = mode
 		for _, rest := range []string{
@@ -313,16 +312,16 @@ func TestGivingBackIsInTheMetricRequests(t *testing.T) {
 	}
 	full := []string{check("1", "t1"), check("2", "t1")} // the room
 	for name, tt := range map[string]struct {
-		mode     Mode
+		mode     string
 		before   []string
 		last     string
 		outcome  string
 		requests float64
 	}{
-		"counted":                        {Enforce, nil, check("1", "t1"), "Allowed", 3},
-		"refused by the user":            {Enforce, []string{check("1", "t1")}, check("1", "t2"), "Refused", 1},
-		"refused by the room":            {Enforce, full, check("3", "t1"), "Refused", 3},
-		"refused by the room, in shadow": {Shadow, full, check("3", "t1"), "Shadowed", 4}, // and the tenant is read
+		"counted":                        {live.Enforce, nil, check("1", "t1"), "Allowed", 3},
+		"refused by the user":            {live.Enforce, []string{check("1", "t1")}, check("1", "t2"), "Refused", 1},
+		"refused by the room":            {live.Enforce, full, check("3", "t1"), "Refused", 3},
+		"refused by the room, in shadow": {live.Shadow, full, check("3", "t1"), "Shadowed", 4}, // and the tenant is read
 	} {
 		b := newBench(t)
 		b.Guard, b.Mode = rooms, tt.mode

@@ -135,12 +135,12 @@ func TestWhichNumberWins(t *testing.T) {
 // In shadow mode, a number that is too low lets the caller pass, and with the mode off it means nothing.
 func TestANumberByMode(t *testing.T) {
 	b := newBench(t)
-	b.Guard, b.Mode = bought, Shadow
+	b.Guard, b.Mode = bought, live.Shadow
 	b.converse([]exchange{
 		{0, `"activity": "hold", "limit": 0`, `{"allowed": true, "reason": "shadow", "granted": 0}`},
 		{0, `"activity": "hold", "limit": 3, "count": 4`, `{"allowed": true, "reason": "shadow", "granted": 0}`},
 	})
-	b.Mode = Off
+	b.Mode = live.Off
 	b.reasons(`{"activity": "hold", "limit": 0}`, "unlimited")
 	if b.store.asked != 0 {
 		t.Errorf("%d requests, want none", b.store.asked)

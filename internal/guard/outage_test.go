@@ -70,7 +70,7 @@ func TestALiveShadowModeAllowsInAnOutage(t *testing.T) {
 		if _, err := b.ask(`{"activity": "update_post"}`); err == nil {
 			t.Error("another activity is allowed too")
 		}
-		b.Mode = Shadow
+		b.Mode = live.Shadow
 		b.reasons(`{"activity": "update_post"}`, "unavailable")
 	})
 }

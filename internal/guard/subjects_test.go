@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	. "github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/policy"
@@ -195,7 +194,7 @@ func TestASubjectBehindOneThatIsLeftOut(t *testing.T) {
 			t.Errorf("check %d: %v", i+1, got)
 		}
 	}
-	b.Mode = Shadow
+	b.Mode = live.Shadow
 	if _, err := b.ask(`{"activity":"act","subjects":{"tenant":"t2"},"count":5}`); err == nil {
 		t.Error("a count of 5 is above the limit of the tenant in the code, and is no error")
 	}
@@ -273,14 +272,14 @@ func TestWhichLimitRefuses(t *testing.T) {
 	}}
 	const subjects = `,"subjects":{"room":"r","tenant":"t"}`
 	for name, tt := range map[string]struct {
-		mode  Mode
+		mode  string
 		event string
 		want  fields
 	}{
-		"enforced":                {Enforce, `"count":2`, fields{"limitedBy": "b", "limit": 5.0, "allowed": false, "reason": "limited", "waitTime": 360_000.0}},
-		"a status":                {Enforce, `"op":"status","count":2`, fields{"limitedBy": "room.hour", "limit": 6.0, "allowed": false, "reason": "limited", "waitTime": 2_760_000.0}},
-		"in shadow mode":          {Shadow, `"count":2`, fields{"limitedBy": "room.hour", "limit": 6.0, "allowed": true, "reason": "shadow", "waitTime": 2_760_000.0}},
-		"a status in shadow mode": {Shadow, `"op":"status","count":2`, fields{"limitedBy": "room.hour", "limit": 6.0, "allowed": true, "reason": "shadow", "waitTime": 2_760_000.0}},
+		"enforced":                {live.Enforce, `"count":2`, fields{"limitedBy": "b", "limit": 5.0, "allowed": false, "reason": "limited", "waitTime": 360_000.0}},
+		"a status":                {live.Enforce, `"op":"status","count":2`, fields{"limitedBy": "room.hour", "limit": 6.0, "allowed": false, "reason": "limited", "waitTime": 2_760_000.0}},
+		"in shadow mode":          {live.Shadow, `"count":2`, fields{"limitedBy": "room.hour", "limit": 6.0, "allowed": true, "reason": "shadow", "waitTime": 2_760_000.0}},
+		"a status in shadow mode": {live.Shadow, `"op":"status","count":2`, fields{"limitedBy": "room.hour", "limit": 6.0, "allowed": true, "reason": "shadow", "waitTime": 2_760_000.0}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t).guarding(three)

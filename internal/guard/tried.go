@@ -17,7 +17,7 @@ import (
 func widest(t live.Terms, s live.Subject) policy.Policy {
 	widest := s.Limit
 	for _, other := range []policy.Policy{s.Code, s.Before} {
-		if Mode(t.Mode) == Shadow && other.Max() > widest.Max() {
+		if t.Mode == live.Shadow && other.Max() > widest.Max() {
 			widest = other
 		}
 	}

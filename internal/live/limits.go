@@ -87,7 +87,7 @@ func (l *Limits) Terms(c Query) (t Terms) {
 	l = l.At(c.At)
 	activity, mode := l.Activity(c.Activity)
 	t.Label, t.Group, t.Hold, t.Shared = activity.Label, activity.Group, activity.Hold, len(activity.Subjects) > 0
-	if t.Mode = mode; mode == "" || c.Mode == off { // a function that is off can't be switched on
+	if t.Mode = mode; mode == "" || c.Mode == Off { // a function that is off can't be switched on
 		t.Mode = c.Mode
 	}
 	var role string
@@ -106,8 +106,8 @@ func (l *Limits) Terms(c Query) (t Terms) {
 	if t.Role = cmp.Or(role, t.Role); c.Activity.Unlimited {
 		t.Role = ""
 	}
-	t.Unlimited = t.Limit.IsZero() || t.Mode == off
-	if c.Mode != off {
+	t.Unlimited = t.Limit.IsZero() || t.Mode == Off
+	if c.Mode != Off {
 		t.Block, t.Blocked = l.blocked(c, t)
 	}
 	return t
@@ -238,14 +238,15 @@ type Override struct {
 // Empty reports whether o changes nothing.
 func (o Override) Empty() bool { return o.Limit == "" && o.Mode == "" && len(o.Tiers) == 0 }
 
-// Two of the modes.
+// The modes.
 const (
-	off    = "off"    // no request is limited
-	shadow = "shadow" // limits are only tried
+	Enforce = "enforce"
+	Shadow  = "shadow" // count and report, but refuse nobody
+	Off     = "off"    // allow without a request to the table
 )
 
-// Modes are those that an override can have.
-var Modes = []string{"enforce", shadow, off}
+// Modes are how strict a function can be, and an override. The first one is the default.
+var Modes = []string{Enforce, Shadow, Off}
 
 // A change applies settings to one activity after the other. The mode and the limit of
 // each tier apply separately.

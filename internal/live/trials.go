@@ -34,7 +34,7 @@ func (s Settings) WithTrials(before Settings, guards limits.Guards) Settings {
 	for _, code := range guards.All {
 		old, oldMode := was.Activity(code)
 		next, mode := now.Activity(code)
-		begins := mode == shadow && oldMode != shadow && oldMode != off
+		begins := mode == Shadow && oldMode != Shadow && oldMode != Off
 		for _, part := range code.Parts() {
 			name := Target{Activity: code.Name, Subject: part.Name}.String()
 			kept := before.Trials[name]

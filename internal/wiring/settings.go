@@ -11,6 +11,7 @@ import (
 
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/ratelimit"
 )
@@ -18,7 +19,7 @@ import (
 // Settings are what a guard reads from its environment, except the table's name
 // and the namespace of the metrics.
 type Settings struct {
-	Mode            guard.Mode
+	Mode            string
 	DenyOutage      bool
 	RefusalIsError  bool
 	DecisionTimeout time.Duration
@@ -59,7 +60,6 @@ func (s *Settings) handler(g limits.Guard, limiter *ratelimit.Limiter) *guard.Ha
 
 // The values of the settings that are one of a few. The first one is the default.
 var (
-	Modes          = []string{string(guard.Enforce), string(guard.Shadow), string(guard.Off)}
 	OnOutages      = []string{"allow", "deny"}
 	MetricsChoices = []string{string(ByActivity), string(ByGuard), string(NoMetrics)}
 )
@@ -104,7 +104,7 @@ func (e Environment) Settings() (s Settings, err error) {
 		}
 		return v
 	}
-	s.Mode = guard.Mode(choice("MODE", Modes))
+	s.Mode = choice("MODE", live.Modes)
 	s.DenyOutage = choice("ON_OUTAGE", OnOutages) == "deny"
 	if e == Function {
 		s.RefusalIsError = choice("ON_LIMIT", []string{"answer", "error"}) == "error"

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/ratelimit/memstore"
 	. "github.com/cric-talk/guards/internal/wiring"
 )
@@ -42,16 +42,16 @@ func TestMemoryOfDecisions(t *testing.T) {
 func TestSettings(t *testing.T) {
 	admin := []string{"admin"}
 	for env, want := range map[string]Settings{
-		"": {Mode: guard.Enforce, DecisionTimeout: time.Second, BypassRoles: admin, Metrics: ByActivity},
-		"MODE= ON_OUTAGE= ON_LIMIT= DECISION_TIMEOUT=": {Mode: guard.Enforce, DecisionTimeout: time.Second, BypassRoles: admin, Metrics: ByActivity},
-		"MODE=shadow ON_OUTAGE=deny ON_LIMIT=error":    {Mode: guard.Shadow, DenyOutage: true, RefusalIsError: true, DecisionTimeout: time.Second, BypassRoles: admin, Metrics: ByActivity},
-		"MODE=off ON_OUTAGE=allow ON_LIMIT=answer":     {Mode: guard.Off, DecisionTimeout: time.Second, BypassRoles: admin, Metrics: ByActivity},
-		"DECISION_TIMEOUT=5s":                          {Mode: guard.Enforce, DecisionTimeout: 5 * time.Second, BypassRoles: admin, Metrics: ByActivity},
-		"DECISION_TIMEOUT=1ns":                         {Mode: guard.Enforce, DecisionTimeout: 1, BypassRoles: admin, Metrics: ByActivity},
-		"BYPASS_ROLES=":                                {Mode: guard.Enforce, DecisionTimeout: time.Second, Metrics: ByActivity},
-		"BYPASS_ROLES=,root,staff,":                    {Mode: guard.Enforce, DecisionTimeout: time.Second, BypassRoles: []string{"root", "staff"}, Metrics: ByActivity},
-		"METRICS=guard":                                {Mode: guard.Enforce, DecisionTimeout: time.Second, BypassRoles: admin, Metrics: ByGuard},
-		"METRICS=off":                                  {Mode: guard.Enforce, DecisionTimeout: time.Second, BypassRoles: admin, Metrics: NoMetrics},
+		"": {Mode: live.Enforce, DecisionTimeout: time.Second, BypassRoles: admin, Metrics: ByActivity},
+		"MODE= ON_OUTAGE= ON_LIMIT= DECISION_TIMEOUT=": {Mode: live.Enforce, DecisionTimeout: time.Second, BypassRoles: admin, Metrics: ByActivity},
+		"MODE=shadow ON_OUTAGE=deny ON_LIMIT=error":    {Mode: live.Shadow, DenyOutage: true, RefusalIsError: true, DecisionTimeout: time.Second, BypassRoles: admin, Metrics: ByActivity},
+		"MODE=off ON_OUTAGE=allow ON_LIMIT=answer":     {Mode: live.Off, DecisionTimeout: time.Second, BypassRoles: admin, Metrics: ByActivity},
+		"DECISION_TIMEOUT=5s":                          {Mode: live.Enforce, DecisionTimeout: 5 * time.Second, BypassRoles: admin, Metrics: ByActivity},
+		"DECISION_TIMEOUT=1ns":                         {Mode: live.Enforce, DecisionTimeout: 1, BypassRoles: admin, Metrics: ByActivity},
+		"BYPASS_ROLES=":                                {Mode: live.Enforce, DecisionTimeout: time.Second, Metrics: ByActivity},
+		"BYPASS_ROLES=,root,staff,":                    {Mode: live.Enforce, DecisionTimeout: time.Second, BypassRoles: []string{"root", "staff"}, Metrics: ByActivity},
+		"METRICS=guard":                                {Mode: live.Enforce, DecisionTimeout: time.Second, BypassRoles: admin, Metrics: ByGuard},
+		"METRICS=off":                                  {Mode: live.Enforce, DecisionTimeout: time.Second, BypassRoles: admin, Metrics: NoMetrics},
 	} {
 		for _, name := range []string{"MODE", "ON_OUTAGE", "ON_LIMIT", "DECISION_TIMEOUT", "BYPASS_ROLES", "METRICS"} {
 			t.Setenv(name, "") // restores the variable when the test ends
@@ -81,7 +81,7 @@ func TestSettingsWithAPrefix(t *testing.T) {
 	}
 	const e Environment = "GUARDS_"
 	got, err := e.Settings()
-	want := Settings{Mode: guard.Shadow, DenyOutage: true, DecisionTimeout: 250 * time.Millisecond, BypassRoles: []string{"root"}, Metrics: ByGuard, ForApp: true}
+	want := Settings{Mode: live.Shadow, DenyOutage: true, DecisionTimeout: 250 * time.Millisecond, BypassRoles: []string{"root"}, Metrics: ByGuard, ForApp: true}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/testkit"
 )
 
@@ -51,7 +51,7 @@ var places = map[string]place{
 	"no receipt, duplicate": {post: post{fault: first("check", 1, reply)}, call: middleWork, answer: `{"allowed":true,"reason":"duplicate","lost":false}`, least: 5000, ops: "check( check)", left: noRelease},
 	"no receipt, outage":    {outage: true, post: post{fault: first("check", 3, all)}, call: middleWork, answer: `{"allowed":true,"reason":"unavailable","lost":false}`, least: 5000, ops: "check( check){2}", left: noRelease},
 	"no receipt, bypassed":  {call: `{"call":"slot","activity":"export","args":{"roles":["admin"]}}`, answer: `{"allowed":true,"reason":"bypassed","lost":false}`, ops: "check", left: noRelease},
-	"no receipt, shadow":    {post: post{mode: guard.Shadow}, before: 3, call: shortWork, answer: `{"allowed":true,"reason":"shadow","lost":false}`, ops: "check", left: noRelease},
+	"no receipt, shadow":    {post: post{mode: live.Shadow}, before: 3, call: shortWork, answer: `{"allowed":true,"reason":"shadow","lost":false}`, ops: "check", left: noRelease},
 	"no receipt, unlimited": {call: `{"call":"slot","activity":"view"}`, answer: `{"allowed":true,"reason":"unlimited","lost":false}`, ops: "check", left: noRelease},
 
 	"no log":                     {call: `{"call":"slot","activity":"complete"}`, class: "ValidationError", ops: "check release"},

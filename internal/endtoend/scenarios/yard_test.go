@@ -190,7 +190,7 @@ type yard struct {
 // A post is one guard of a yard.
 type post struct {
 	store   *memstore.Store
-	mode    guard.Mode
+	mode    string
 	fault   func(op string, n int) loss // of the nth request with this op, from 1; nil: none
 	handler *guard.Handler
 	agent   agentd.Handler

@@ -8,7 +8,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/cric-talk/guards"
-	"github.com/cric-talk/guards/internal/guard"
+	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/testkit/cricket"
 )
 
@@ -65,7 +65,7 @@ func inRoom(t *testing.T, how byte, id, rest string) (wrote string) {
 	event := []byte(`{"userId": "u1", "subjects": {"room": ` + string(quoted) + rest)
 	b := newBench(rooms)
 	if how&1 != 0 {
-		b.Mode = guard.Shadow
+		b.Mode = live.Shadow
 	}
 	if how&2 != 0 {
 		b.table.away, b.DenyOutage = true, how&1 == 0
