@@ -1,8 +1,6 @@
 package live
 
 import (
-	"maps"
-
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
 )
@@ -22,56 +20,9 @@ type Trial struct {
 	Before string `json:"before"` // the limit before it, which is higher
 }
 
-// WithTrials returns the settings with the trials that they have after an edit of before.
-//
-// A trial begins when the mode becomes shadow, or when a limit is lowered. A further limit
-// that is tried in shadow mode keeps the limit from before the trial. Without a live mode,
-// the function's own mode may be shadow, so the highest limit so far is kept.
-func (s Settings) WithTrials(before Settings, guards limits.Guards) Settings {
-	was, _ := before.Limits(guards, nil)
-	now, _ := s.Limits(guards, nil)
-	s.Trials = Trials{}
-	for _, code := range guards.All {
-		old, oldMode := was.Activity(code)
-		next, mode := now.Activity(code)
-		begins := mode == Shadow && oldMode != Shadow && oldMode != Off
-		for _, part := range code.Parts() {
-			name := Target{Activity: code.Name, Subject: part.Name}.String()
-			kept := before.Trials[name]
-			if begins {
-				kept = nil
-			}
-			if tried := trialsOf(code, old.Part(part.Name), next.Part(part.Name), kept); len(tried) > 0 {
-				s.Trials[name] = tried
-			}
-		}
-	}
-	return s
-}
-
-// trialsOf returns the trials of a part of an activity whose limits change from old to
-// next. Kept are those before.
-func trialsOf(code limits.Activity, old, next limits.Subject, kept map[string]Trial) map[string]Trial {
-	tiers, trials := byTier(old), map[string]Trial{}
-	maps.Copy(tiers, next.Tiers)
-	for tier := range tiers {
-		before, now := old.For(tier), next.For(tier)
-		if p := kept[tier].before(code, old, tier); p.Max() > before.Max() {
-			before = p
-		}
-		switch one, ok := kept[tier]; {
-		case ok && old.For(tier).Equal(now): // even if this code can't follow it
-			trials[tier] = one
-		case before.Max() > now.Max():
-			trials[tier] = Trial{Of: now.String(), Before: before.String()}
-		}
-	}
-	return trials
-}
-
-// before returns the limit before the one that the part has now. It is zero if t is not
+// Limit returns the limit before the one that the part has now. It is zero if t is not
 // about that one, or if the code can't follow the limit before.
-func (t Trial) before(code limits.Activity, now limits.Subject, tier string) policy.Policy {
+func (t Trial) Limit(code limits.Activity, now limits.Subject, tier string) policy.Policy {
 	p, err := Instead(code, now.Name, tier, t.Before)
 	if err != nil || t.Of != now.For(tier).String() {
 		return policy.Policy{}
@@ -87,7 +38,7 @@ func (t Trials) before(code limits.Activity, now limits.Subject) limits.Subject 
 		tiers[tier] = policy.Policy{}
 	}
 	for tier, one := range t[Target{Activity: code.Name, Subject: now.Name}.String()] {
-		tiers[tier] = one.before(code, now, tier)
+		tiers[tier] = one.Limit(code, now, tier)
 	}
 	return limits.Subject{Limit: tiers[""], Tiers: tiers}
 }

@@ -99,7 +99,8 @@ func Edit(ctx context.Context, t Table, guards limits.Guards, c Change, edit fun
 		return err
 	}
 	c.Version = version + 1
-	stored, err := after.WithTrials(before, guards).Stored(c.Version)
+	after.Trials = trials(before, after.Settings, guards)
+	stored, err := after.Stored(c.Version)
 	if err != nil {
 		return err
 	}
