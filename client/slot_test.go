@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/cric-talk/guards/client"
-	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/limits"
+	"github.com/cric-talk/guards/internal/live"
 	"github.com/cric-talk/guards/internal/policy"
 	"github.com/cric-talk/guards/internal/testkit"
 )
@@ -180,18 +180,18 @@ func TestAnExpiredSlotIsLost(t *testing.T) {
 func TestASlotWhileTheGuardLimitsNobody(t *testing.T) {
 	for name, tt := range map[string]struct {
 		from, until time.Duration // when the mode holds
-		mode        guard.Mode
+		mode        string
 		reset       bool // whether the slot is gone meanwhile
 		works       time.Duration
 		lost        bool
 		ends        string // the last requests
 	}{
-		"off for a while":       {from: time.Minute, until: 5 * time.Minute, mode: guard.Off, works: time.Hour, ends: "renew release"},
-		"off nearly to the end": {from: time.Minute, until: 595 * time.Second, mode: guard.Off, works: time.Hour, ends: "renew release"},
-		"released while off":    {from: time.Minute, until: 2 * time.Hour, mode: guard.Off, works: 9 * time.Minute, ends: "renew release"},
-		"off for too long":      {from: time.Minute, until: 2 * time.Hour, mode: guard.Off, works: 598 * time.Second, lost: true, ends: "renew release"},
-		"shadow":                {from: time.Minute, until: 2 * time.Hour, mode: guard.Shadow, works: time.Hour, ends: "renew release"},
-		"gone in shadow":        {from: time.Minute, until: 5 * time.Minute, mode: guard.Shadow, reset: true, works: 7 * time.Minute, lost: true, ends: "reset renew" + " renew"},
+		"off for a while":       {from: time.Minute, until: 5 * time.Minute, mode: live.Off, works: time.Hour, ends: "renew release"},
+		"off nearly to the end": {from: time.Minute, until: 595 * time.Second, mode: live.Off, works: time.Hour, ends: "renew release"},
+		"released while off":    {from: time.Minute, until: 2 * time.Hour, mode: live.Off, works: 9 * time.Minute, ends: "renew release"},
+		"off for too long":      {from: time.Minute, until: 2 * time.Hour, mode: live.Off, works: 598 * time.Second, lost: true, ends: "renew release"},
+		"shadow":                {from: time.Minute, until: 2 * time.Hour, mode: live.Shadow, works: time.Hour, ends: "renew release"},
+		"gone in shadow":        {from: time.Minute, until: 5 * time.Minute, mode: live.Shadow, reset: true, works: 7 * time.Minute, lost: true, ends: "reset renew" + " renew"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -205,7 +205,7 @@ func TestASlotWhileTheGuardLimitsNobody(t *testing.T) {
 					}
 					b.switchTo(tt.mode)
 				})
-				time.AfterFunc(tt.until, func() { b.switchTo(guard.Enforce) })
+				time.AfterFunc(tt.until, func() { b.switchTo(live.Enforce) })
 				time.Sleep(tt.works)
 				synctest.Wait()
 				if s.Lost() != tt.lost || (context.Cause(s.Context()) != nil) != tt.lost {
@@ -215,8 +215,8 @@ func TestASlotWhileTheGuardLimitsNobody(t *testing.T) {
 				if ops := strings.Join(b.ops(), " "); !strings.HasSuffix(ops, tt.ends) || len(ops) > 60*len("renew ") {
 					t.Errorf("the requests are %q, want %q at the end", ops, tt.ends)
 				}
-				b.switchTo(guard.Enforce)
-				if used, off := b.used(t, "export"), tt.mode == guard.Off && tt.until > tt.works; used != 0 && !off {
+				b.switchTo(live.Enforce)
+				if used, off := b.used(t, "export"), tt.mode == live.Off && tt.until > tt.works; used != 0 && !off {
 					t.Errorf("%d slots are used after the release", used)
 				}
 			})
@@ -242,7 +242,7 @@ func TestTheCallersContextEndsTheRenewals(t *testing.T) {
 // An app returns without a Release if a slot is refused. So the context of a refused slot has
 // ended, and nothing of it stays with the caller's. If the guard limits nobody, the work goes on.
 func TestTheContextOfARefusedSlotEnds(t *testing.T) {
-	for mode, ended := range map[guard.Mode]bool{guard.Enforce: true, guard.Shadow: false, guard.Off: false} {
+	for mode, ended := range map[string]bool{live.Enforce: true, live.Shadow: false, live.Off: false} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newLocal(t, exports)
 			defer b.slot(t, "u1").Release(t.Context())
