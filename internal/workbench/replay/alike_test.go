@@ -42,7 +42,7 @@ func TestAReplayDecidesAsALimiter(t *testing.T) {
 				*now += later(t)
 				line := traffic.Line{Time: *now, User: rapid.SampledFrom([]string{"u1", "u2"}).Draw(t, "user")}
 				want := testkit.Must(l.Check(t.Context(), ratelimit.Request{UserID: line.User, Policy: p, Count: 1, ID: fmt.Sprint(i), Fresh: true}))(t)
-				want.Requests, want.At, want.Crossed = 0, 0, 0
+				want.Requests, want.At, want.HeldUntil, want.Crossed = 0, 0, 0, 0
 				for i := range want.Each {
 					want.Each[i].Crossed = 0
 				}
