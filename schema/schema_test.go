@@ -12,6 +12,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/client"
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/limits"
@@ -114,7 +115,7 @@ func full(t *testing.T) []byte {
 	one := reading
 	reading.Each = []policy.Reading{one}
 	a := guard.Answer{
-		Request: guard.Request{UserID: "u", Activity: "a", Op: guard.Check, RequestID: "r"},
+		Request: guard.Request{UserID: "u", Activity: "a", Op: guards.Check, RequestID: "r"},
 		Allowed: true, Reason: ratelimit.OK, Granted: 1, Display: "d", Message: "m", Version: "v",
 		Decision: &ratelimit.Decision{Reading: reading, At: 1, HeldUntil: 1, ReadyAt: 1, Waiting: 1, LimitedBy: "n"},
 	}

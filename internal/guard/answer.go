@@ -19,7 +19,7 @@ type Answer struct {
 }
 
 // Refused reports whether a check was refused. A status is never refused.
-func (a *Answer) Refused() bool { return a.Op == Check && !a.Allowed }
+func (a *Answer) Refused() bool { return a.Op == guards.Check && !a.Allowed }
 
 // short reports whether fewer actions were granted than asked for.
 func (a *Answer) short() bool { return a.Granted < a.Count && a.Reason != ratelimit.Duplicate }
@@ -45,7 +45,7 @@ func (a *Answer) Public() guards.Decision {
 		Allowed: a.Allowed, Reason: a.Reason, UserID: a.UserID, Activity: a.Activity, Op: a.Op,
 		Message: a.Message, Display: a.Display, Version: a.Version,
 	}
-	if a.Op == Check || a.Op == Renew {
+	if a.Op == guards.Check || a.Op == guards.Renew {
 		p.Granted = a.Granted
 	}
 	d := a.Decision

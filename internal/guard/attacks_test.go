@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cric-talk/guards"
 	. "github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/policy"
@@ -63,7 +64,7 @@ func (d *door) guess(account, ip string, right bool) bool {
 		d.locks.Add(1)
 	}
 	if a.Allowed && right {
-		r.Op, r.At, r.Clear = Release, a.Decision.At, true
+		r.Op, r.At, r.Clear = guards.Release, a.Decision.At, true
 		if _, err := d.instance().Decide(d.t.Context(), r); err != nil {
 			d.t.Error(err)
 		}

@@ -141,7 +141,7 @@ func (h *Handler) decide(ctx context.Context, r Request, queued bool) (Answer, e
 		return Answer{}, err
 	}
 	blocked := r.blocked(t)
-	refused := low != nil && (r.Op == Check || r.Op == Status) && !r.placed(t, h.Limiter.Clock())
+	refused := low != nil && (r.Op == guards.Check || r.Op == guards.Status) && !r.placed(t, h.Limiter.Clock())
 	defer h.refresh(ctx, blocked || refused || t.Exempt())()
 	a := Answer{Allowed: true, Reason: ratelimit.Bypassed, Request: r, Granted: r.Count}
 	switch {
@@ -158,7 +158,7 @@ func (h *Handler) decide(ctx context.Context, r Request, queued bool) (Answer, e
 		}
 	}
 	h.record(ctx, a)
-	if r.Op == Status {
+	if r.Op == guards.Status {
 		a.Version = h.Version
 	}
 	if r.Job != nil && a.delayed() {
@@ -204,7 +204,7 @@ func (h *Handler) terms(r *Request, queued bool) (t live.Terms, low *tooLow, err
 		}
 		held = held || s.Limit.HasLog()
 	}
-	if r.Op == Renew && !held {
+	if r.Op == guards.Renew && !held {
 		return t, nil, input.Invalid("op", string(r.Op), "another one, because only a log has slots to renew")
 	}
 	return t, low, nil
@@ -247,12 +247,12 @@ func (h *Handler) ask(ctx context.Context, t live.Terms, r Request, tooLow bool)
 		Count: r.Count, Partial: r.Partial, ID: r.RequestID, Fresh: fresh, At: r.At, Clear: r.Clear, ReadyAt: r.ReadyAt,
 		Fallback: !h.DenyOutage || t.Mode == live.Shadow,
 	}
-	never := (op == Check || op == Status) && r.Count > most && !r.Partial
+	never := (op == guards.Check || op == guards.Status) && r.Count > most && !r.Partial
 	if never {
-		op, asked.Count = Status, most
+		op, asked.Count = guards.Status, most
 	}
 	subjects := t.Subjects
-	if op == Reset {
+	if op == guards.Reset {
 		subjects = nil // a reset clears the user alone
 	}
 	all := parts(asked, subjects)
@@ -310,7 +310,7 @@ func (h *Handler) answer(t live.Terms, r Request, d ratelimit.Decision) Answer {
 		d.ReadyAt, d.Waiting = 0, 0 // a place that was given before shadow mode has no meaning
 	case a.blocked():
 		a.Message = cmp.Or(h.Guard.BlockedMessage, "You can't do this at the moment.")
-	case a.Op != Renew: // a slot that has expired is no refusal
+	case a.Op != guards.Renew: // a slot that has expired is no refusal
 		a.Message = h.Guard.Message
 	}
 	return a

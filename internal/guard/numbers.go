@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
@@ -68,7 +69,7 @@ func (r *Request) tooLow(t live.Terms) *tooLow {
 		return nil
 	}
 	n := r.Count
-	if r.Partial || r.Op == Release || r.Op == Renew {
+	if r.Partial || r.Op == guards.Release || r.Op == guards.Renew {
 		n = 1
 	}
 	for s := range t.Parts {

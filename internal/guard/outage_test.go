@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/cric-talk/guards"
 	. "github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/limits"
 	"github.com/cric-talk/guards/internal/live"
@@ -225,7 +226,7 @@ func TestAReceiptBesideASubjectInAnOutage(t *testing.T) {
 			if !a.Allowed || a.Decision.At == 0 {
 				t.Fatalf("attempt %d: %s, allowed %v, receipt %d, want one", i, a.Reason, a.Allowed, a.Decision.At)
 			}
-			r.Op, r.At = Release, a.Decision.At
+			r.Op, r.At = guards.Release, a.Decision.At
 			if _, err := b.Decide(t.Context(), r); err == nil {
 				t.Error("a release that failed in a part has no error")
 			}

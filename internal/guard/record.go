@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/metrics"
 	"github.com/cric-talk/guards/internal/policy"
@@ -21,14 +22,14 @@ func (h *Handler) record(ctx context.Context, a Answer) {
 	if a.Decision != nil && a.Decision.Outage != nil {
 		h.logOutage(ctx, a.Request, a.Decision.Outage)
 	}
-	if a.Decision != nil && a.short() && a.Op == Check && !a.blocked() {
+	if a.Decision != nil && a.short() && a.Op == guards.Check && !a.blocked() {
 		h.logRefusal(ctx, a)
 	}
 	h.measure(a.Activity, figures(a))
 	for _, name := range h.refusing(a) {
 		h.measure(a.Activity, []metrics.Value{{Name: "RefusedBy", Count: 1}}, metrics.Dimension{Name: "LimitedBy", Value: name})
 	}
-	if a.Op == Check && h.strangeTier(a.Tier) {
+	if a.Op == guards.Check && h.strangeTier(a.Tier) {
 		h.measure(a.Activity, []metrics.Value{{Name: "UnknownTier", Count: 1}})
 		warnings, _ := h.strange.LoadOrStore(a.Activity, new(sample))
 		if _, ok := warnings.(*sample).next(h.Limiter.Clock().Unix()/60, 1); ok {
@@ -186,7 +187,7 @@ func figures(a Answer) []metrics.Value {
 			count(name, 1)
 		}
 	}
-	check, d := a.Op == Check, a.Decision
+	check, d := a.Op == guards.Check, a.Decision
 	mark(outcome(a), check)
 	if d == nil || a.blocked() { // decided without the limiter
 		return values
@@ -217,7 +218,7 @@ func crossed(d *ratelimit.Decision, percent int64) (limits int) {
 // shadow mode: the names of subjects, and the activity's name for the user. Metrics of
 // the guard have no such names.
 func (h *Handler) refusing(a Answer) (names []string) {
-	if h.MeasureGuard || len(a.Subjects) == 0 || a.Decision == nil || a.Op != Check || !a.short() {
+	if h.MeasureGuard || len(a.Subjects) == 0 || a.Decision == nil || a.Op != guards.Check || !a.short() {
 		return nil
 	}
 	each := a.Decision.Each

@@ -23,22 +23,10 @@ type Request guards.Request
 // blocked reports whether a block in t refuses r. What was counted before it can still be
 // given back.
 func (r *Request) blocked(t live.Terms) bool {
-	return !t.Block.Until.IsZero() && (r.Op == Check || r.Op == Status)
+	return !t.Block.Until.IsZero() && (r.Op == guards.Check || r.Op == guards.Status)
 }
 
-// An Op is an operation of a guard. Empty means Check.
-type Op = ratelimit.Op
-
-// The ops.
-const (
-	Check   = ratelimit.Check   // count and decide
-	Status  = ratelimit.Status  // decide without counting
-	Release = ratelimit.Release // give back what a check counted
-	Renew   = ratelimit.Renew   // keep a slot of a log
-	Reset   = ratelimit.Reset   // clear this user's activity
-)
-
-var ops = []string{string(Check), string(Status), string(Release), string(Renew), string(Reset)}
+var ops = []string{string(guards.Check), string(guards.Status), string(guards.Release), string(guards.Renew), string(guards.Reset)}
 
 // fields are the members that an event may have.
 var fields = []input.Field[Request]{
@@ -84,7 +72,7 @@ func readJob(r *Request, field string, v strictjson.Value) error {
 // resolve fills in the defaults, checks everything that does not depend on the
 // limit, and returns the activity.
 func (r *Request) resolve(g limits.Guard) (limits.Activity, error) {
-	r.Op, r.Count = cmp.Or(r.Op, Check), cmp.Or(r.Count, 1)
+	r.Op, r.Count = cmp.Or(r.Op, guards.Check), cmp.Or(r.Count, 1)
 	activity, ok := g.Activity(r.Activity)
 	err := input.CheckUserID(r.UserID)
 	switch {
@@ -112,7 +100,7 @@ func (r *Request) validSubjects(a limits.Activity) error {
 		id, ok := r.Subjects[s.Name]
 		names = append(names, s.Name)
 		switch {
-		case !ok && (s.Optional || r.Op == Reset):
+		case !ok && (s.Optional || r.Op == guards.Reset):
 			continue
 		case !ok:
 			return &input.ValidationError{Field: "subjects", Problem: "has no " + s.Name + ", want the id of each of: " + strings.Join(names, ", ")}
@@ -134,7 +122,7 @@ func (r *Request) validSubjects(a limits.Activity) error {
 
 // validOp checks the fields that go only with some ops.
 func (r *Request) validOp(a limits.Activity) error {
-	receipt := r.Op == Release || r.Op == Renew
+	receipt := r.Op == guards.Release || r.Op == guards.Renew
 	switch {
 	case receipt && r.At == 0:
 		return &input.ValidationError{Field: "at", Problem: "is missing, want the one in the check's answer"}
@@ -146,13 +134,13 @@ func (r *Request) validOp(a limits.Activity) error {
 		return input.Invalid("at", strconv.FormatInt(r.At, 10), "the one in the check's answer, in Unix milliseconds")
 	case !receipt && r.At != 0:
 		return &input.ValidationError{Field: "at", Problem: "goes only with op release or renew"}
-	case len(r.Limit) > 0 && r.Op == Reset:
+	case len(r.Limit) > 0 && r.Op == guards.Reset:
 		return &input.ValidationError{Field: "limit", Problem: "does not go with op reset"}
-	case r.Clear && r.Op != Release:
+	case r.Clear && r.Op != guards.Release:
 		return &input.ValidationError{Field: "clear", Problem: "goes only with op release"}
 	case r.Clear && !a.Limit.HasLockout():
 		return &input.ValidationError{Field: "clear", Problem: "goes only with activities whose limit is a lockout"}
-	case r.Partial && r.Op == Check && r.RequestID != "":
+	case r.Partial && r.Op == guards.Check && r.RequestID != "":
 		return &input.ValidationError{Field: "partial", Problem: "does not go with requestId on a check, because the answer to a repeat could not show how many were granted"}
 	}
 	return nil
@@ -167,9 +155,9 @@ func (r *Request) validPlace(p policy.Policy, queue bool) error {
 		return &input.ValidationError{Field: "job", Problem: "goes only with activities that have a delayed queue"}
 	case r.ReadyAt < 0:
 		return input.Invalid("readyAt", strconv.FormatInt(r.ReadyAt, 10), "a whole number of at least 1")
-	case r.Op != Check && r.ReadyAt != 0:
+	case r.Op != guards.Check && r.ReadyAt != 0:
 		return &input.ValidationError{Field: "readyAt", Problem: "goes only with op check"}
-	case r.Op != Check && r.Job != nil:
+	case r.Op != guards.Check && r.Job != nil:
 		return &input.ValidationError{Field: "job", Problem: "goes only with op check"}
 	}
 	return nil
@@ -184,13 +172,13 @@ func (r *Request) fits(p policy.Policy, subject string, tooLow bool) error {
 		of += " of " + subject
 	}
 	switch places := p.Queues(); {
-	case places && r.Op != Check && r.Op != Status:
+	case places && r.Op != guards.Check && r.Op != guards.Status:
 		return input.Invalid("op", string(r.Op), "check or status, because a place cannot be given back")
 	case places && r.Count != 1:
 		return input.Invalid("count", strconv.FormatInt(r.Count, 10), "1, because places are given one at a time")
 	case places && r.Partial:
 		return input.Invalid("partial", "true", "false, because places are given one at a time")
-	case r.Count > p.Max() && !tooLow && !r.Partial && (r.Op == Check || r.Op == Status):
+	case r.Count > p.Max() && !tooLow && !r.Partial && (r.Op == guards.Check || r.Op == guards.Status):
 		return input.Invalid("count", strconv.FormatInt(r.Count, 10),
 			fmt.Sprintf("at most %d, %s: waiting would never help, but partial grants what fits", p.Max(), of))
 	}

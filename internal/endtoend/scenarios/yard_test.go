@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/agentd"
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/limits"
@@ -327,5 +328,5 @@ func (y *yard) asked(name string) (ops string, left int64) {
 // used returns how many slots of u1 count.
 func (p *post) used(t testing.TB) int64 {
 	t.Helper()
-	return testkit.Must(p.handler.Decide(t.Context(), guard.Request{UserID: "u1", Activity: "export", Op: guard.Status}))(t).Decision.Used
+	return testkit.Must(p.handler.Decide(t.Context(), guard.Request{UserID: "u1", Activity: "export", Op: guards.Status}))(t).Decision.Used
 }

@@ -53,7 +53,7 @@ func (c *checkCommand) Run(ctx context.Context, env session) error {
 			return c.stopped(env, i)
 		}
 		a, err := decide(ctx, h, guard.Request{
-			UserID: c.User, Activity: c.Activity, Op: guard.Check,
+			UserID: c.User, Activity: c.Activity, Op: guards.Check,
 			Count: c.Count, Partial: c.Partial, Limit: guards.Numbers(c.Limit), Tier: c.Tier, Roles: c.Role, Subjects: c.Subject,
 		})
 		if err != nil && ctx.Err() != nil {

@@ -93,17 +93,17 @@ func following(t *rapid.T, content []byte, activity string, at time.Time) *guard
 
 // decides asks a guard: first for its limit, then for more than that.
 func decides(t *rapid.T, h *guard.Handler, r guard.Request) decided {
-	ask := func(op guard.Op, count int64) guard.Answer {
+	ask := func(op guards.Op, count int64) guard.Answer {
 		r.Op, r.Count = op, count
 		return testkit.Must(h.Decide(t.Context(), r))(t)
 	}
-	a := ask(guard.Status, 1)
+	a := ask(guards.Status, 1)
 	if a.Decision == nil {
 		return decided{exempt: string(a.Reason)}
 	}
 	d := decided{limit: a.Decision.Limit, window: a.Decision.Window}
-	ask(guard.Check, d.limit)
-	d.shadow = ask(guard.Check, 1).Reason == ratelimit.Shadow
+	ask(guards.Check, d.limit)
+	d.shadow = ask(guards.Check, 1).Reason == ratelimit.Shadow
 	return d
 }
 

@@ -109,7 +109,7 @@ func asks(t *testing.T, g limits.Guard, hour, second int) func(after time.Durati
 	h := guard.Handler{Guard: g, Limiter: &ratelimit.Limiter{Store: new(memstore.Store), Now: func() time.Time { return now }}}
 	return func(after time.Duration, activity string, count int64) guard.Answer {
 		now, n = now.Add(after), n+1
-		return testkit.Must(h.Decide(t.Context(), guard.Request{UserID: "u1", Activity: activity, Op: guard.Check, Count: count, RequestID: "r" + strconv.Itoa(n)}))(t)
+		return testkit.Must(h.Decide(t.Context(), guard.Request{UserID: "u1", Activity: activity, Op: guards.Check, Count: count, RequestID: "r" + strconv.Itoa(n)}))(t)
 	}
 }
 

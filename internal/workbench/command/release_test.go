@@ -20,9 +20,9 @@ import (
 func TestReleaseFreesASlot(t *testing.T) {
 	p := ofContent(t)
 	p.fails("release export --user u1", wrongUse, "guards: u1 has no open slot of export in the table\n")
-	gone := p.ask(guard.Request{UserID: "u1", Activity: "export", Op: guard.Check, Count: 1, RequestID: "gone"})
+	gone := p.ask(guard.Request{UserID: "u1", Activity: "export", Op: guards.Check, Count: 1, RequestID: "gone"})
 	p.now = p.now.Add(time.Minute + 5*time.Millisecond)
-	works := p.ask(guard.Request{UserID: "u1", Activity: "export", Op: guard.Check, Count: 1, RequestID: "works"})
+	works := p.ask(guard.Request{UserID: "u1", Activity: "export", Op: guards.Check, Count: 1, RequestID: "works"})
 	p.prints("status --user u1", `u1 in the table:
 ACTIVITY             USED  LEFT  WAIT
 create_post, posts   0/10  10
@@ -43,7 +43,7 @@ export    1      2023-11-14T22:15:18.005Z  2023-11-14T22:25:18.005Z
 		t.Errorf("%q, %q", log, out)
 	}
 	renew := func(a guard.Answer) guard.Answer {
-		return p.ask(guard.Request{UserID: "u1", Activity: "export", Op: guard.Renew, Count: 1, RequestID: a.RequestID, At: a.Decision.At})
+		return p.ask(guard.Request{UserID: "u1", Activity: "export", Op: guards.Renew, Count: 1, RequestID: a.RequestID, At: a.Decision.At})
 	}
 	for range 2 { // the item still knows the id
 		if a := renew(gone); a.Allowed || a.Reason != ratelimit.Expired {
@@ -76,15 +76,15 @@ func (r *renewing) Read(b []byte) (int, error) {
 // While the operator thinks about the question, the holder renews the slot. It stays.
 func TestReleaseOfASlotThatIsRenewedMeanwhile(t *testing.T) {
 	p := ofContent(t)
-	held := p.ask(guard.Request{UserID: "u1", Activity: "export", Op: guard.Check, Count: 1, RequestID: "r"})
+	held := p.ask(guard.Request{UserID: "u1", Activity: "export", Op: guards.Check, Count: 1, RequestID: "r"})
 	p.now = p.now.Add(time.Minute)
 	p.in = &renewing{answer: strings.NewReader("y\n"), renew: func() {
-		if a := p.ask(guard.Request{UserID: "u1", Activity: "export", Op: guard.Renew, Count: 1, RequestID: "r", At: held.Decision.At}); !a.Allowed {
+		if a := p.ask(guard.Request{UserID: "u1", Activity: "export", Op: guards.Renew, Count: 1, RequestID: "r", At: held.Decision.At}); !a.Allowed {
 			t.Errorf("%+v", a)
 		}
 	}}
 	p.fails("release export --user u1", wrongUse, "guards: the slot is renewed, released or expired")
-	if a := p.ask(guard.Request{UserID: "u1", Activity: "export", Op: guard.Status, Count: 1}); a.Decision.Used != 1 {
+	if a := p.ask(guard.Request{UserID: "u1", Activity: "export", Op: guards.Status, Count: 1}); a.Decision.Used != 1 {
 		t.Errorf("%+v", a.Decision)
 	}
 }
@@ -104,7 +104,7 @@ func TestReleaseLeavesOtherLimitsAlone(t *testing.T) {
 		{Name: "export", Limit: "jobs: log 6/10m cost 2, day: 9/1d", Group: "exports"},
 		{Name: "preview", Limit: "jobs: log 6/10m", Group: "exports"},
 	}}}
-	p.ask(guard.Request{UserID: "u1", Activity: "export", Op: guard.Check, Count: 1})
+	p.ask(guard.Request{UserID: "u1", Activity: "export", Op: guards.Check, Count: 1})
 	_, out, log := p.run("release export --user u1")
 	if out != "export, jobs of u1: 0/3 used, 3 left, in the table; the slot of 2023-11-14T22:14:18.000Z is free\n" ||
 		!strings.HasPrefix(log, "Only a slot of the log is freed: the group exports (export, preview) keeps its other counts. Free the slot") {
@@ -116,7 +116,7 @@ export, jobs   0/3   3
 export, day    1/9   8
 preview, jobs  0/6   6
 `)
-	p.ask(guard.Request{UserID: "u1", Activity: "preview", Op: guard.Check, Count: 1})
+	p.ask(guard.Request{UserID: "u1", Activity: "preview", Op: guards.Check, Count: 1})
 	p.fails("release export --user u1 --yes", wrongUse, "guards: the slot is renewed, released or expired, or another activity") // an export takes two
 	p.prints("release preview --user u1 --yes", "preview, jobs of u1: 0/6 used, 6 left, in the table; the slot of 2023-11-14T22:14:18.000Z is free\n")
 }

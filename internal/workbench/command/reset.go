@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/cric-talk/guards"
 	"github.com/cric-talk/guards/internal/guard"
 	"github.com/cric-talk/guards/internal/input"
 	"github.com/cric-talk/guards/internal/limits"
@@ -101,12 +102,12 @@ func (c *resetCommand) note(ctx context.Context, env session, by liveedit.Change
 func (c *resetCommand) reset(ctx context.Context, env session, g limits.Guard) (guard.Answer, error) {
 	if subjectOf(c.whose) == "" {
 		h := &guard.Handler{Guard: g, Limiter: c.store.limiter(env)}
-		return decide(ctx, h, guard.Request{UserID: c.whose, Activity: c.Activity, Op: guard.Reset})
+		return decide(ctx, h, guard.Request{UserID: c.whose, Activity: c.Activity, Op: guards.Reset})
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	a := g.Activities[0]
-	d, err := c.store.limiter(env).Decide(ctx, guard.Reset, ratelimit.Request{UserID: c.whose, Activity: a.Name, Group: a.Group, Policy: a.Limit, Count: 1})
+	d, err := c.store.limiter(env).Decide(ctx, guards.Reset, ratelimit.Request{UserID: c.whose, Activity: a.Name, Group: a.Group, Policy: a.Limit, Count: 1})
 	return guard.Answer{Decision: &d}, reached(err)
 }
 

@@ -92,7 +92,7 @@ func TestVerifyFindsWrongGroups(t *testing.T) {
 				_, a, _ := all.Activity(r.Activity)
 				parts := alone(r, a.Limit)
 				parts[0].Group = a.Group
-				if r.Op != guard.Status || name == "comments have another limit" {
+				if r.Op != guards.Status || name == "comments have another limit" {
 					wrong.change(&parts[0].Request)
 				}
 				return parts
@@ -150,12 +150,12 @@ func TestVerifyCountsTheUnitsOfAGroup(t *testing.T) {
 		comment := &lane{activity: "comment", limits: []raced{{figures: figures{Name: "writes", Limit: 30}, cost: 1, units: 30}}, fits: 30}
 		r := race{lanes: []*lane{post, comment}, users: []string{"u1"}}
 		allow := func(l *lane) call {
-			return call{lane: l, user: "u1", op: guard.Check, Decision: guards.Decision{Allowed: true, Limits: []figures{{Limit: l.limits[0].Limit}}}}
+			return call{lane: l, user: "u1", op: guards.Check, Decision: guards.Decision{Allowed: true, Limits: []figures{{Limit: l.limits[0].Limit}}}}
 		}
 		checks := append(slices.Repeat([]call{allow(post)}, 5), slices.Repeat([]call{allow(comment)}, writes)...)
 		statuses := []call{
-			{lane: post, user: "u1", op: guard.Status, Decision: guards.Decision{Limits: []figures{{Limit: 15, ActivityCount: int64(11+writes) / 2}}}},
-			{lane: comment, user: "u1", op: guard.Status, Decision: guards.Decision{Limits: []figures{{Limit: 30, ActivityCount: int64(10 + writes)}}}},
+			{lane: post, user: "u1", op: guards.Status, Decision: guards.Decision{Limits: []figures{{Limit: 15, ActivityCount: int64(11+writes) / 2}}}},
+			{lane: comment, user: "u1", op: guards.Status, Decision: guards.Decision{Limits: []figures{{Limit: 30, ActivityCount: int64(10 + writes)}}}},
 		}
 		if v, err := r.judge(checks, statuses); err != nil || v.Exact != want || v.Miscount != "" {
 			t.Errorf("5 posts of cost 2 and %d comments of 30 units: %+v, %v", writes, v, err)
@@ -213,7 +213,7 @@ func TestVerifyFindsWrongSubjects(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			guarded := asking(&ratelimit.Limiter{Store: new(memstore.Store), Now: atPinned}, func(r guard.Request) []ratelimit.Part {
 				parts := alone(r, write.Limit)
-				if r.Op == guard.Reset {
+				if r.Op == guards.Reset {
 					return parts
 				}
 				for _, s := range write.Subjects {
@@ -221,14 +221,14 @@ func TestVerifyFindsWrongSubjects(t *testing.T) {
 					part.UserID, part.For, part.Policy = limits.SubjectID(s.Name, r.Subjects[s.Name]), r.UserID, s.Limit
 					parts = append(parts, part)
 				}
-				if r.Op == guard.Check {
+				if r.Op == guards.Check {
 					wrong.change(parts)
 				}
 				return parts
 			})
 			ask := func(ctx context.Context, r guard.Request) (guards.Decision, error) {
 				got, err := guarded(ctx, r)
-				if r.Op == guard.Check && got.Allowed && wrong.limit > 0 {
+				if r.Op == guards.Check && got.Allowed && wrong.limit > 0 {
 					got.Limits[1].Limit = wrong.limit
 				}
 				return got, err

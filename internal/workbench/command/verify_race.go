@@ -58,7 +58,7 @@ type raced struct {
 type call struct {
 	lane *lane
 	user string
-	op   guard.Op
+	op   guards.Op
 
 	guards.Decision
 	sent time.Time
@@ -112,7 +112,7 @@ func madeUp() string { return "verify-" + rand.Text() }
 // enter adds the lane of an activity, and enough users to use up the limits of subjects.
 func (c *verifyCommand) enter(ctx context.Context, env session, r *race, a limits.Activity, grouped bool) error {
 	l := &lane{activity: a.Name}
-	before := call{lane: l, user: r.users[0], op: guard.Status}
+	before := call{lane: l, user: r.users[0], op: guards.Status}
 	if err := r.put(ctx, &before); err != nil {
 		return err
 	}
@@ -184,13 +184,13 @@ func (r *race) calls() (checks, statuses []call) {
 	for _, l := range r.lanes {
 		turns = max(turns, l.fits+more)
 		for _, user := range r.users {
-			statuses = append(statuses, call{lane: l, user: user, op: guard.Status})
+			statuses = append(statuses, call{lane: l, user: user, op: guards.Status})
 		}
 	}
 	for turn := range turns {
 		for _, l := range r.lanes {
 			if turn < l.fits+more {
-				checks = append(checks, call{lane: l, user: r.users[turn%int64(len(r.users))], op: guard.Check})
+				checks = append(checks, call{lane: l, user: r.users[turn%int64(len(r.users))], op: guards.Check})
 			}
 		}
 	}
@@ -314,7 +314,7 @@ func (r *race) judge(checks, statuses []call) (v raceResult, err error) {
 func tally(calls []call) (map[spot]taken, error) {
 	all, windows := make(map[spot]taken), make(map[int64]bool) // each window has the whole limit
 	for _, one := range calls {
-		got, check := one.each(), one.op == guard.Check
+		got, check := one.each(), one.op == guards.Check
 		switch {
 		case one.Reason == guards.Shadow:
 			return nil, fmt.Errorf("%s is in shadow mode, in which the guard refuses nobody: set the mode to enforce, and try again", one.lane.activity)
@@ -354,7 +354,7 @@ func (r *race) clear(ctx context.Context, env session, items cleanup.Table) (err
 	defer cancel()
 	for _, user := range r.users {
 		if err == nil {
-			err = r.put(ctx, &call{lane: r.lanes[0], user: user, op: guard.Reset})
+			err = r.put(ctx, &call{lane: r.lanes[0], user: user, op: guards.Reset})
 		}
 	}
 	for name, id := range r.subjects {

@@ -70,7 +70,7 @@ func TestVerifyNeedsARaceThatIsShorterThanTheLimit(t *testing.T) {
 // A guard that lets too many through in a short time is wrong.
 func TestVerifyReportsTooManyOfALimitWithoutAWindow(t *testing.T) {
 	ask := func(_ context.Context, r guard.Request) (guards.Decision, error) {
-		return guards.Decision{Allowed: r.Op == guard.Check, Limit: 10, ResetAt: 3_600_000, At: 1}, nil
+		return guards.Decision{Allowed: r.Op == guards.Check, Limit: 10, ResetAt: 3_600_000, At: 1}, nil
 	}
 	c := verifyCommand{Callers: 5}
 	if v, err := c.race(t.Context(), session{now: atPinned}, ask, one("log 10/1h")); err != nil || v.Exact || v.Allowed != 15 {
@@ -148,7 +148,7 @@ func TestVerifyFindsWrongPrepaidCounts(t *testing.T) {
 		ask := func(_ context.Context, r guard.Request) (guards.Decision, error) {
 			room, own := figures{Name: "room", Limit: 400}, figures{Limit: 90}
 			got := guards.Decision{Limit: 90}
-			if r.Op == guard.Check && allowed < test.allowed {
+			if r.Op == guards.Check && allowed < test.allowed {
 				allowed++
 				counted[r.UserID]++
 				counted[r.Activity]++

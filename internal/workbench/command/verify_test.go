@@ -90,7 +90,7 @@ func letting(limit, through, more int64) asker {
 	var checks atomic.Int64
 	return func(_ context.Context, r guard.Request) (guards.Decision, error) {
 		got := guards.Decision{Reason: "ok", Limit: limit}
-		if r.Op == guard.Check {
+		if r.Op == guards.Check {
 			got.Allowed = checks.Add(1) <= through
 		}
 		if n := min(checks.Load(), through); n > 0 {
@@ -121,7 +121,7 @@ func TestVerifyPrintsTheVerdictIfItsUserStays(t *testing.T) {
 	} {
 		guarded := letting(10, tt.through, tt.more)
 		ask := func(ctx context.Context, r guard.Request) (guards.Decision, error) {
-			if r.Op == guard.Reset {
+			if r.Op == guards.Reset {
 				return guards.Decision{}, &input.Unavailable{What: "the table could not be reached"}
 			}
 			return guarded(ctx, r)
@@ -150,10 +150,10 @@ func TestVerifyReportsThatItsUserStaysAfterAFailure(t *testing.T) {
 			ctx, interrupt := context.WithCancel(t.Context())
 			defer interrupt()
 			ask := func(ctx context.Context, r guard.Request) (guards.Decision, error) {
-				if r.Op == guard.Status {
+				if r.Op == guards.Status {
 					return guards.Decision{Allowed: true, Limit: 10}, nil
 				}
-				if r.Op == guard.Reset {
+				if r.Op == guards.Reset {
 					<-ctx.Done()
 					return guards.Decision{}, ctx.Err()
 				}
