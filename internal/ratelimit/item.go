@@ -1,7 +1,6 @@
 package ratelimit
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -107,7 +106,7 @@ func (i Item) change(w Write, forget []string) Item {
 			after.IDs = append(after.IDs, set)
 		}
 	}
-	if into := cmp.Or(w.Into(), w.RelyOn); into.Set != "" {
+	if into := w.Into(); into.Set != "" {
 		at, ok := after.IDs.index(into.Set)
 		if !ok {
 			after.IDs = slices.Insert(after.IDs, at, IDSet{Name: into.Set})
