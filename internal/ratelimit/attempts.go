@@ -6,22 +6,19 @@ import (
 	"time"
 )
 
-// attempts send the requests of one decision. A request is sent again, with the
+// attempts send the requests about one question. A request is sent again, with the
 // same id, until the store answers, the budget ends, or it was sent six times.
 type attempts struct {
+	question *question // nil: a probe, whose failure keeps a circuit open and opens none
 	limiter  *Limiter
 	ctx      context.Context // the caller's context with the decision's deadline
 	budget   Budget          // nil: the deadline of ctx
 	began    time.Time       // when the last attempt began
-	requests int             // sent so far, probes and what was sent beside a slow request included
-	probing  bool            // a probe is sent, whose failure keeps a circuit open and opens none
-	reached  bool            // the store has answered this decision, perhaps about another part, or a probe
+	requests int             // sent so far, what was sent beside a slow request included
 	busy     *StoreError     // the last answer of the class NotApplied; nil: there was none
 	answered bool            // the store has answered with an item
 	item     Item            // the last item, if answered
 	asked    time.Time       // when the attempt that brought the item began
-	amount   amount          // how many actions a counted id stands for
-	lease    *lease          // what a visit took; nil: nothing
 	kept     keptPlace       // of a reservoir, by the write under way; zero: none
 }
 
@@ -54,24 +51,25 @@ func (a *amount) note(n int64) int64 {
 // of returns how many actions an id with this note stands for.
 func (a amount) of(note int64) int64 { return cmp.Or(note, a.plain) }
 
-// carryOut takes the steps of q until q is decided. Known is what is known of the item.
-func (t *attempts) carryOut(q *question, known Item) (Decision, error) {
-	if q.read != nil {
-		known = *q.read
-	}
-	got := taken{item: known}
-	s := t.choose(q, func() step { return q.first(known) })
+// lost records that r had an unknown outcome.
+func (a *amount) lost(r *request) { a.unsure = a.unsure || r.write.ID != ID{} }
+
+// carryOut takes the steps of the question until it is decided.
+func (t *attempts) carryOut() (Decision, *StoreError) {
+	q := t.question
+	got := taken{item: q.shown}
+	s := t.choose(func() step { return q.first(q.shown) })
 	for s.sends() {
 		if !s.unseen && !s.request.write.Update.Holds(got.item.State) {
 			return Decision{}, unreadable("") // no policy has written this item
 		}
-		var err error
-		if got, err = t.take(q, s, got.item); err != nil {
-			return Decision{}, err
+		var failed *StoreError
+		if got, failed = t.take(s, got.item); failed != nil {
+			return Decision{}, failed
 		}
-		s = t.choose(q, func() step { return q.next(got) })
+		s = t.choose(func() step { return q.next(got) })
 	}
-	q.claim, q.origin, t.lease = s.claim, s.origin, s.lease
+	q.claim, q.origin, q.lease = s.claim, s.origin, s.lease
 	if q.op == Check {
 		return s.decision, nil
 	}
@@ -79,30 +77,17 @@ func (t *attempts) carryOut(q *question, known Item) (Decision, error) {
 }
 
 // take sends the request of s, in an item that was last shown as this one.
-func (t *attempts) take(q *question, s step, shown Item) (got taken, err error) {
+func (t *attempts) take(s step, shown Item) (got taken, failed *StoreError) {
 	got = taken{step: s, item: shown}
-	w := s.request.write
+	r, sent := s.request, &t.question.sent
+	if s.counts > 0 {
+		r.write.Note = max(r.write.Note, sent.note(s.counts)) // at most one is set: a queue gives one place at a time
+	}
+	a, failed := t.ask(&r)
+	if failed == nil || !sent.unsure {
+		t.settle(a.done)
+	}
 	switch {
-	case s.request.verb == deletes:
-		return got, t.delete(w.Key)
-	case s.request.verb == reads:
-		if got.item, err = t.read(w.Key); err == nil {
-			err = q.readable(got.item)
-		}
-		if q.look {
-			item := got.item
-			q.read = &item
-		}
-		return got, err
-	case s.counts > 0:
-		w.Note = max(w.Note, t.amount.note(s.counts)) // at most one is set: a queue gives one place at a time
-	}
-	item, done, err := t.update(w)
-	got.sent = t.amount
-	if err == nil || !t.amount.unsure {
-		t.settle(q, done)
-	}
-	switch failed := asStoreError(err); {
 	case failed == nil:
 	case s.records: // the next refusal records the pace
 		return got, nil
@@ -110,17 +95,17 @@ func (t *attempts) take(q *question, s step, shown Item) (got taken, err error) 
 		got.lost = true
 		return got, nil
 	default:
-		return got, err
+		return got, failed
 	}
-	if !done && item.allows(w) { // the store refused the guard, so the attributes cannot mean what they seem to
+	if r.verb == updates && !a.done && a.item.allows(r.write) { // the attributes cannot mean what they seem to
 		return got, unreadable("")
 	}
-	got.item, got.done = item, done
+	got.item, got.done = a.item, a.done
 	return got, nil
 }
 
 // readable returns an error if the policy uses an attribute that could not be read.
-func (q *question) readable(item Item) error {
+func (q *question) readable(item Item) *StoreError {
 	for _, attr := range q.Unusable(q.write.Now, item) {
 		return unreadable(attr)
 	}

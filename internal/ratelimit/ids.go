@@ -280,9 +280,9 @@ func (w Write) LookIn(yield func(Location) bool) {
 
 // Forget returns the sets that w removes. Six generations stay: the three
 // previous ones, the current one and the next two. A write that keeps no id in a
-// generation removes nothing, and neither does one by the time of a receipt.
+// generation removes nothing, and neither does one with KeepOld.
 func (w Write) Forget() []string {
-	if w.ID == (ID{}) || w.KeepAll || w.Ahead {
+	if w.ID == (ID{}) || w.KeepAll || w.KeepOld {
 		return nil
 	}
 	_, index := w.generation()

@@ -90,10 +90,8 @@ func (i Item) allows(w Write) bool {
 }
 
 // perform returns the item after w. It does not check whether w is allowed.
-func (i Item) perform(w Write) Item { return i.change(w, w.Forget()) }
-
-// change is perform, but removes the sets in forget.
-func (i Item) change(w Write, forget []string) Item {
+func (i Item) perform(w Write) Item {
+	forget := w.Forget()
 	after := Item{State: w.Update.Apply(i.State), IDs: make(IDs, 0, len(i.IDs)+1)}
 	for _, set := range i.IDs {
 		if set.Name == w.Drop.Set {

@@ -122,43 +122,29 @@ func (k Known) invalidate(now time.Time) Known {
 	return k
 }
 
-// admit decides a check without the store, after attempts for this amount. An
-// admitted action is counted in Seen and in Fallback.
-func (k Known) admit(q *question, sent amount) (Known, Decision) {
+// admit decides a check or a status without the store. An admitted check is counted in Seen
+// and in Fallback.
+func (k Known) admit(q *question) (Known, Decision) {
 	if kept, counted := k.find(q.write); counted && !q.late(kept) {
-		if q.claim = (claim{found: true, fallback: true}); q.relies {
+		if q.claim = (claim{kept: kept, fallback: true}); q.relies {
 			k = k.relyOn(q.write)
 		}
-		return k, k.both(q, func(v view) Decision { return v.found(kept, false, sent) })
+		return k, k.both(q, func(v view) Decision { return v.found(kept, false) })
 	}
 	after, seen, alone := k.plan(q)
-	if seen.counts == 0 {
+	switch w := seen.request.write; {
+	case seen.counts == 0:
 		return k, k.refusal(q)
+	case q.op == Status:
+		return k, tighter(q.in(after.Seen.State).wouldBe(seen.counts, w.Update),
+			q.in(after.Fallback.State).wouldBe(alone.counts, alone.request.write.Update))
 	}
 	k = after
-	w := seen.request.write
-	var forget []string
-	if !q.isOld {
-		forget = w.Forget()
-	}
-	k.Seen = k.Seen.change(w, forget)
-	k.Fallback = k.Fallback.change(alone.request.write, forget)
+	k.Seen = k.Seen.perform(seen.request.write)
+	k.Fallback = k.Fallback.perform(alone.request.write)
 	k.Asked = time.Time{} // the store has never shown this Seen, so refuse must not use it
 	q.claim = claim{own: true, fallback: true, replaced: k.replaced}
-	return k, k.both(q, func(v view) Decision { return v.decision(seen.counts, w.Note) })
-}
-
-// status decides q as admit would, and counts nothing.
-func (k Known) status(q *question) Decision {
-	if kept, counted := k.find(q.write); counted && !q.late(kept) {
-		return k.both(q, func(v view) Decision { return v.found(kept, false, amount{}) })
-	}
-	k, seen, alone := k.plan(q)
-	if seen.counts == 0 {
-		return k.refusal(q)
-	}
-	return tighter(q.in(k.Seen.State).wouldBe(seen.counts, seen.request.write.Update),
-		q.in(k.Fallback.State).wouldBe(alone.counts, alone.request.write.Update))
+	return k, k.both(q, func(v view) Decision { return v.decision(seen.counts, seen.request.write.Note) })
 }
 
 // find returns where the request is counted, in Seen or in Fallback. If it has a place in

@@ -167,7 +167,7 @@ func (l *lease) plan(q *question, noLeases, carried bool) (hot bool, take, held 
 // visit calls do with the lease of q's limit, nil if there is none, if q is a check that
 // leases can decide. Nobody else uses the leases meanwhile.
 func (m *Memory) visit(q *question, do func(*lease)) {
-	if m == nil || q.op != Check || !q.Policy.Prepaid() {
+	if m == nil || q.op != Check || q.relies || !q.Policy.Prepaid() {
 		return
 	}
 	m.mu.Lock()
@@ -253,14 +253,15 @@ func (m *Memory) release(q *question) {
 // the last lease stays, until the earlier end of the two leases. The visit's own request
 // has handed out what it held of the last lease. So usually nothing is left of that, and
 // the new lease lasts as long as it can.
-func (k Known) lend(q *question, granted int64, t *attempts) Known {
+func (k Known) lend(t *attempts, granted int64) Known {
+	q := t.question
 	now, old, took := q.write.Now, leaseOf(k.leases, q.Policy), lease{got: granted}
-	if t.lease != nil {
-		took = *t.lease
+	if q.lease != nil {
+		took = *q.lease
 	}
 	took.policy, took.at, took.begun, took.full = q.Policy, now, now, t.item.crowded(q.write, t.limiter.Memory.Crowd)
 	if old != nil && now < old.until {
-		if t.lease != nil && q.held > 0 {
+		if q.lease != nil && q.held > 0 {
 			old.held, old.got, took.before = max(0, old.held-q.held), old.got-q.held, old.until
 		}
 		took.got, took.left, took.held, took.seen = took.got+old.left+old.held, took.left+old.left, old.held, t.item

@@ -66,6 +66,7 @@ func (l *Limiter) DecideAll(ctx context.Context, op Op, parts []Part, readOn boo
 		r.Shared = r.Shared || len(parts) > 1
 		a.parts[i].question = r.ask(op, a.now.UnixMilli())
 		a.parts[i].known = l.recall(&a.parts[i].question)
+		a.parts[i].question.shown = a.parts[i].known.shown()
 	}
 	err := a.carryOut(ctx, op, readOn || op == Status)
 	if len(parts) == 1 {
@@ -130,17 +131,25 @@ func (a *action) carryOut(ctx context.Context, op Op, readOn bool) error {
 // decide decides part i. It has all of the time, as long as no count may have to be given
 // back.
 func (a *action) decide(ctx context.Context, i int) error {
-	q := &a.parts[i].question
 	if a.kept > 0 && a.reached && i > 0 {
 		var stop context.CancelFunc
 		ctx, stop = context.WithDeadline(ctx, a.end.Add(-a.kept))
 		defer stop()
 	}
-	q.reached = a.reached
-	d, err := a.limiter.decide(ctx, q, a.parts[i].known.shown())
-	a.reached = q.reached
-	d.Requests += a.parts[i].decision.Requests
-	a.parts[i].decision = d
+	return a.ask(ctx, i)
+}
+
+// ask decides part i, or marks it if it relies on its claim.
+func (a *action) ask(ctx context.Context, i int) error {
+	m := &a.parts[i]
+	m.question.reached = a.reached
+	d, err := a.limiter.decide(ctx, &m.question)
+	a.reached = m.question.reached
+	requests := m.decision.Requests + d.Requests
+	if err != nil || d.Reason != "" { // otherwise it is marked, and nothing else has changed
+		m.decision = d
+	}
+	m.decision.Requests = requests
 	return err
 }
 
@@ -170,9 +179,7 @@ func (a *action) allow(ctx context.Context) error {
 		}
 	}
 	if probe >= 0 {
-		if err := a.probe(ctx, probe); err != nil && a.parts[probe].question.strict() {
-			return err
-		}
+		a.probe(ctx, probe)
 	}
 	for i := range a.parts {
 		q := &a.parts[i].question
@@ -190,20 +197,15 @@ func (a *action) allow(ctx context.Context) error {
 func (q *question) strict() bool { return !q.Fallback && q.op != Release }
 
 // probe probes the circuit of part i, unless another decision does.
-func (a *action) probe(ctx context.Context, i int) error {
-	l, key := a.limiter, a.parts[i].question.write.Key
-	if _, due := l.breaker.claim(key, l.Clock()); !due {
-		return nil
+func (a *action) probe(ctx context.Context, i int) {
+	l, m := a.limiter, &a.parts[i]
+	if _, due := l.breaker.claim(m.question.write.Key, l.Clock()); !due {
+		return
 	}
-	t := l.attempt(ctx)
-	a.parts[i].question.budget = t.budget
-	err := t.probe(key)
-	if err != nil { // perhaps it was answered, and too late
-		a.parts[i].question.barred = asStoreError(err)
-	}
-	a.reached = a.reached || err == nil || errors.Is(err, errProbe)
-	a.parts[i].decision.Requests += t.requests
-	return err
+	m.decision.Requests++
+	failed := l.probe(ctx, &m.question)
+	m.question.barred = failed
+	a.reached = a.reached || failed == nil || errors.Is(failed, errProbe) // perhaps it was answered, and too late
 }
 
 // check decides a check or a status from part next on. Refused: an earlier part has refused
@@ -231,16 +233,15 @@ func (a *action) check(ctx context.Context, next int, refused, readOn bool) erro
 // rely marks each part that another decision has counted. It begins with the widest, so
 // that the user is marked last: if a part refuses what has to be counted again, no mark
 // keeps the user's count.
-func (a *action) rely(ctx context.Context) (err error) {
+func (a *action) rely(ctx context.Context) error {
 	for i := len(a.parts) - 1; i >= 0; i-- {
 		q := &a.parts[i].question
 		if !q.Shared || !q.claim.isFound() {
 			continue
 		}
-		q.reached = a.reached
-		a.parts[i].decision, err = a.limiter.rely(ctx, q, a.parts[i].decision)
-		a.reached = q.reached
-		if err != nil || !a.parts[i].decision.Allowed {
+		q.shown = a.limiter.recall(q).shown()
+		q.relies = true
+		if err := a.ask(ctx, i); err != nil || !a.parts[i].decision.Allowed {
 			a.giveBack(ctx)
 			return err
 		}
@@ -285,10 +286,8 @@ func (a *action) release(ctx context.Context) (failed error) {
 	for _, i := range append(with, without...) {
 		q := &a.parts[i].question
 		if from.at != 0 && !q.Policy.HasLog() {
-			barred, looked, own := q.barred, q.looked, q.own
 			q.At = from.at
-			*q = q.ask(Release, a.now.UnixMilli())
-			q.barred, q.looked, q.own = barred, looked, own
+			q.write = q.ask(Release, a.now.UnixMilli()).write
 		}
 		q.origin = from
 		switch err := a.decide(ctx, i); {
@@ -315,7 +314,7 @@ func (a *action) renew(ctx context.Context) error {
 		to := int64(0)
 		for n, i := range with {
 			q := &a.parts[i].question
-			q.look, q.to = look, to
+			q.look, q.read, q.to = look, !look && len(with) > 1, to
 			if err := a.decide(ctx, i); err != nil {
 				return err
 			}
@@ -340,7 +339,8 @@ func (a *action) free(ctx context.Context, parts []int) {
 		r.At = d.At
 		q := r.ask(Release, a.now.UnixMilli())
 		q.slotsOnly, q.reached = true, a.reached
-		back, err := a.limiter.decide(ctx, &q, a.limiter.recall(&q).shown())
+		q.shown = a.limiter.recall(&q).shown()
+		back, err := a.limiter.decide(ctx, &q)
 		if d.Requests += back.Requests; err == nil {
 			d.Reading = back.Reading
 		}

@@ -64,7 +64,8 @@ type keptPlace struct{ before, after policy.State } // of Known.Fallback; zero: 
 
 // choose chooses a step of q. A step of a reservoir skips the places that this process has
 // given from memory. As long as such places lie ahead, choose keeps the place of the step.
-func (t *attempts) choose(q *question, next func() step) (s step) {
+func (t *attempts) choose(next func() step) (s step) {
+	q := t.question
 	if !q.Policy.Queues() || q.op != Check && q.op != Status {
 		return next()
 	}
@@ -92,9 +93,9 @@ func (t *attempts) choose(q *question, next func() step) (s step) {
 
 // settle ends the keeping of a place, because the outcome of its write is known. If it was not
 // performed, others can have the place, unless later ones are given already.
-func (t *attempts) settle(q *question, done bool) {
+func (t *attempts) settle(done bool) {
 	if t.kept.after != nil && !done {
-		t.limiter.Memory.Change(q.write.Key, func(k Known) Known {
+		t.limiter.Memory.Change(t.question.write.Key, func(k Known) Known {
 			if slices.Equal(k.Fallback.State, t.kept.after) {
 				k.Fallback.State = t.kept.before
 			}

@@ -70,57 +70,26 @@ func (t *attempts) next(failed bool, pause *retry.Pause) bool {
 	return t.ctx.Err() == nil
 }
 
-// update sends w until the store answers. It sends w only once if w has neither an id of
-// its own nor an id to mark, because it could not be found again. It returns the item after
-// that, and whether the last attempt performed w.
-func (t *attempts) update(w Write) (item Item, done bool, err error) {
-	a, failed := t.send(&request{updates, w})
+// ask sends r until the store answers, and returns the error of an item that can't be read.
+func (t *attempts) ask(r *request) (a answer, failed *StoreError) {
+	a, failed = t.send(r)
 	switch {
-	case failed != nil && failed.Failure == Unreadable:
-		return Item{}, false, t.nameUnreadable(w, failed)
-	case failed != nil:
-		return Item{}, false, failed
+	case failed != nil && failed.Failure == Unreadable && r.verb == updates: // a read shows which attribute
+		if read, err := t.send(&request{reads, Write{Key: r.write.Key}}); err == nil {
+			named := *failed
+			named.Attr = read.item.unreadable(r.write)
+			failed = &named
+		}
+		return a, failed
+	case failed != nil, r.verb == deletes:
+		return a, failed
+	case r.verb == reads:
+		return a, t.question.readable(a.item)
 	}
-	t.learn(a.item)
-	if attr := a.item.unreadable(w); attr != "" {
-		return a.item, a.done, unreadable(attr)
+	if attr := a.item.unreadable(r.write); attr != "" {
+		return a, unreadable(attr)
 	}
-	return a.item, a.done, nil
-}
-
-// nameUnreadable reads the item to find the attribute that cannot be updated.
-func (t *attempts) nameUnreadable(w Write, e *StoreError) error {
-	item, err := t.read(w.Key)
-	if err != nil {
-		return e
-	}
-	named := *e
-	named.Attr = item.unreadable(w)
-	return &named
-}
-
-// read reads the item under k.
-func (t *attempts) read(k Key) (Item, error) {
-	a, failed := t.send(&request{reads, Write{Key: k}})
-	if failed != nil {
-		return Item{}, failed
-	}
-	t.learn(a.item)
-	return a.item, nil
-}
-
-// delete removes the item under k. A delete carries no id, so it is not sent
-// again after an unknown outcome.
-func (t *attempts) delete(k Key) error {
-	if _, failed := t.send(&request{deletes, Write{Key: k}}); failed != nil {
-		return failed
-	}
-	return nil
-}
-
-// learn records the item that the last attempt brought.
-func (t *attempts) learn(item Item) {
-	t.item, t.asked, t.answered, t.reached = item, t.began, true, true
+	return a, nil
 }
 
 // send sends r until there is an answer that another attempt can't change, or no time. After
@@ -128,30 +97,28 @@ func (t *attempts) learn(item Item) {
 func (t *attempts) send(r *request) (a answer, failed *StoreError) {
 	failed = &StoreError{Failure: Unknown, What: tooLate, Err: errNoTime}
 	var pause retry.Pause
-	for n := 0; n < retry.MaxTries && t.next(n > 0, &pause) && !t.isOld(&r.write); n++ {
+	for n := 0; n < retry.MaxTries && t.next(n > 0, &pause) && !t.limiter.isOld(&r.write); n++ {
 		t.began = t.limiter.Clock()
 		t.requests++
 		a = t.exchange(r)
 		failed = asStoreError(a.err)
 		switch {
 		case failed == nil:
+			if r.verb != deletes {
+				t.item, t.asked, t.answered, t.question.reached = a.item, t.began, true, true
+			}
 			return a, nil
 		case failed.Failure == NotApplied:
 			t.busy = failed
 		case failed.Failure != Unknown:
 			return a, failed
 		default:
-			if t.amount.unsure = t.amount.unsure || r.write.ID != (ID{}); !r.repeatable() {
+			if t.question.sent.lost(r); !r.repeatable() {
 				return a, failed
 			}
 		}
 	}
 	return a, t.ranOut(failed)
-}
-
-// isOld reports whether it is too late to send w. A read and a delete have no time.
-func (t *attempts) isOld(w *Write) bool {
-	return w.Now != 0 && t.limiter.Clock().UnixMilli()-w.Now > maxWriteAge.Milliseconds()
 }
 
 // ranOut returns the error of a decision that ran out of time. If the store has

@@ -87,7 +87,7 @@ func (x *exchange) end(a answer) answer {
 	t.requests += x.requests
 	late := x.settled != nil && a.err != nil
 	if x.again || late { // the id in the item can be the other request's
-		t.amount.unsure = t.amount.unsure || x.request.write.ID != ID{}
+		t.question.sent.lost(x.request)
 	}
 	if late {
 		return *x.settled
@@ -122,7 +122,7 @@ func (x *exchange) beside() {
 func (x *exchange) send(again bool) *Limiter {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.t == nil || x.settled != nil || again && x.t.isOld(&x.request.write) {
+	if x.t == nil || x.settled != nil || again && x.t.limiter.isOld(&x.request.write) {
 		return nil
 	}
 	x.requests++
