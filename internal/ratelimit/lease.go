@@ -49,44 +49,10 @@ func (i Item) crowded(w Write, crowd int) bool {
 	return n >= crowd
 }
 
-// A leaseState is how the requests of a limit are counted. The first row that applies decides
-// what a check does:
-//
-//	state     is                                  check
-//	any       with enough left                    takes it from the lease
-//	any       whose item had the check's id       is counted by a write with its id
-//	cold      until the item is crowded, and      is counted by a write with its id
-//	          after 10 s without a check
-//	crowded   without a lease that lasts          visits, and begins to renew
-//	leased    with a lease that lasts             visits for what is missing, and begins to renew
-//	renewing  with a visit under way              visits for what is missing, and takes no more
-//
-// The answer to a visit makes it leased, or crowded if the visit took only what its check
-// needs. An item without a crowd makes it cold again.
-type leaseState uint8
-
-const (
-	cold leaseState = iota
-	crowded
-	leased
-	renewing
-)
-
-// state returns the state of l at now, if a lease that is taken now lasts this long.
-func (l *lease) state(now, lasts int64) leaseState {
-	switch {
-	case l == nil, now-max(l.at, l.begun) > forgotten, !l.full && l.until == 0:
-		return cold
-	case l.begun > l.at && now-l.begun <= lasts:
-		return renewing
-	case l.rest(now) > 0:
-		return leased
-	}
-	return crowded
+// hot reports whether the requests of l may be counted without ids: l is not cold, see consume.
+func (l *lease) hot(now int64) bool {
+	return l != nil && now-max(l.at, l.begun) <= forgotten && (l.full || l.until != 0)
 }
-
-// hot reports whether the requests of l may be counted without ids.
-func (l *lease) hot(now int64) bool { return l.state(now, 0) != cold }
 
 // pause returns for how long a refusal at now is repeated from memory if its key is hot. At
 // most one visit is made in this time, even if actions come back meanwhile.
@@ -116,7 +82,20 @@ func leaseOf(leases []lease, p policy.Policy) *lease {
 }
 
 // consume decides the check q from the lease of its limit. If that does not suffice, it
-// sets how many actions q's visit should take.
+// sets how many actions q's visit should take. The state of the lease is how the requests of
+// its limit are counted. The first row that applies decides what a check does:
+//
+//	state     is                                  check
+//	any       with enough left                    takes it from the lease
+//	any       whose item had the check's id       is counted by a write with its id
+//	cold      until the item is crowded, and      is counted by a write with its id
+//	          after 10 s without a check
+//	crowded   without a lease that lasts          visits, and begins to renew
+//	leased    with a lease that lasts             visits for what is missing, and begins to renew
+//	renewing  with a visit under way              visits for what is missing, and takes no more
+//
+// The answer to a visit makes it leased, or crowded if the visit took only what its check
+// needs. An item without a crowd makes it cold again.
 func (m *Memory) consume(q *question) (d Decision, ok bool) {
 	m.visit(q, func(l *lease) {
 		carried := false
@@ -143,13 +122,12 @@ func (m *Memory) consume(q *question) (d Decision, ok bool) {
 // beside these. The lease of the window before, carried, lends its pace and no actions.
 func (l *lease) plan(q *question, noLeases, carried bool) (hot bool, take, held int64) {
 	now := q.write.Now
-	_, lasts := q.Policy.Lease(now)
-	state := l.state(now, lasts)
-	if state == cold || l.seen.counts(q.write) { // a repeat of a request from before
-		return state != cold, 0, 0
+	if hot = l.hot(now); !hot || l.seen.counts(q.write) { // a repeat of a request from before
+		return hot, 0, 0
 	}
 	take = q.Count
-	if state != renewing && !noLeases {
+	_, lasts := q.Policy.Lease(now)
+	if renewing := l.begun > l.at && now-l.begun <= lasts; !renewing && !noLeases {
 		l.begun = now
 		used := l.got - l.left
 		take = max(take, min(2*used, used*lasts/max(1, now-l.at), q.Policy.Max()))
@@ -259,12 +237,12 @@ func (k Known) lend(t *attempts, granted int64) Known {
 	if q.lease != nil {
 		took = *q.lease
 	}
-	took.policy, took.at, took.begun, took.full = q.Policy, now, now, t.item.crowded(q.write, t.limiter.Memory.Crowd)
+	took.policy, took.at, took.begun, took.full = q.Policy, now, now, q.shown.crowded(q.write, t.limiter.Memory.Crowd)
 	if old != nil && now < old.until {
 		if q.lease != nil && q.held > 0 {
 			old.held, old.got, took.before = max(0, old.held-q.held), old.got-q.held, old.until
 		}
-		took.got, took.left, took.held, took.seen = took.got+old.left+old.held, took.left+old.left, old.held, t.item
+		took.got, took.left, took.held, took.seen = took.got+old.left+old.held, took.left+old.left, old.held, q.shown
 		if rest := old.left + old.held; rest > 0 || took.until == 0 {
 			took.until = min(old.until, cmp.Or(took.until, old.until))
 		}
