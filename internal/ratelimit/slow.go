@@ -33,6 +33,7 @@ import (
 type exchange struct {
 	t       *attempts // nil once it has ended, because the runtime keeps a stopped timer for a while
 	request *request
+	third   time.Duration   // of the decision's time
 	ctx     context.Context // of the request and of what is sent beside it
 
 	mu       sync.Mutex
@@ -60,18 +61,11 @@ func (t *attempts) exchange(r *request) answer {
 		defer stop()
 		return r.by(ctx, t.limiter.Store)
 	}
-	x := &exchange{t: t, request: r}
+	x := &exchange{t: t, request: r, third: third}
 	x.ctx, x.stop = context.WithCancel(t.ctx)
 	defer x.stop()
 	x.mu.Lock()
-	x.timer = time.AfterFunc(third, func() {
-		x.mu.Lock()
-		if x.t != nil {
-			x.timer = time.AfterFunc(third, x.beside)
-		}
-		x.mu.Unlock()
-		x.beside()
-	})
+	x.timer = time.AfterFunc(third, x.beside)
 	x.mu.Unlock()
 	return x.end(r.by(x.ctx, t.limiter.Store))
 }
@@ -124,6 +118,9 @@ func (x *exchange) send(again bool) *Limiter {
 	defer x.mu.Unlock()
 	if x.t == nil || x.settled != nil || again && x.t.limiter.isOld(&x.request.write) {
 		return nil
+	}
+	if x.requests == 0 {
+		x.timer.Reset(x.third)
 	}
 	x.requests++
 	x.again = x.again || again
