@@ -143,17 +143,16 @@ func (v view) refuse(got taken) step {
 // blind returns the step that counts q in an item that may have changed. If q does not fit in
 // it, the step is for an empty item.
 func (q *question) blind(known Item) step {
-	n, s := min(q.Count, q.Policy.Max()), step{}
-	for _, state := range []policy.State{known.State, nil} {
-		v := q.in(state)
-		u, ok := v.take(n)
-		if !ok {
-			u = nothing // all places are given from memory: only look for the id
-		}
-		if s = v.count(n, u, Location{}); ok {
-			break
-		}
+	n, v := min(q.Count, q.Policy.Max()), q.in(known.State)
+	u, ok := v.take(n)
+	if !ok {
+		v = q.in(nil)
+		u, ok = v.take(n)
 	}
+	if !ok {
+		u = nothing // all places are given from memory: only look for the id
+	}
+	s := v.count(n, u, Location{})
 	s.unseen = true
 	return s
 }
