@@ -1,10 +1,57 @@
 package ratelimit
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"time"
+
+	"github.com/cric-talk/guards/internal/retry"
 )
+
+// maxWriteAge is how long after its time a write may be sent. A write drops the ids of old
+// generations. A write that a freeze holds up for half a minute would drop the ids of
+// requests that came meanwhile.
+const maxWriteAge = 5 * time.Second
+
+// A request is one request to the store. An answer is what it brings.
+type (
+	request struct {
+		verb  verb
+		write Write // of a read or a delete: only the key
+	}
+	answer struct {
+		item Item
+		done bool // the write was performed
+		err  error
+	}
+	verb uint8
+)
+
+const (
+	none verb = iota
+	updates
+	reads
+	deletes
+)
+
+// repeatable reports whether r may be sent again after an unknown outcome: it changes
+// nothing, or its id or its mark shows whether it was performed.
+func (r *request) repeatable() bool {
+	return r.verb == reads || r.verb == updates && (r.write.ID != ID{} || r.write.RelyOn.Set != "")
+}
+
+// by sends r once.
+func (r *request) by(ctx context.Context, s Store) (a answer) {
+	switch r.verb {
+	case reads:
+		a.item, a.err = s.Read(ctx, r.write.Key)
+	case deletes:
+		a.err = s.Delete(ctx, r.write.Key)
+	default:
+		a.item, a.done, a.err = s.Update(ctx, r.write)
+	}
+	return a
+}
 
 // attempts send the requests about one question. A request is sent again, with the
 // same id, until the store answers, the budget ends, or it was sent six times.
@@ -16,9 +63,7 @@ type attempts struct {
 	began    time.Time       // when the last attempt began
 	requests int             // sent so far, what was sent beside a slow request included
 	busy     *StoreError     // the last answer of the class NotApplied; nil: there was none
-	answered bool            // the store has answered with an item
-	item     Item            // the last item, if answered
-	asked    time.Time       // when the attempt that brought the item began
+	asked    time.Time       // when the attempt that brought the last item began; zero: none did
 	kept     keptPlace       // of a reservoir, by the write under way; zero: none
 }
 
@@ -48,9 +93,6 @@ func (a *amount) note(n int64) int64 {
 	return n
 }
 
-// of returns how many actions an id with this note stands for.
-func (a amount) of(note int64) int64 { return cmp.Or(note, a.plain) }
-
 // lost records that r had an unknown outcome.
 func (a *amount) lost(r *request) { a.unsure = a.unsure || r.write.ID != ID{} }
 
@@ -73,7 +115,7 @@ func (t *attempts) carryOut() (Decision, *StoreError) {
 	if q.op == Check {
 		return s.decision, nil
 	}
-	return s.decision, q.readable(got.item)
+	return s.decision, unreadable(q.Unusable(q.write.Now, got.item)...)
 }
 
 // take sends the request of s, in an item that was last shown as this one.
@@ -97,17 +139,109 @@ func (t *attempts) take(s step, shown Item) (got taken, failed *StoreError) {
 	default:
 		return got, failed
 	}
-	if r.verb == updates && !a.done && a.item.allows(r.write) { // the attributes cannot mean what they seem to
+	// If the store refused the guard, the attributes cannot mean what they seem to.
+	if r.verb == updates && !a.done && a.item.allows(r.write) {
 		return got, unreadable("")
 	}
 	got.item, got.done = a.item, a.done
 	return got, nil
 }
 
-// readable returns an error if the policy uses an attribute that could not be read.
-func (q *question) readable(item Item) *StoreError {
-	for _, attr := range q.Unusable(q.write.Now, item) {
-		return unreadable(attr)
+// oneAttempt is the budget for a store in memory: one attempt without a time limit.
+type oneAttempt struct{}
+
+func (oneAttempt) Next(_ context.Context, failed bool) bool { return !failed }
+
+// next reports whether there is time for another attempt. If the last one failed, next
+// pauses first.
+func (t *attempts) next(failed bool, pause *retry.Pause) bool {
+	switch {
+	case t.budget != nil:
+		return t.budget.Next(t.ctx, failed)
+	case failed:
+		return pause.Wait(t.ctx)
 	}
-	return nil
+	return t.ctx.Err() == nil
+}
+
+// ask sends r until the store answers, and returns the error of an item that can't be read.
+func (t *attempts) ask(r *request) (a answer, failed *StoreError) {
+	a, failed = t.send(r)
+	switch {
+	case failed != nil && failed.Failure == Unreadable && r.verb == updates: // a read shows which attribute
+		read, err := t.send(&request{reads, Write{Key: r.write.Key}})
+		if attrs := read.item.unusable(r.write); err == nil && len(attrs) > 0 {
+			named := *failed
+			named.Attr, failed = attrs[0], &named
+		}
+		return a, failed
+	case failed != nil, r.verb == deletes:
+		return a, failed
+	case r.verb == reads:
+		return a, unreadable(t.question.Unusable(t.question.write.Now, a.item)...)
+	}
+	return a, unreadable(a.item.unusable(r.write)...)
+}
+
+// send sends r until there is an answer that another attempt can't change, or no time. After
+// an unknown outcome it makes another attempt only if r is repeatable.
+func (t *attempts) send(r *request) (a answer, failed *StoreError) {
+	failed = &StoreError{Failure: Unknown, What: tooLate, Err: errNoTime}
+	var pause retry.Pause
+	for n := 0; n < retry.MaxTries && t.next(n > 0, &pause) && !t.limiter.isOld(&r.write); n++ {
+		t.began = t.limiter.Clock()
+		t.requests++
+		a = t.exchange(r)
+		failed = asStoreError(a.err)
+		switch {
+		case failed == nil:
+			if r.verb != deletes {
+				t.asked, t.question.shown, t.question.reached = t.began, a.item, true
+			}
+			return a, nil
+		case failed.Failure == NotApplied:
+			t.busy = failed
+		case failed.Failure != Unknown:
+			return a, failed
+		default:
+			if t.question.sent.lost(r); !r.repeatable() {
+				return a, failed
+			}
+		}
+	}
+	return a, t.ranOut(failed)
+}
+
+// isOld reports whether it is too late to send w. A read and a delete have no time.
+func (l *Limiter) isOld(w *Write) bool {
+	return w.Now != 0 && l.Clock().UnixMilli()-w.Now > maxWriteAge.Milliseconds()
+}
+
+// ranOut returns the error of a decision that ran out of time. If the store has
+// answered at all, the table is not down: this one item is throttled, or
+// changes too often. Then the class is NotApplied. The class says nothing
+// about earlier attempts: one of them may have been performed.
+func (t *attempts) ranOut(failed *StoreError) *StoreError {
+	switch {
+	case t.busy != nil:
+		return t.busy
+	case t.asked.IsZero():
+		return failed
+	case errors.Is(failed.Err, errNoTime):
+		return &StoreError{Failure: NotApplied, What: "too many requests changed the same item", Err: errNoTime}
+	}
+	// The last attempts have little time, so they often get no answer.
+	return &StoreError{Failure: NotApplied, What: failed.What, Err: failed.Err}
+}
+
+// errNoTime is the cause of an outage if there was no time to ask the store.
+var errNoTime = errors.New("no time left for an attempt")
+
+// unreadable returns the error for an item with these attributes that the policy cannot
+// read: "" is one that is not known. If there are none, it returns nil.
+func unreadable(attrs ...string) *StoreError {
+	if len(attrs) == 0 {
+		return nil
+	}
+	return &StoreError{Failure: Unreadable, What: "an attribute of the item has the wrong type", Attr: attrs[0]}
 }

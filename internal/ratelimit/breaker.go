@@ -182,11 +182,11 @@ func (l *Limiter) probe(ctx context.Context, q *question) *StoreError {
 	}
 	began := time.Now()
 	answer := make(chan *StoreError, 1)
+	t.ctx = context.WithoutCancel(ctx) // its failure counts even if the caller has left
 	go func() {
 		defer crash.Contain()
-		awake, stop := retry.Awake(context.WithoutCancel(ctx), l.Timeout)
+		awake, stop := retry.Awake(t.ctx, l.Timeout)
 		defer stop()
-		t.ctx = context.Background() // its failure counts even if the caller has left
 		answer <- t.refused(awake, l.redial(), key)
 	}()
 	waited := time.NewTimer(maxProbeWait)

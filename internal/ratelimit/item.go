@@ -147,14 +147,6 @@ func (i Item) has(k Location) bool {
 	return k.Set == "" || slices.Contains(i.IDs.In(k.Set), k.Element) && slices.Contains(i.IDs.In(k.Set), Element{ID: k.ID})
 }
 
-// unreadable returns an attribute that w uses and that could not be read; "": none.
-func (i Item) unreadable(w Write) string {
-	for _, attr := range i.unusable(w) {
-		return attr
-	}
-	return ""
-}
-
 // unusable returns the attributes that w uses and that could not be read.
 func (i Item) unusable(w Write) (attrs []string) {
 	if len(i.Unread) == 0 {

@@ -134,7 +134,7 @@ func (k Known) admit(q *question) (Known, Decision) {
 	after, seen, alone := k.plan(q)
 	switch w := seen.request.write; {
 	case seen.counts == 0:
-		return k, k.refusal(q)
+		return k, k.both(q, func(v view) Decision { return v.decision(0, 0) })
 	case q.op == Status:
 		return k, tighter(q.in(after.Seen.State).wouldBe(seen.counts, w.Update),
 			q.in(after.Fallback.State).wouldBe(alone.counts, alone.request.write.Update))
@@ -170,11 +170,6 @@ func tighter(d, other Decision) Decision {
 	}
 	d.Reason = Unavailable
 	return d
-}
-
-// refusal returns the decision for q if it does not fit.
-func (k Known) refusal(q *question) Decision {
-	return k.both(q, func(v view) Decision { return v.decision(0, 0) })
 }
 
 // plan returns the steps that count as many of q's actions as fit in Seen and in Fallback.

@@ -155,11 +155,8 @@ func (l *Limiter) askStore(ctx context.Context, q *question) (Decision, error) {
 	if !q.mine {
 		l.breaker.done(key, t, failed, l.Clock())
 	}
-	if t.answered {
-		q.shown = t.item
-		if failed == nil || !failed.noState() {
-			l.learn(d, t)
-		}
+	if !t.asked.IsZero() && (failed == nil || !failed.noState()) {
+		l.learn(d, t)
 	}
 	if failed != nil {
 		return Decision{Requests: t.requests}, failed
@@ -172,7 +169,7 @@ func (l *Limiter) askStore(ctx context.Context, q *question) (Decision, error) {
 func (l *Limiter) learn(d Decision, t *attempts) {
 	now, q := l.Clock(), t.question
 	l.Memory.Change(q.write.Key, func(k Known) Known {
-		k = k.learn(t.item, t.asked, now)
+		k = k.learn(q.shown, t.asked, now)
 		if q.op == Check && d.Reason == OK && q.Policy.Prepaid() {
 			k = k.lend(t, d.Granted)
 		}
@@ -187,9 +184,4 @@ func (l *Limiter) Clock() time.Time {
 		return time.Now().Round(0)
 	}
 	return l.Now().Round(0)
-}
-
-// isOld reports whether it is too late to send w. A read and a delete have no time.
-func (l *Limiter) isOld(w *Write) bool {
-	return w.Now != 0 && l.Clock().UnixMilli()-w.Now > maxWriteAge.Milliseconds()
 }

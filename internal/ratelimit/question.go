@@ -192,7 +192,7 @@ func (v view) found(kept Location, done bool) Decision {
 		}
 		return d
 	}
-	n := v.sent.of(note)
+	n := cmp.Or(note, v.sent.plain)
 	d := v.decision(n, readyAt)
 	if done { // the state is as this attempt left it, without what others counted later
 		d.Reading = v.Policy.Cross(v.write.Now, n, v.state, d.Reading)
