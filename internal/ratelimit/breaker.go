@@ -91,21 +91,20 @@ func (b *breaker) open(k Key, now time.Time) (cause *StoreError, due bool) {
 	return key.cause, key.cause != nil
 }
 
-// claim is look for a decision that sends a probe if it is due. No other decision sends one
+// claim reports whether a decision about k sends a probe. If so, no other decision sends one
 // for the next 5 s.
-func (b *breaker) claim(k Key, now time.Time) (cause *StoreError, due bool) {
+func (b *breaker) claim(k Key, now time.Time) bool {
 	k.Window = 0
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if cause, due = b.open(k, now); due {
-		if key, open := b.keys[k]; open {
-			b.keys[k] = circuit{key.cause, now}
-		}
-		if b.table.cause != nil {
-			b.table.probed = now
-		}
+	_, due := b.open(k, now)
+	if key, open := b.keys[k]; due && open {
+		b.keys[k] = circuit{key.cause, now}
 	}
-	return cause, due
+	if due && b.table.cause != nil {
+		b.table.probed = now
+	}
+	return due
 }
 
 // done opens or closes circuits according to how the decision about k ended.

@@ -198,14 +198,13 @@ func (q *question) strict() bool { return !q.Fallback && q.op != Release }
 
 // probe probes the circuit of part i, unless another decision does.
 func (a *action) probe(ctx context.Context, i int) {
-	l, m := a.limiter, &a.parts[i]
-	if _, due := l.breaker.claim(m.question.write.Key, l.Clock()); !due {
+	l, q := a.limiter, &a.parts[i].question
+	if !l.breaker.claim(q.write.Key, l.Clock()) {
 		return
 	}
-	m.decision.Requests++
-	failed := l.probe(ctx, &m.question)
-	m.question.barred = failed
-	a.reached = a.reached || failed == nil || errors.Is(failed, errProbe) // perhaps it was answered, and too late
+	a.parts[i].decision.Requests++
+	q.barred = l.probe(ctx, q)
+	a.reached = q.barred == nil || errors.Is(q.barred, errProbe) // perhaps it was answered, and too late
 }
 
 // check decides a check or a status from part next on. Refused: an earlier part has refused
