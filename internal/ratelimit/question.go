@@ -214,10 +214,7 @@ func (r Request) CountIn(now int64, s *policy.State) Decision {
 	step := q.check(taken{item: Item{State: *s}})
 	u := step.request.write.Update
 	u.ApplyTo(s)
-	switch {
-	case step.counts == 0:
-		return q.in(*s).decision(0, 0)
-	case step.counts == r.Count && u.ReadyAt <= now:
+	if step.counts == r.Count && u.ReadyAt <= now {
 		return Decision{Allowed: true, Reason: OK, Granted: r.Count}
 	}
 	return q.in(*s).decision(step.counts, u.ReadyAt)
