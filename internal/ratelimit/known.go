@@ -44,10 +44,7 @@ const trusted = time.Second
 // does not fit. It returns false if the store has to be asked.
 func (k Known) refuse(q *question, now time.Time) (Decision, bool) {
 	age := now.Sub(k.Asked)
-	if q.op != Check || k.Asked.IsZero() || age < 0 || age > trusted || !k.Asked.After(k.Invalidated) {
-		return Decision{}, false
-	}
-	if _, counted := k.Seen.Find(q.write); counted {
+	if q.op != Check || k.Asked.IsZero() || age < 0 || age > trusted || !k.Asked.After(k.Invalidated) || k.Seen.counts(q.write) {
 		return Decision{}, false
 	}
 	q.given = k.Fallback.State
@@ -55,19 +52,21 @@ func (k Known) refuse(q *question, now time.Time) (Decision, bool) {
 	lease := leaseOf(k.leases, q.Policy)
 	hot := lease.hot(q.write.Now)
 	if hot {
-		asked := *q
+		asked, left := *q, lease.rest(q.write.Now)
 		asked.write.Now = min(q.write.Now, k.Asked.UnixMilli())
-		asked.Count -= lease.rest(q.write.Now)
-		then, rest = &asked, q.pauseOf(lease, asked.write.Now)-age
+		asked.Count -= left
+		then, rest = &asked, q.pause(asked.write.Now)
+		if left > 0 { // too few: q is refused for at most half of the time until the lease ends
+			rest = min(rest, time.Duration(lease.until-asked.write.Now)*time.Millisecond/2)
+		}
+		rest -= age
 	}
 	s := then.checkNew(taken{item: k.Seen}, Location{})
 	switch {
-	case s.sends():
+	case s.sends(), hot && rest < time.Millisecond:
 		return Decision{}, false
 	case !hot:
 		return s.decision, q.Fresh || !q.fitsAhead(k.Seen)
-	case rest < time.Millisecond:
-		return Decision{}, false
 	}
 	d := q.in(k.Seen.State).decision(0, 0)
 	d.Wait = max(d.Wait, rest)
@@ -86,15 +85,6 @@ func (q *question) fitsAhead(seen Item) bool {
 	ahead.write.Now += policy.ClocksApart.Milliseconds()
 	n, _ := ahead.in(seen.State).fits()
 	return n > 0
-}
-
-// shown returns the item as the store last showed it. It is zero if the store has
-// shown none, or if Seen also has actions that were admitted alone.
-func (k Known) shown() Item {
-	if k.Asked.IsZero() {
-		return Item{}
-	}
-	return k.Seen
 }
 
 // learn replaces Seen with the item that an attempt brought. Asked is when that

@@ -61,16 +61,6 @@ func (q *question) pause(now int64) time.Duration {
 	return min(trusted, time.Duration(until-now)*time.Millisecond)
 }
 
-// pauseOf returns how long such a refusal is repeated if l has actions left, though too few:
-// at most half of the time until l ends.
-func (q *question) pauseOf(l *lease, now int64) time.Duration {
-	pause := q.pause(now)
-	if l.rest(q.write.Now) > 0 {
-		pause = min(pause, time.Duration(l.until-now)*time.Millisecond/2)
-	}
-	return pause
-}
-
 // leaseOf returns the lease of the limit p among leases; nil: there is none.
 func leaseOf(leases []lease, p policy.Policy) *lease {
 	for i := range leases {
@@ -110,36 +100,33 @@ func (m *Memory) consume(q *question) (d Decision, ok bool) {
 			d.At, d.Leased = 0, true // the item does not have its id, so there is no receipt
 			return
 		}
-		if q.hot, q.take, q.held = l.plan(q, m.NoLeases, carried); q.held > 0 {
-			q.until = l.until
-		}
+		l.plan(q, m.NoLeases, carried)
 	})
 	return d, ok
 }
 
-// plan returns how the check q is counted, which l does not suffice for. Hot: its key is hot.
-// Take is how many actions its visit takes; 0: it has no visit. Held is how many it holds of l
-// beside these. The lease of the window before, carried, lends its pace and no actions.
-func (l *lease) plan(q *question, noLeases, carried bool) (hot bool, take, held int64) {
+// plan sets how the check q is counted, which l does not suffice for. The lease of the window
+// before, carried, lends its pace and no actions.
+func (l *lease) plan(q *question, noLeases, carried bool) {
 	now := q.write.Now
-	if hot = l.hot(now); !hot || l.seen.counts(q.write) { // a repeat of a request from before
-		return hot, 0, 0
+	if q.hot = l.hot(now); !q.hot || l.seen.counts(q.write) { // a repeat of a request from before
+		return
 	}
-	take = q.Count
+	take := q.Count
 	_, lasts := q.Policy.Lease(now)
 	if renewing := l.begun > l.at && now-l.begun <= lasts; !renewing && !noLeases {
 		l.begun = now
 		used := l.got - l.left
 		take = max(take, min(2*used, used*lasts/max(1, now-l.at), q.Policy.Max()))
 	}
-	switch {
-	case take == q.Count && !l.full && !carried:
-		return true, 0, 0
-	case !carried: // the visit needs only what is missing
-		held = l.rest(now)
-		l.left, l.held = l.left-held, l.held+held
+	if take == q.Count && !l.full && !carried {
+		return
 	}
-	return true, take - held, held
+	if !carried { // the visit needs only what is missing
+		q.held, q.until = l.rest(now), l.until
+		l.left, l.held = l.left-q.held, l.held+q.held
+	}
+	q.take = take - q.held
 }
 
 // visit calls do with the lease of q's limit, nil if there is none, if q is a check that
@@ -215,9 +202,6 @@ func (m *Memory) refund(q *question) {
 // was taken since then and lasts longer does not have it. One that ends as early has carried it
 // over, as lend says.
 func (m *Memory) release(q *question) {
-	if q.held == 0 {
-		return
-	}
 	m.visit(q, func(l *lease) {
 		if l == nil || l.until > q.until {
 			return
@@ -231,13 +215,12 @@ func (m *Memory) release(q *question) {
 // the last lease stays, until the earlier end of the two leases. The visit's own request
 // has handed out what it held of the last lease. So usually nothing is left of that, and
 // the new lease lasts as long as it can.
-func (k Known) lend(t *attempts, granted int64) Known {
-	q := t.question
+func (k Known) lend(q *question, granted int64, crowd int) Known {
 	now, old, took := q.write.Now, leaseOf(k.leases, q.Policy), lease{got: granted}
 	if q.lease != nil {
 		took = *q.lease
 	}
-	took.policy, took.at, took.begun, took.full = q.Policy, now, now, q.shown.crowded(q.write, t.limiter.Memory.Crowd)
+	took.policy, took.at, took.begun, took.full = q.Policy, now, now, q.shown.crowded(q.write, crowd)
 	if old != nil && now < old.until {
 		if q.lease != nil && q.held > 0 {
 			old.held, old.got, took.before = max(0, old.held-q.held), old.got-q.held, old.until

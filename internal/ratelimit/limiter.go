@@ -68,12 +68,16 @@ type Budget interface {
 	Next(ctx context.Context, failed bool) bool
 }
 
-// recall returns what is known of the item of q, unless q asks only the store.
-func (l *Limiter) recall(q *question) Known {
-	if q.op == Status || q.op == Reset || l.Memory.leased(q) {
-		return Known{}
+// recall returns what is known of the item of q, unless q asks only the store. It also sets
+// q.shown, which is zero if Seen has actions that were admitted alone, too.
+func (l *Limiter) recall(q *question) (k Known) {
+	if q.op != Status && q.op != Reset && !l.Memory.leased(q) {
+		k = l.Memory.Recall(q.write.Key)
 	}
-	return l.Memory.Recall(q.write.Key)
+	if q.shown = k.Seen; k.Asked.IsZero() {
+		q.shown = Item{}
+	}
+	return k
 }
 
 // decide answers q, which the memory does not refuse, from a lease or from the store.
@@ -156,25 +160,20 @@ func (l *Limiter) askStore(ctx context.Context, q *question) (Decision, error) {
 		l.breaker.done(key, t, failed, l.Clock())
 	}
 	if !t.asked.IsZero() && (failed == nil || !failed.noState()) {
-		l.learn(d, t)
+		now := l.Clock()
+		l.Memory.Change(key, func(k Known) Known {
+			k = k.learn(q.shown, t.asked, now)
+			if q.op == Check && d.Reason == OK && q.Policy.Prepaid() {
+				k = k.lend(q, d.Granted, l.Memory.Crowd)
+			}
+			return k
+		})
 	}
 	if failed != nil {
 		return Decision{Requests: t.requests}, failed
 	}
 	d.Requests = t.requests
 	return d, nil
-}
-
-// learn stores in the memory what t brought. It decided d.
-func (l *Limiter) learn(d Decision, t *attempts) {
-	now, q := l.Clock(), t.question
-	l.Memory.Change(q.write.Key, func(k Known) Known {
-		k = k.learn(q.shown, t.asked, now)
-		if q.op == Check && d.Reason == OK && q.Policy.Prepaid() {
-			k = k.lend(t, d.Granted)
-		}
-		return k
-	})
 }
 
 // Clock returns the time that decisions count by. It has no monotonic reading, because the

@@ -66,7 +66,6 @@ func (l *Limiter) DecideAll(ctx context.Context, op Op, parts []Part, readOn boo
 		r.Shared = r.Shared || len(parts) > 1
 		a.parts[i].question = r.ask(op, a.now.UnixMilli())
 		a.parts[i].known = l.recall(&a.parts[i].question)
-		a.parts[i].question.shown = a.parts[i].known.shown()
 	}
 	err := a.carryOut(ctx, op, readOn || op == Status)
 	if len(parts) == 1 {
@@ -238,7 +237,7 @@ func (a *action) rely(ctx context.Context) error {
 		if !q.Shared || !q.claim.isFound() {
 			continue
 		}
-		q.shown = a.limiter.recall(q).shown()
+		a.limiter.recall(q)
 		q.relies = true
 		if err := a.ask(ctx, i); err != nil || !a.parts[i].decision.Allowed {
 			a.giveBack(ctx)
@@ -338,7 +337,7 @@ func (a *action) free(ctx context.Context, parts []int) {
 		r.At = d.At
 		q := r.ask(Release, a.now.UnixMilli())
 		q.slotsOnly, q.reached = true, a.reached
-		q.shown = a.limiter.recall(&q).shown()
+		a.limiter.recall(&q)
 		back, err := a.limiter.decide(ctx, &q)
 		if d.Requests += back.Requests; err == nil {
 			d.Reading = back.Reading
