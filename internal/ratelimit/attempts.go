@@ -1,27 +1,69 @@
 package ratelimit
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"time"
+
+	"github.com/cric-talk/guards/internal/retry"
 )
 
-// attempts send the requests of one decision. A request is sent again, with the
+// maxWriteAge is how long after its time a write may be sent. A write drops the ids of old
+// generations. A write that a freeze holds up for half a minute would drop the ids of
+// requests that came meanwhile.
+const maxWriteAge = 5 * time.Second
+
+// A request is one request to the store. An answer is what it brings.
+type (
+	request struct {
+		verb  verb
+		write Write // of a read or a delete: only the key
+	}
+	answer struct {
+		item Item
+		done bool // the write was performed
+		err  error
+	}
+	verb uint8
+)
+
+const (
+	none verb = iota
+	updates
+	reads
+	deletes
+)
+
+// repeatable reports whether r may be sent again after an unknown outcome: it changes
+// nothing, or its id or its mark shows whether it was performed.
+func (r *request) repeatable() bool {
+	return r.verb == reads || r.verb == updates && (r.write.ID != ID{} || r.write.RelyOn.Set != "")
+}
+
+// by sends r once.
+func (r *request) by(ctx context.Context, s Store) (a answer) {
+	switch r.verb {
+	case reads:
+		a.item, a.err = s.Read(ctx, r.write.Key)
+	case deletes:
+		a.err = s.Delete(ctx, r.write.Key)
+	default:
+		a.item, a.done, a.err = s.Update(ctx, r.write)
+	}
+	return a
+}
+
+// attempts send the requests about one question. A request is sent again, with the
 // same id, until the store answers, the budget ends, or it was sent six times.
 type attempts struct {
+	question *question // nil: a probe, whose failure keeps a circuit open and opens none
 	limiter  *Limiter
 	ctx      context.Context // the caller's context with the decision's deadline
 	budget   Budget          // nil: the deadline of ctx
 	began    time.Time       // when the last attempt began
-	requests int             // sent so far, probes and what was sent beside a slow request included
-	probing  bool            // a probe is sent, whose failure keeps a circuit open and opens none
-	reached  bool            // the store has answered this decision, perhaps about another part, or a probe
+	requests int             // sent so far, what was sent beside a slow request included
 	busy     *StoreError     // the last answer of the class NotApplied; nil: there was none
-	answered bool            // the store has answered with an item
-	item     Item            // the last item, if answered
-	asked    time.Time       // when the attempt that brought the item began
-	amount   amount          // how many actions a counted id stands for
-	lease    *lease          // what a visit took; nil: nothing
+	asked    time.Time       // when the attempt that brought the last item began; zero: none did
 	kept     keptPlace       // of a reservoir, by the write under way; zero: none
 }
 
@@ -51,58 +93,43 @@ func (a *amount) note(n int64) int64 {
 	return n
 }
 
-// of returns how many actions an id with this note stands for.
-func (a amount) of(note int64) int64 { return cmp.Or(note, a.plain) }
+// lost records that r had an unknown outcome.
+func (a *amount) lost(r *request) { a.unsure = a.unsure || r.write.ID != ID{} }
 
-// carryOut takes the steps of q until q is decided. Known is what is known of the item.
-func (t *attempts) carryOut(q *question, known Item) (Decision, error) {
-	if q.read != nil {
-		known = *q.read
-	}
-	got := taken{item: known}
-	s := t.choose(q, func() step { return q.first(known) })
+// carryOut takes the steps of the question until it is decided.
+func (t *attempts) carryOut() (Decision, *StoreError) {
+	q := t.question
+	got := taken{item: q.shown}
+	s := t.choose(func() step { return q.first(q.shown) })
 	for s.sends() {
 		if !s.unseen && !s.request.write.Update.Holds(got.item.State) {
 			return Decision{}, unreadable("") // no policy has written this item
 		}
-		var err error
-		if got, err = t.take(q, s, got.item); err != nil {
-			return Decision{}, err
+		var failed *StoreError
+		if got, failed = t.take(s, got.item); failed != nil {
+			return Decision{}, failed
 		}
-		s = t.choose(q, func() step { return q.next(got) })
+		s = t.choose(func() step { return q.next(got) })
 	}
-	q.claim, q.origin, t.lease = s.claim, s.origin, s.lease
+	q.claim, q.origin, q.lease = s.claim, s.origin, s.lease
 	if q.op == Check {
 		return s.decision, nil
 	}
-	return s.decision, q.readable(got.item)
+	return s.decision, unreadable(q.Unusable(q.write.Now, got.item)...)
 }
 
 // take sends the request of s, in an item that was last shown as this one.
-func (t *attempts) take(q *question, s step, shown Item) (got taken, err error) {
+func (t *attempts) take(s step, shown Item) (got taken, failed *StoreError) {
 	got = taken{step: s, item: shown}
-	w := s.request.write
+	r, sent := s.request, &t.question.sent
+	if s.counts > 0 {
+		r.write.Note = max(r.write.Note, sent.note(s.counts)) // at most one is set: a queue gives one place at a time
+	}
+	a, failed := t.ask(&r)
+	if failed == nil || !sent.unsure {
+		t.settle(a.done)
+	}
 	switch {
-	case s.request.verb == deletes:
-		return got, t.delete(w.Key)
-	case s.request.verb == reads:
-		if got.item, err = t.read(w.Key); err == nil {
-			err = q.readable(got.item)
-		}
-		if q.look {
-			item := got.item
-			q.read = &item
-		}
-		return got, err
-	case s.counts > 0:
-		w.Note = max(w.Note, t.amount.note(s.counts)) // at most one is set: a queue gives one place at a time
-	}
-	item, done, err := t.update(w)
-	got.sent = t.amount
-	if err == nil || !t.amount.unsure {
-		t.settle(q, done)
-	}
-	switch failed := asStoreError(err); {
 	case failed == nil:
 	case s.records: // the next refusal records the pace
 		return got, nil
@@ -110,19 +137,111 @@ func (t *attempts) take(q *question, s step, shown Item) (got taken, err error) 
 		got.lost = true
 		return got, nil
 	default:
-		return got, err
+		return got, failed
 	}
-	if !done && item.allows(w) { // the store refused the guard, so the attributes cannot mean what they seem to
+	// If the store refused the guard, the attributes cannot mean what they seem to.
+	if r.verb == updates && !a.done && a.item.allows(r.write) {
 		return got, unreadable("")
 	}
-	got.item, got.done = item, done
+	got.item, got.done = a.item, a.done
 	return got, nil
 }
 
-// readable returns an error if the policy uses an attribute that could not be read.
-func (q *question) readable(item Item) error {
-	for _, attr := range q.Unusable(q.write.Now, item) {
-		return unreadable(attr)
+// oneAttempt is the budget for a store in memory: one attempt without a time limit.
+type oneAttempt struct{}
+
+func (oneAttempt) Next(_ context.Context, failed bool) bool { return !failed }
+
+// next reports whether there is time for another attempt. If the last one failed, next
+// pauses first.
+func (t *attempts) next(failed bool, pause *retry.Pause) bool {
+	switch {
+	case t.budget != nil:
+		return t.budget.Next(t.ctx, failed)
+	case failed:
+		return pause.Wait(t.ctx)
 	}
-	return nil
+	return t.ctx.Err() == nil
+}
+
+// ask sends r until the store answers, and returns the error of an item that can't be read.
+func (t *attempts) ask(r *request) (a answer, failed *StoreError) {
+	a, failed = t.send(r)
+	switch {
+	case failed != nil && failed.Failure == Unreadable && r.verb == updates: // a read shows which attribute
+		read, err := t.send(&request{reads, Write{Key: r.write.Key}})
+		if attrs := read.item.unusable(r.write); err == nil && len(attrs) > 0 {
+			named := *failed
+			named.Attr, failed = attrs[0], &named
+		}
+		return a, failed
+	case failed != nil, r.verb == deletes:
+		return a, failed
+	case r.verb == reads:
+		return a, unreadable(t.question.Unusable(t.question.write.Now, a.item)...)
+	}
+	return a, unreadable(a.item.unusable(r.write)...)
+}
+
+// send sends r until there is an answer that another attempt can't change, or no time. After
+// an unknown outcome it makes another attempt only if r is repeatable.
+func (t *attempts) send(r *request) (a answer, failed *StoreError) {
+	failed = &StoreError{Failure: Unknown, What: tooLate, Err: errNoTime}
+	var pause retry.Pause
+	for n := 0; n < retry.MaxTries && t.next(n > 0, &pause) && !t.limiter.isOld(&r.write); n++ {
+		t.began = t.limiter.Clock()
+		t.requests++
+		a = t.exchange(r)
+		failed = asStoreError(a.err)
+		switch {
+		case failed == nil:
+			if r.verb != deletes {
+				t.asked, t.question.shown, t.question.reached = t.began, a.item, true
+			}
+			return a, nil
+		case failed.Failure == NotApplied:
+			t.busy = failed
+		case failed.Failure != Unknown:
+			return a, failed
+		default:
+			if t.question.sent.lost(r); !r.repeatable() {
+				return a, failed
+			}
+		}
+	}
+	return a, t.ranOut(failed)
+}
+
+// isOld reports whether it is too late to send w. A read and a delete have no time.
+func (l *Limiter) isOld(w *Write) bool {
+	return w.Now != 0 && l.Clock().UnixMilli()-w.Now > maxWriteAge.Milliseconds()
+}
+
+// ranOut returns the error of a decision that ran out of time. If the store has
+// answered at all, the table is not down: this one item is throttled, or
+// changes too often. Then the class is NotApplied. The class says nothing
+// about earlier attempts: one of them may have been performed.
+func (t *attempts) ranOut(failed *StoreError) *StoreError {
+	switch {
+	case t.busy != nil:
+		return t.busy
+	case t.asked.IsZero():
+		return failed
+	case errors.Is(failed.Err, errNoTime):
+		return &StoreError{Failure: NotApplied, What: "too many requests changed the same item", Err: errNoTime}
+	}
+	// The last attempts have little time, so they often get no answer.
+	return &StoreError{Failure: NotApplied, What: failed.What, Err: failed.Err}
+}
+
+// errNoTime is the cause of an outage if there was no time to ask the store.
+var errNoTime = errors.New("no time left for an attempt")
+
+// unreadable returns the error for an item with these attributes that the policy cannot
+// read: "" is one that is not known. If there are none, it returns nil.
+func unreadable(attrs ...string) *StoreError {
+	if len(attrs) == 0 {
+		return nil
+	}
+	return &StoreError{Failure: Unreadable, What: "an attribute of the item has the wrong type", Attr: attrs[0]}
 }

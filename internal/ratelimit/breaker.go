@@ -91,21 +91,20 @@ func (b *breaker) open(k Key, now time.Time) (cause *StoreError, due bool) {
 	return key.cause, key.cause != nil
 }
 
-// claim is look for a decision that sends a probe if it is due. No other decision sends one
+// claim reports whether a decision about k sends a probe. If so, no other decision sends one
 // for the next 5 s.
-func (b *breaker) claim(k Key, now time.Time) (cause *StoreError, due bool) {
+func (b *breaker) claim(k Key, now time.Time) bool {
 	k.Window = 0
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if cause, due = b.open(k, now); due {
-		if key, open := b.keys[k]; open {
-			b.keys[k] = circuit{key.cause, now}
-		}
-		if b.table.cause != nil {
-			b.table.probed = now
-		}
+	_, due := b.open(k, now)
+	if key, open := b.keys[k]; due && open {
+		b.keys[k] = circuit{key.cause, now}
 	}
-	return cause, due
+	if due && b.table.cause != nil {
+		b.table.probed = now
+	}
+	return due
 }
 
 // done opens or closes circuits according to how the decision about k ended.
@@ -119,9 +118,9 @@ func (b *breaker) done(k Key, t *attempts, failed *StoreError, now time.Time) {
 		delete(b.keys, k)
 	case t.requests == 0, errors.Is(t.ctx.Err(), context.Canceled):
 		// Nothing was sent, or the caller left: that says nothing about the store.
-	case t.probing && b.table.cause == nil:
+	case t.question == nil && b.table.cause == nil:
 		// The circuit of k stays open, or closed meanwhile by another answer.
-	case failed.Failure == NotApplied, t.reached:
+	case failed.Failure == NotApplied, t.question != nil && t.question.reached:
 		b.table = circuit{} // the table answers, if only to say no
 		b.openKey(k, circuit{failed, now})
 	default:
@@ -173,36 +172,31 @@ func probeOf(k Key) *request { return &request{updates, Write{Key: k, Update: no
 // It returns nil if the store answers a probe while the decision waits for it, and
 // the time left is at least as long as the probe took. Otherwise the answer only
 // closes the circuit.
-func (t *attempts) probe(key Key) error {
-	l := t.limiter
-	t.requests++
-	if t.budget != nil { // nothing runs beside a decision
-		t.began = l.Clock()
-		t.probing = true
-		defer func() { t.probing = false }()
-		err := t.refused(t.ctx, l.Store, key)
-		t.reached = t.reached || err == nil
-		return err
+func (l *Limiter) probe(ctx context.Context, q *question) *StoreError {
+	key := q.write.Key
+	q.budget = l.budget()
+	t := &attempts{limiter: l, ctx: ctx, began: l.Clock(), requests: 1}
+	if q.budget != nil { // nothing runs beside a decision
+		return t.refused(ctx, l.Store, key)
 	}
 	began := time.Now()
-	answer := make(chan error, 1)
+	answer := make(chan *StoreError, 1)
+	t.ctx = context.WithoutCancel(ctx) // its failure counts even if the caller has left
 	go func() {
 		defer crash.Contain()
-		ctx, stop := retry.Awake(context.WithoutCancel(t.ctx), l.Timeout)
+		awake, stop := retry.Awake(t.ctx, l.Timeout)
 		defer stop()
-		p := &attempts{limiter: l, ctx: context.Background(), began: l.Clock(), requests: 1, probing: true}
-		answer <- p.refused(ctx, l.redial(), key)
+		answer <- t.refused(awake, l.redial(), key)
 	}()
 	waited := time.NewTimer(maxProbeWait)
 	defer waited.Stop()
 	select {
-	case err := <-answer:
-		if end, _ := t.ctx.Deadline(); err != nil || time.Until(end) >= time.Since(began) {
-			t.reached = t.reached || err == nil
-			return err
+	case failed := <-answer:
+		if end, _ := ctx.Deadline(); failed != nil || time.Until(end) >= time.Since(began) {
+			return failed
 		}
 	case <-waited.C:
-	case <-t.ctx.Done():
+	case <-ctx.Done():
 	}
 	return &StoreError{Failure: Unknown, What: tooLate, Err: errProbe}
 }
@@ -212,13 +206,14 @@ var errProbe = errors.New("the probe was not answered soon enough")
 
 // refused sends a write that the store refuses, once. It tells the breaker the result,
 // and the memory the item.
-func (t *attempts) refused(ctx context.Context, s Store, key Key) error {
+func (t *attempts) refused(ctx context.Context, s Store, key Key) *StoreError {
 	l := t.limiter
 	a := probeOf(key).by(ctx, s)
-	l.breaker.done(key, t, asStoreError(a.err), l.Clock())
-	if a.err == nil {
+	failed := asStoreError(a.err)
+	l.breaker.done(key, t, failed, l.Clock())
+	if failed == nil {
 		now := l.Clock()
 		l.Memory.Change(key, func(k Known) Known { return k.learn(a.item, t.began, now) })
 	}
-	return a.err
+	return failed
 }

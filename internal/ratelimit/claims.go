@@ -21,29 +21,11 @@ type claim struct {
 	kept     Location // where the id was found
 	own      bool     // this decision's own write has counted it
 	fallback bool     // in memory, and not in the store
-	found    bool     // memory: another decision has counted it
 	replaced int      // memory: Known.replaced, when this decision counted it
 }
 
 // isFound reports whether another decision has counted the check, or perhaps this one.
-func (c *claim) isFound() bool { return !c.own && (c.found || c.kept.Set != "") }
-
-// rely marks the id of the check q, which d has found. If the id is gone, rely decides the
-// check again. It returns d, or the new decision.
-func (l *Limiter) rely(ctx context.Context, q *question, d Decision) (Decision, error) {
-	known := l.recall(q)
-	q.relies = true
-	again, sent, err := l.askStore(ctx, q, known.shown())
-	if err != nil && q.Fallback && l.Memory != nil {
-		again, err = l.outage(q, sent, err), nil
-	}
-	if err == nil && again.Reason == "" { // marked: nothing has changed
-		d.Requests += again.Requests
-		return d, nil
-	}
-	again.Requests += d.Requests
-	return again, err
-}
+func (c *claim) isFound() bool { return !c.own && c.kept.Set != "" }
 
 // relyOn returns k with a mark beside the id of w, wherever k has it.
 func (k Known) relyOn(w Write) Known {
@@ -72,7 +54,8 @@ func (l *Limiter) unclaim(ctx context.Context, check *question, d Decision) Deci
 			l.Memory.Change(q.write.Key, func(k Known) Known { return k.giveBack(&q, check.claim) })
 			break
 		}
-		back, err := l.decide(ctx, &q, check.counted) // if it fails, too few are admitted
+		q.shown = check.shown          // with its count: what is known can be from before the check
+		back, err := l.decide(ctx, &q) // if it fails, too few are admitted
 		if d.Requests += back.Requests; err == nil {
 			d.Reading = back.Reading
 		}

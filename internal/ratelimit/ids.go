@@ -180,50 +180,33 @@ func (id ID) number() uint64 {
 	return binary.BigEndian.Uint64(b[:])
 }
 
-// Into returns where w keeps its id. It returns the zero Location if w keeps none.
+// Into returns where w keeps its id or, if it has none, where it sets a mark: RelyOn.
 //
 // An update can change each attribute only once. So a write that drops an id from
 // a set keeps its own in another set. Later writes look there, too. For example, a
 // release in generation 9 that drops an id from i09 keeps its own id in i10.
 func (w Write) Into() Location {
+	into := w.in(0)
 	switch {
 	case w.ID == (ID{}):
-		return Location{}
+		return w.RelyOn
 	case w.KeepAll:
-		return Location{Set: wholeSet, Element: Element{w.ID, w.Note}}
-	}
-	into := w.in(0)
-	if into.Set == w.Drop.Set {
+		into.Set, into.ID = wholeSet, w.ID
+	case into.Set == w.Drop.Set:
 		into = w.in(1)
 	}
-	into.Note = w.Note
+	into.Note, into.First, into.Last = w.Note, w.First, w.Last
 	return into
 }
 
-// Adds calls yield with each element that w adds to the set of Into or, if it keeps no id,
-// to the set of RelyOn.
+// Adds calls yield with each element that w adds to the set of Into.
 func (w Write) Adds(yield func(Element) bool) {
-	into := w.Into()
-	if into.Set == "" {
-		if w.RelyOn.Set != "" {
-			yield(Element{w.RelyOn.ID, ReliedOn})
-		}
-		return
-	}
-	if !yield(Element{ID: into.ID}) {
-		return
-	}
-	notes := [...]int64{w.Note, 0, -w.First, -w.Last}
-	if w.Note != 0 && w.Drop.Set != "" {
-		notes[1] = WasRenewed
-	}
-	if w.First == w.Last {
-		notes[3] = 0
-	}
-	for _, note := range notes {
-		if note != 0 && !yield(Element{into.ID, note}) {
-			return
-		}
+	switch into := w.Into(); {
+	case into.Set == "":
+	case w.ID == ID{}:
+		yield(Element{into.ID, ReliedOn})
+	default:
+		into.elements(w.Note != 0 && w.Drop.Set != "", yield)
 	}
 }
 
@@ -231,12 +214,22 @@ func (w Write) Adds(yield func(Element) bool) {
 // The note ReliedOn stays. A give-back of the attempt that counted can be on its way for
 // longer than the check counts. It must not remove what a later check of the same id counted.
 func (w Write) Drops(yield func(Element) bool) {
-	k := w.Drop
-	notes := [...]int64{k.Note, WasRenewed, -k.First, -k.Last}
+	if w.Drop.Set != "" {
+		w.Drop.elements(true, yield)
+	}
+}
+
+// elements calls yield with the id alone, and with each of its notes except ReliedOn. If
+// renewed is set, WasRenewed is one of them.
+func (k Location) elements(renewed bool, yield func(Element) bool) {
+	notes := [...]int64{k.Note, 0, -k.First, -k.Last}
+	if renewed {
+		notes[1] = WasRenewed
+	}
 	if k.First == k.Last {
 		notes[3] = 0
 	}
-	if k.Set == "" || !yield(Element{ID: k.ID}) {
+	if !yield(Element{ID: k.ID}) {
 		return
 	}
 	for _, note := range notes {
@@ -287,9 +280,9 @@ func (w Write) LookIn(yield func(Location) bool) {
 
 // Forget returns the sets that w removes. Six generations stay: the three
 // previous ones, the current one and the next two. A write that keeps no id in a
-// generation removes nothing, and neither does one by the time of a receipt.
+// generation removes nothing, and neither does one with KeepOld.
 func (w Write) Forget() []string {
-	if w.ID == (ID{}) || w.KeepAll || w.Ahead {
+	if w.ID == (ID{}) || w.KeepAll || w.KeepOld {
 		return nil
 	}
 	_, index := w.generation()

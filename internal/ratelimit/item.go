@@ -1,7 +1,6 @@
 package ratelimit
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -91,10 +90,8 @@ func (i Item) allows(w Write) bool {
 }
 
 // perform returns the item after w. It does not check whether w is allowed.
-func (i Item) perform(w Write) Item { return i.change(w, w.Forget()) }
-
-// change is perform, but removes the sets in forget.
-func (i Item) change(w Write, forget []string) Item {
+func (i Item) perform(w Write) Item {
+	forget := w.Forget()
 	after := Item{State: w.Update.Apply(i.State), IDs: make(IDs, 0, len(i.IDs)+1)}
 	for _, set := range i.IDs {
 		if set.Name == w.Drop.Set {
@@ -107,7 +104,7 @@ func (i Item) change(w Write, forget []string) Item {
 			after.IDs = append(after.IDs, set)
 		}
 	}
-	if into := cmp.Or(w.Into(), w.RelyOn); into.Set != "" {
+	if into := w.Into(); into.Set != "" {
 		at, ok := after.IDs.index(into.Set)
 		if !ok {
 			after.IDs = slices.Insert(after.IDs, at, IDSet{Name: into.Set})
@@ -148,14 +145,6 @@ func (i Item) Find(w Write) (Location, bool) {
 // has reports whether the item keeps k. Every item has the zero Location.
 func (i Item) has(k Location) bool {
 	return k.Set == "" || slices.Contains(i.IDs.In(k.Set), k.Element) && slices.Contains(i.IDs.In(k.Set), Element{ID: k.ID})
-}
-
-// unreadable returns an attribute that w uses and that could not be read; "": none.
-func (i Item) unreadable(w Write) string {
-	for _, attr := range i.unusable(w) {
-		return attr
-	}
-	return ""
 }
 
 // unusable returns the attributes that w uses and that could not be read.

@@ -44,10 +44,7 @@ const trusted = time.Second
 // does not fit. It returns false if the store has to be asked.
 func (k Known) refuse(q *question, now time.Time) (Decision, bool) {
 	age := now.Sub(k.Asked)
-	if q.op != Check || k.Asked.IsZero() || age < 0 || age > trusted || !k.Asked.After(k.Invalidated) {
-		return Decision{}, false
-	}
-	if _, counted := k.Seen.Find(q.write); counted {
+	if q.op != Check || k.Asked.IsZero() || age < 0 || age > trusted || !k.Asked.After(k.Invalidated) || k.Seen.counts(q.write) {
 		return Decision{}, false
 	}
 	q.given = k.Fallback.State
@@ -55,19 +52,21 @@ func (k Known) refuse(q *question, now time.Time) (Decision, bool) {
 	lease := leaseOf(k.leases, q.Policy)
 	hot := lease.hot(q.write.Now)
 	if hot {
-		asked := *q
+		asked, left := *q, lease.rest(q.write.Now)
 		asked.write.Now = min(q.write.Now, k.Asked.UnixMilli())
-		asked.Count -= lease.rest(q.write.Now)
-		then, rest = &asked, q.pauseOf(lease, asked.write.Now)-age
+		asked.Count -= left
+		then, rest = &asked, q.pause(asked.write.Now)
+		if left > 0 { // too few: q is refused for at most half of the time until the lease ends
+			rest = min(rest, time.Duration(lease.until-asked.write.Now)*time.Millisecond/2)
+		}
+		rest -= age
 	}
 	s := then.checkNew(taken{item: k.Seen}, Location{})
 	switch {
-	case s.sends():
+	case s.sends(), hot && rest < time.Millisecond:
 		return Decision{}, false
 	case !hot:
 		return s.decision, q.Fresh || !q.fitsAhead(k.Seen)
-	case rest < time.Millisecond:
-		return Decision{}, false
 	}
 	d := q.in(k.Seen.State).decision(0, 0)
 	d.Wait = max(d.Wait, rest)
@@ -86,15 +85,6 @@ func (q *question) fitsAhead(seen Item) bool {
 	ahead.write.Now += policy.ClocksApart.Milliseconds()
 	n, _ := ahead.in(seen.State).fits()
 	return n > 0
-}
-
-// shown returns the item as the store last showed it. It is zero if the store has
-// shown none, or if Seen also has actions that were admitted alone.
-func (k Known) shown() Item {
-	if k.Asked.IsZero() {
-		return Item{}
-	}
-	return k.Seen
 }
 
 // learn replaces Seen with the item that an attempt brought. Asked is when that
@@ -122,43 +112,29 @@ func (k Known) invalidate(now time.Time) Known {
 	return k
 }
 
-// admit decides a check without the store, after attempts for this amount. An
-// admitted action is counted in Seen and in Fallback.
-func (k Known) admit(q *question, sent amount) (Known, Decision) {
+// admit decides a check or a status without the store. An admitted check is counted in Seen
+// and in Fallback.
+func (k Known) admit(q *question) (Known, Decision) {
 	if kept, counted := k.find(q.write); counted && !q.late(kept) {
-		if q.claim = (claim{found: true, fallback: true}); q.relies {
+		if q.claim = (claim{kept: kept, fallback: true}); q.relies {
 			k = k.relyOn(q.write)
 		}
-		return k, k.both(q, func(v view) Decision { return v.found(kept, false, sent) })
+		return k, k.both(q, func(v view) Decision { return v.found(kept, false) })
 	}
 	after, seen, alone := k.plan(q)
-	if seen.counts == 0 {
-		return k, k.refusal(q)
+	switch w := seen.request.write; {
+	case seen.counts == 0:
+		return k, k.both(q, func(v view) Decision { return v.decision(0, 0) })
+	case q.op == Status:
+		return k, tighter(q.in(after.Seen.State).wouldBe(seen.counts, w.Update),
+			q.in(after.Fallback.State).wouldBe(alone.counts, alone.request.write.Update))
 	}
 	k = after
-	w := seen.request.write
-	var forget []string
-	if !q.isOld {
-		forget = w.Forget()
-	}
-	k.Seen = k.Seen.change(w, forget)
-	k.Fallback = k.Fallback.change(alone.request.write, forget)
+	k.Seen = k.Seen.perform(seen.request.write)
+	k.Fallback = k.Fallback.perform(alone.request.write)
 	k.Asked = time.Time{} // the store has never shown this Seen, so refuse must not use it
 	q.claim = claim{own: true, fallback: true, replaced: k.replaced}
-	return k, k.both(q, func(v view) Decision { return v.decision(seen.counts, w.Note) })
-}
-
-// status decides q as admit would, and counts nothing.
-func (k Known) status(q *question) Decision {
-	if kept, counted := k.find(q.write); counted && !q.late(kept) {
-		return k.both(q, func(v view) Decision { return v.found(kept, false, amount{}) })
-	}
-	k, seen, alone := k.plan(q)
-	if seen.counts == 0 {
-		return k.refusal(q)
-	}
-	return tighter(q.in(k.Seen.State).wouldBe(seen.counts, seen.request.write.Update),
-		q.in(k.Fallback.State).wouldBe(alone.counts, alone.request.write.Update))
+	return k, k.both(q, func(v view) Decision { return v.decision(seen.counts, seen.request.write.Note) })
 }
 
 // find returns where the request is counted, in Seen or in Fallback. If it has a place in
@@ -184,11 +160,6 @@ func tighter(d, other Decision) Decision {
 	}
 	d.Reason = Unavailable
 	return d
-}
-
-// refusal returns the decision for q if it does not fit.
-func (k Known) refusal(q *question) Decision {
-	return k.both(q, func(v view) Decision { return v.decision(0, 0) })
 }
 
 // plan returns the steps that count as many of q's actions as fit in Seen and in Fallback.

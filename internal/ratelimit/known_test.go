@@ -96,7 +96,7 @@ func TestARefusalAloneChangesNothing(t *testing.T) {
 	given := policy.State{{Name: "t", Value: moment.Add(20*time.Second).UnixMilli()*1_000_000 + 1}} // each place
 	for _, k := range []Known{{Seen: Item{State: given}, Asked: moment}, {Fallback: Item{State: given}, Asked: moment}} {
 		q := r.ask(Check, moment.UnixMilli())
-		after, d := k.admit(&q, amount{})
+		after, d := k.admit(&q)
 		if d.Allowed || d.ReadyAt != 0 {
 			t.Fatalf("%+v, want a refusal", d)
 		}
@@ -131,7 +131,7 @@ func TestKnownAdmits(t *testing.T) {
 		r := asking(tt.id, tt.count)
 		r.Partial = tt.partial
 		q := r.ask(Check, moment.UnixMilli())
-		after, d := k.admit(&q, amount{})
+		after, d := k.admit(&q)
 		if d.Reason != Unavailable || d.Granted != tt.want || d.Allowed != (tt.want > 0) {
 			t.Errorf("%s: %+v, want %d granted from memory", tt.name, d, tt.want)
 		}
@@ -141,7 +141,7 @@ func TestKnownAdmits(t *testing.T) {
 		if k.Seen.State.Get("activityCount") != tt.seen.State.Get("activityCount") {
 			t.Errorf("%s: admit changed what it was given", tt.name)
 		}
-		again, d := after.admit(&q, amount{})
+		again, d := after.admit(&q)
 		if tt.want > 0 && (!d.Allowed || again.Fallback.State.Get("activityCount") != tt.aloneAfter) {
 			t.Errorf("%s, repeated: %+v and %v, want it counted once", tt.name, d, again.Fallback.State)
 		}
@@ -159,7 +159,7 @@ func TestKnownRefusalWaitsForBoth(t *testing.T) {
 	for _, k := range []Known{{Seen: early, Fallback: late}, {Seen: late, Fallback: early}} {
 		other := r
 		other.ID = "y"
-		_, d := k.admit(new(other.ask(Check, moment.UnixMilli())), amount{})
+		_, d := k.admit(new(other.ask(Check, moment.UnixMilli())))
 		if d.Allowed || d.Wait != 50*time.Minute {
 			t.Errorf("%+v, want it refused for 50 minutes", d)
 		}

@@ -49,60 +49,16 @@ func (i Item) crowded(w Write, crowd int) bool {
 	return n >= crowd
 }
 
-// A leaseState is how the requests of a limit are counted. The first row that applies decides
-// what a check does:
-//
-//	state     is                                  check
-//	any       with enough left                    takes it from the lease
-//	any       whose item had the check's id       is counted by a write with its id
-//	cold      until the item is crowded, and      is counted by a write with its id
-//	          after 10 s without a check
-//	crowded   without a lease that lasts          visits, and begins to renew
-//	leased    with a lease that lasts             visits for what is missing, and begins to renew
-//	renewing  with a visit under way              visits for what is missing, and takes no more
-//
-// The answer to a visit makes it leased, or crowded if the visit took only what its check
-// needs. An item without a crowd makes it cold again.
-type leaseState uint8
-
-const (
-	cold leaseState = iota
-	crowded
-	leased
-	renewing
-)
-
-// state returns the state of l at now, if a lease that is taken now lasts this long.
-func (l *lease) state(now, lasts int64) leaseState {
-	switch {
-	case l == nil, now-max(l.at, l.begun) > forgotten, !l.full && l.until == 0:
-		return cold
-	case l.begun > l.at && now-l.begun <= lasts:
-		return renewing
-	case l.rest(now) > 0:
-		return leased
-	}
-	return crowded
+// hot reports whether the requests of l may be counted without ids: l is not cold, see consume.
+func (l *lease) hot(now int64) bool {
+	return l != nil && now-max(l.at, l.begun) <= forgotten && (l.full || l.until != 0)
 }
-
-// hot reports whether the requests of l may be counted without ids.
-func (l *lease) hot(now int64) bool { return l.state(now, 0) != cold }
 
 // pause returns for how long a refusal at now is repeated from memory if its key is hot. At
 // most one visit is made in this time, even if actions come back meanwhile.
 func (q *question) pause(now int64) time.Duration {
 	until, _ := q.Policy.Lease(now)
 	return min(trusted, time.Duration(until-now)*time.Millisecond)
-}
-
-// pauseOf returns how long such a refusal is repeated if l has actions left, though too few:
-// at most half of the time until l ends.
-func (q *question) pauseOf(l *lease, now int64) time.Duration {
-	pause := q.pause(now)
-	if l.rest(q.write.Now) > 0 {
-		pause = min(pause, time.Duration(l.until-now)*time.Millisecond/2)
-	}
-	return pause
 }
 
 // leaseOf returns the lease of the limit p among leases; nil: there is none.
@@ -116,7 +72,20 @@ func leaseOf(leases []lease, p policy.Policy) *lease {
 }
 
 // consume decides the check q from the lease of its limit. If that does not suffice, it
-// sets how many actions q's visit should take.
+// sets how many actions q's visit should take. The state of the lease is how the requests of
+// its limit are counted. The first row that applies decides what a check does:
+//
+//	state     is                                  check
+//	any       with enough left                    takes it from the lease
+//	any       whose item had the check's id       is counted by a write with its id
+//	cold      until the item is crowded, and      is counted by a write with its id
+//	          after 10 s without a check
+//	crowded   without a lease that lasts          visits, and begins to renew
+//	leased    with a lease that lasts             visits for what is missing, and begins to renew
+//	renewing  with a visit under way              visits for what is missing, and takes no more
+//
+// The answer to a visit makes it leased, or crowded if the visit took only what its check
+// needs. An item without a crowd makes it cold again.
 func (m *Memory) consume(q *question) (d Decision, ok bool) {
 	m.visit(q, func(l *lease) {
 		carried := false
@@ -131,43 +100,39 @@ func (m *Memory) consume(q *question) (d Decision, ok bool) {
 			d.At, d.Leased = 0, true // the item does not have its id, so there is no receipt
 			return
 		}
-		if q.hot, q.take, q.held = l.plan(q, m.NoLeases, carried); q.held > 0 {
-			q.until = l.until
-		}
+		l.plan(q, m.NoLeases, carried)
 	})
 	return d, ok
 }
 
-// plan returns how the check q is counted, which l does not suffice for. Hot: its key is hot.
-// Take is how many actions its visit takes; 0: it has no visit. Held is how many it holds of l
-// beside these. The lease of the window before, carried, lends its pace and no actions.
-func (l *lease) plan(q *question, noLeases, carried bool) (hot bool, take, held int64) {
+// plan sets how the check q is counted, which l does not suffice for. The lease of the window
+// before, carried, lends its pace and no actions.
+func (l *lease) plan(q *question, noLeases, carried bool) {
 	now := q.write.Now
-	_, lasts := q.Policy.Lease(now)
-	state := l.state(now, lasts)
-	if state == cold || l.seen.counts(q.write) { // a repeat of a request from before
-		return state != cold, 0, 0
+	if q.hot = l.hot(now); !q.hot || l.seen.counts(q.write) { // a repeat of a request from before
+		return
 	}
-	take = q.Count
-	if state != renewing && !noLeases {
+	take := q.Count
+	_, lasts := q.Policy.Lease(now)
+	if renewing := l.begun > l.at && now-l.begun <= lasts; !renewing && !noLeases {
 		l.begun = now
 		used := l.got - l.left
 		take = max(take, min(2*used, used*lasts/max(1, now-l.at), q.Policy.Max()))
 	}
-	switch {
-	case take == q.Count && !l.full && !carried:
-		return true, 0, 0
-	case !carried: // the visit needs only what is missing
-		held = l.rest(now)
-		l.left, l.held = l.left-held, l.held+held
+	if take == q.Count && !l.full && !carried {
+		return
 	}
-	return true, take - held, held
+	if !carried { // the visit needs only what is missing
+		q.held, q.until = l.rest(now), l.until
+		l.left, l.held = l.left-q.held, l.held+q.held
+	}
+	q.take = take - q.held
 }
 
 // visit calls do with the lease of q's limit, nil if there is none, if q is a check that
 // leases can decide. Nobody else uses the leases meanwhile.
 func (m *Memory) visit(q *question, do func(*lease)) {
-	if m == nil || q.op != Check || !q.Policy.Prepaid() {
+	if m == nil || q.op != Check || q.relies || !q.Policy.Prepaid() {
 		return
 	}
 	m.mu.Lock()
@@ -237,9 +202,6 @@ func (m *Memory) refund(q *question) {
 // was taken since then and lasts longer does not have it. One that ends as early has carried it
 // over, as lend says.
 func (m *Memory) release(q *question) {
-	if q.held == 0 {
-		return
-	}
 	m.visit(q, func(l *lease) {
 		if l == nil || l.until > q.until {
 			return
@@ -253,17 +215,17 @@ func (m *Memory) release(q *question) {
 // the last lease stays, until the earlier end of the two leases. The visit's own request
 // has handed out what it held of the last lease. So usually nothing is left of that, and
 // the new lease lasts as long as it can.
-func (k Known) lend(q *question, granted int64, t *attempts) Known {
+func (k Known) lend(q *question, granted int64, crowd int) Known {
 	now, old, took := q.write.Now, leaseOf(k.leases, q.Policy), lease{got: granted}
-	if t.lease != nil {
-		took = *t.lease
+	if q.lease != nil {
+		took = *q.lease
 	}
-	took.policy, took.at, took.begun, took.full = q.Policy, now, now, t.item.crowded(q.write, t.limiter.Memory.Crowd)
+	took.policy, took.at, took.begun, took.full = q.Policy, now, now, q.shown.crowded(q.write, crowd)
 	if old != nil && now < old.until {
-		if t.lease != nil && q.held > 0 {
+		if q.lease != nil && q.held > 0 {
 			old.held, old.got, took.before = max(0, old.held-q.held), old.got-q.held, old.until
 		}
-		took.got, took.left, took.held, took.seen = took.got+old.left+old.held, took.left+old.left, old.held, t.item
+		took.got, took.left, took.held, took.seen = took.got+old.left+old.held, took.left+old.left, old.held, q.shown
 		if rest := old.left + old.held; rest > 0 || took.until == 0 {
 			took.until = min(old.until, cmp.Or(took.until, old.until))
 		}

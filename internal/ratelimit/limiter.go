@@ -68,22 +68,25 @@ type Budget interface {
 	Next(ctx context.Context, failed bool) bool
 }
 
-// recall returns what is known of the item of q, unless q asks only the store.
-func (l *Limiter) recall(q *question) Known {
-	if q.op == Status || q.op == Reset || l.Memory.leased(q) {
-		return Known{}
+// recall returns what is known of the item of q, unless q asks only the store. It also sets
+// q.shown, which is zero if Seen has actions that were admitted alone, too.
+func (l *Limiter) recall(q *question) (k Known) {
+	if q.op != Status && q.op != Reset && !l.Memory.leased(q) {
+		k = l.Memory.Recall(q.write.Key)
 	}
-	return l.Memory.Recall(q.write.Key)
+	if q.shown = k.Seen; k.Asked.IsZero() {
+		q.shown = Item{}
+	}
+	return k
 }
 
-// decide answers q, which the memory does not refuse, from a lease or from the store. Shown is the
-// item as the store has shown it; zero: it has not.
-func (l *Limiter) decide(ctx context.Context, q *question, shown Item) (Decision, error) {
+// decide answers q, which the memory does not refuse, from a lease or from the store.
+func (l *Limiter) decide(ctx context.Context, q *question) (Decision, error) {
 	if d, ok := l.Memory.consume(q); ok {
 		return d, nil
 	}
-	d, sent, err := l.askStore(ctx, q, shown)
-	if sent.lease == nil {
+	d, err := l.askStore(ctx, q)
+	if q.lease == nil {
 		l.Memory.release(q)
 	}
 	switch {
@@ -95,17 +98,26 @@ func (l *Limiter) decide(ctx context.Context, q *question, shown Item) (Decision
 			return k.invalidate(l.Clock())
 		})
 	case err != nil && q.op != Renew && q.Fallback && l.Memory != nil:
-		return l.outage(q, sent, err), nil
-	case q.hot && err == nil && !d.Allowed: // until then, the memory refuses
+		return l.outage(q, d.Requests, err), nil
+	case q.hot && !q.relies && err == nil && !d.Allowed: // until then, the memory refuses
 		d.Wait = max(d.Wait, q.pause(q.write.Now))
 	}
 	return d, err
 }
 
-// outage decides q from memory, because what was sent brought no usable answer.
-func (l *Limiter) outage(q *question, sent *attempts, cause error) Decision {
-	d := l.fallback(q, sent)
-	d.Requests, d.Outage = sent.requests, cause
+// outage decides q from memory, because its requests brought no usable answer. It decides and
+// counts a check in one step on the memory, because other decisions may have changed the memory.
+func (l *Limiter) outage(q *question, requests int, cause error) (d Decision) {
+	if q.op == Status {
+		_, d = l.Memory.Recall(q.write.Key).admit(q)
+	} else {
+		q.write.KeepOld = q.write.KeepOld || l.isOld(&q.write)
+		l.Memory.Change(q.write.Key, func(k Known) Known {
+			k, d = k.admit(q)
+			return k
+		})
+	}
+	d.Requests, d.Outage = requests, cause
 	d.At = 0 // the store may not have it, so there is no receipt
 	return d
 }
@@ -115,80 +127,53 @@ func (l *Limiter) Check(ctx context.Context, r Request) (Decision, error) {
 	return l.Decide(ctx, Check, r)
 }
 
-// fallback decides q from memory, after what was sent. It decides and counts a check in one
-// step on the memory, because other decisions may have changed the memory.
-func (l *Limiter) fallback(q *question, sent *attempts) (d Decision) {
-	if q.op == Status {
-		return l.Memory.Recall(q.write.Key).status(q)
-	}
-	q.isOld = sent.isOld(&q.write)
-	l.Memory.Change(q.write.Key, func(k Known) Known {
-		k, d = k.admit(q, sent.amount)
-		return k
-	})
-	return d
-}
-
-// attempt returns the attempts of a decision, whose time ends with ctx.
-func (l *Limiter) attempt(ctx context.Context) *attempts {
-	t := &attempts{limiter: l, ctx: ctx}
+// budget returns the budget of a decision; nil: its time is enough.
+func (l *Limiter) budget() Budget {
 	switch {
 	case l.NewBudget != nil:
-		t.budget = l.NewBudget()
+		return l.NewBudget()
 	case l.Timeout == 0:
-		t.budget = oneAttempt{}
+		return oneAttempt{}
 	}
-	return t
+	return nil
 }
 
 // askStore asks the store for the answer to q, unless a circuit breaker is open. To give
 // back what this decision has counted, it neither asks a circuit nor changes one. The part
 // that failed may have opened it just now, and an answer to a give-back must not close it.
-// Shown is the item as the store last showed it; zero: it showed none. askStore also
-// returns what it sent, and stores the last answer in the memory. An answer of the class
+// AskStore stores the last answer in the memory. An answer of the class
 // Unreadable or Invalid brings no state, so the memory keeps what it has.
-func (l *Limiter) askStore(ctx context.Context, q *question, shown Item) (Decision, *attempts, error) {
+func (l *Limiter) askStore(ctx context.Context, q *question) (Decision, error) {
 	key := q.write.Key
-	t := l.attempt(ctx)
-	t.reached, t.amount = q.reached, q.sent
-	if q.budget != nil {
+	t := &attempts{question: q, limiter: l, ctx: ctx, budget: l.budget()}
+	if q.budget != nil { // its probe has used some of it
 		t.budget = q.budget
 	}
 	if !q.mine && !q.looked { // such as a check whose lease is used up meanwhile
 		q.barred, _ = l.breaker.look(key, l.Clock())
 	}
 	if q.barred != nil {
-		return Decision{}, t, q.barred
+		return Decision{}, q.barred
 	}
-	d, err := t.carryOut(q, shown)
-	q.sent, q.reached = t.amount, t.reached
-	if q.claim.own {
-		q.counted = t.item
-	}
-	failed := asStoreError(err)
+	d, failed := t.carryOut()
 	if !q.mine {
 		l.breaker.done(key, t, failed, l.Clock())
 	}
-	if t.answered && (failed == nil || !failed.noState()) {
-		l.learn(q, d, t)
+	if !t.asked.IsZero() && (failed == nil || !failed.noState()) {
+		now := l.Clock()
+		l.Memory.Change(key, func(k Known) Known {
+			k = k.learn(q.shown, t.asked, now)
+			if q.op == Check && d.Reason == OK && q.Policy.Prepaid() {
+				k = k.lend(q, d.Granted, l.Memory.Crowd)
+			}
+			return k
+		})
 	}
-	if err != nil {
-		d = Decision{}
+	if failed != nil {
+		return Decision{Requests: t.requests}, failed
 	}
 	d.Requests = t.requests
-	return d, t, err
-}
-
-// learn stores in the memory what the attempts of q brought. They decided d.
-func (l *Limiter) learn(q *question, d Decision, t *attempts) {
-	now := l.Clock()
-	l.Memory.Change(q.write.Key, func(k Known) Known {
-		k = k.learn(t.item, t.asked, now)
-		if q.op == Check && d.Reason == OK && q.Policy.Prepaid() {
-			k = k.lend(q, d.Granted, t)
-		}
-		return k
-	})
+	return d, nil
 }
 
 // Clock returns the time that decisions count by. It has no monotonic reading, because the

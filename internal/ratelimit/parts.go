@@ -136,17 +136,25 @@ func (a *action) carryOut(ctx context.Context, op Op, readOn bool) error {
 // decide decides part i. It has all of the time, as long as no count may have to be given
 // back.
 func (a *action) decide(ctx context.Context, i int) error {
-	q := &a.parts[i].question
 	if a.kept > 0 && a.reached && i > 0 {
 		var stop context.CancelFunc
 		ctx, stop = context.WithDeadline(ctx, a.end.Add(-a.kept))
 		defer stop()
 	}
-	q.reached = a.reached
-	d, err := a.limiter.decide(ctx, q, a.parts[i].known.shown())
-	a.reached = q.reached
-	d.Requests += a.parts[i].decision.Requests
-	a.parts[i].decision = d
+	return a.ask(ctx, i)
+}
+
+// ask decides part i, or marks it if it relies on its claim.
+func (a *action) ask(ctx context.Context, i int) error {
+	m := &a.parts[i]
+	m.question.reached = a.reached
+	d, err := a.limiter.decide(ctx, &m.question)
+	a.reached = m.question.reached
+	requests := m.decision.Requests + d.Requests
+	if err != nil || d.Reason != "" { // otherwise it is marked, and nothing else has changed
+		m.decision = d
+	}
+	m.decision.Requests = requests
 	return err
 }
 
@@ -176,9 +184,7 @@ func (a *action) allow(ctx context.Context) error {
 		}
 	}
 	if probe >= 0 {
-		if err := a.probe(ctx, probe); err != nil && a.parts[probe].question.strict() {
-			return err
-		}
+		a.probe(ctx, probe)
 	}
 	for i := range a.parts {
 		q := &a.parts[i].question
@@ -196,20 +202,14 @@ func (a *action) allow(ctx context.Context) error {
 func (q *question) strict() bool { return !q.Fallback && q.op != Release }
 
 // probe probes the circuit of part i, unless another decision does.
-func (a *action) probe(ctx context.Context, i int) error {
-	l, key := a.limiter, a.parts[i].question.write.Key
-	if _, due := l.breaker.claim(key, l.Clock()); !due {
-		return nil
+func (a *action) probe(ctx context.Context, i int) {
+	l, q := a.limiter, &a.parts[i].question
+	if !l.breaker.claim(q.write.Key, l.Clock()) {
+		return
 	}
-	t := l.attempt(ctx)
-	a.parts[i].question.budget = t.budget
-	err := t.probe(key)
-	if err != nil { // perhaps it was answered, and too late
-		a.parts[i].question.barred = asStoreError(err)
-	}
-	a.reached = a.reached || err == nil || errors.Is(err, errProbe)
-	a.parts[i].decision.Requests += t.requests
-	return err
+	a.parts[i].decision.Requests++
+	q.barred = l.probe(ctx, q)
+	a.reached = q.barred == nil || errors.Is(q.barred, errProbe) // perhaps it was answered, and too late
 }
 
 // check decides a check or a status from part next on. Refused: an earlier part has refused
@@ -237,16 +237,15 @@ func (a *action) check(ctx context.Context, next int, refused, readOn bool) erro
 // rely marks each part that another decision has counted. It begins with the widest, so
 // that the user is marked last: if a part refuses what has to be counted again, no mark
 // keeps the user's count.
-func (a *action) rely(ctx context.Context) (err error) {
+func (a *action) rely(ctx context.Context) error {
 	for i := len(a.parts) - 1; i >= 0; i-- {
 		q := &a.parts[i].question
 		if !q.Shared || !q.claim.isFound() {
 			continue
 		}
-		q.reached = a.reached
-		a.parts[i].decision, err = a.limiter.rely(ctx, q, a.parts[i].decision)
-		a.reached = q.reached
-		if err != nil || !a.parts[i].decision.Allowed {
+		a.limiter.recall(q)
+		q.relies = true
+		if err := a.ask(ctx, i); err != nil || !a.parts[i].decision.Allowed {
 			a.giveBack(ctx)
 			return err
 		}
@@ -291,10 +290,8 @@ func (a *action) release(ctx context.Context) (failed error) {
 	for _, i := range append(with, without...) {
 		q := &a.parts[i].question
 		if from.at != 0 && !q.Policy.HasLog() {
-			barred, looked, own := q.barred, q.looked, q.own
 			q.At = from.at
-			*q = q.ask(Release, a.now.UnixMilli())
-			q.barred, q.looked, q.own = barred, looked, own
+			q.write = q.ask(Release, a.now.UnixMilli()).write
 		}
 		q.origin = from
 		switch err := a.decide(ctx, i); {
@@ -321,7 +318,7 @@ func (a *action) renew(ctx context.Context) error {
 		to := int64(0)
 		for n, i := range with {
 			q := &a.parts[i].question
-			q.look, q.to = look, to
+			q.look, q.read, q.to = look, !look && len(with) > 1, to
 			if err := a.decide(ctx, i); err != nil {
 				return err
 			}
@@ -346,7 +343,8 @@ func (a *action) free(ctx context.Context, parts []int) {
 		r.At = d.At
 		q := r.ask(Release, a.now.UnixMilli())
 		q.slotsOnly, q.reached = true, a.reached
-		back, err := a.limiter.decide(ctx, &q, a.limiter.recall(&q).shown())
+		a.limiter.recall(&q)
+		back, err := a.limiter.decide(ctx, &q)
 		if d.Requests += back.Requests; err == nil {
 			d.Reading = back.Reading
 		}

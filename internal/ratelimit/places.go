@@ -44,35 +44,26 @@ func (q *question) due() (Decision, bool) {
 	return d, onTime || early
 }
 
-// skip lets q skip the places that this process has given from memory, for as long as they lie
-// ahead: see [policy.Policy.TakeAfter]. The store knows nothing of these places. Once a check
-// has skipped them in the store, the checks of other instances get later places, too.
+// A kept place is the place of a write under way. The memory counts it as given from
+// memory, so that nobody else gets it there meanwhile.
+type keptPlace struct{ before, after policy.State } // of Known.Fallback; zero: none
+
+// choose chooses a step of the question. A step of a reservoir skips the places that this
+// process has given from memory, for as long as they lie ahead: see [policy.Policy.TakeAfter].
+// The store knows nothing of these places. Once a check has skipped them in the store, the
+// checks of other instances get later places, too. Meanwhile, choose keeps the place of the step.
 //
 // For example, with reservoir 10/10s, 60 jobs get places from memory, up to second 50. At
 // second 3 the table is back, which has given none of them. The next job gets second 60. If
 // the memory has dropped the key meanwhile, that job gets second 0, and those windows can
 // have twice their places.
-func (q *question) skip(m *Memory) {
-	if q.Policy.Queues() {
-		q.given = m.Recall(q.write.Key).Fallback.State
+func (t *attempts) choose(next func() step) (s step) {
+	q, m := t.question, t.limiter.Memory
+	s = next()
+	if !q.Policy.Queues() || q.op != Check && q.op != Status || s.claim.kept.Set != "" {
+		return s // with a claim, it is counted, with the places that were given then
 	}
-}
-
-// A kept place is the place of a write under way. The memory counts it as given from
-// memory, so that nobody else gets it there meanwhile.
-type keptPlace struct{ before, after policy.State } // of Known.Fallback; zero: none
-
-// choose chooses a step of q. A step of a reservoir skips the places that this process has
-// given from memory. As long as such places lie ahead, choose keeps the place of the step.
-func (t *attempts) choose(q *question, next func() step) (s step) {
-	if !q.Policy.Queues() || q.op != Check && q.op != Status {
-		return next()
-	}
-	if s = next(); s.claim.kept.Set != "" { // counted, with the places that were given then
-		return s
-	}
-	m := t.limiter.Memory
-	q.skip(m)
+	q.given = m.Recall(q.write.Key).Fallback.State
 	if _, ahead := q.Policy.Skip(q.write.Now, q.given, nil); !ahead || q.op == Status {
 		return next()
 	}
@@ -92,9 +83,9 @@ func (t *attempts) choose(q *question, next func() step) (s step) {
 
 // settle ends the keeping of a place, because the outcome of its write is known. If it was not
 // performed, others can have the place, unless later ones are given already.
-func (t *attempts) settle(q *question, done bool) {
+func (t *attempts) settle(done bool) {
 	if t.kept.after != nil && !done {
-		t.limiter.Memory.Change(q.write.Key, func(k Known) Known {
+		t.limiter.Memory.Change(t.question.write.Key, func(k Known) Known {
 			if slices.Equal(k.Fallback.State, t.kept.after) {
 				k.Fallback.State = t.kept.before
 			}

@@ -45,20 +45,20 @@ type question struct {
 	looked  bool        // its circuits were looked at
 	barred  *StoreError // why a circuit is open, if one is
 	reached bool        // the store has answered this decision, perhaps about another part
-	sent    amount      // by earlier attempts of this decision
+	sent    amount      // how many actions an id stands for that this decision has sent
+	shown   Item        // the item as the store last showed it; zero: it has not
 
-	isOld   bool  // check: a freeze has held it up for too long, so it must not forget ids in memory
-	claim   claim // check: where the action is counted
-	counted Item  // check: as the write that counted it has left the item
-	relies  bool  // check: it is about to be admitted because of its claim, and has to mark it
+	claim  claim  // check: where the action is counted
+	lease  *lease // check: what a visit took; nil: nothing
+	relies bool   // check: it is about to be admitted because of its claim, and has to mark it
 
 	to     int64  // renew: when the parts before this one were renewed; 0: never
 	origin origin // release: of the check, as the parts before this one know it
 	own    int64  // release: the receipt that the caller has; At is the check's time, if origin has that
 
-	slotsOnly bool  // release: frees the slots of a log, and leaves other limits as they are
-	look      bool  // renew: read whether the slots count, and move none
-	read      *Item // renew: what that has read; nil: nothing yet
+	slotsOnly bool // release: frees the slots of a log, and leaves other limits as they are
+	look      bool // renew: read whether the slots count, and move none
+	read      bool // renew: this decision has read the item, and shown is what it has read
 
 	given policy.State // places of a reservoir that this process gave from memory; nil: none
 }
@@ -83,7 +83,7 @@ func (r Request) ask(op Op, now int64) question {
 	return question{Request: r, op: op, own: r.At, write: Write{
 		Key: Key{UserID: r.UserID, Activity: cmp.Or(r.Group, r.Activity), Window: window},
 		ID:  r.id(what), KeepAll: window != 0 && r.Policy.Highest() <= maxKeepAll, Hold: r.Hold && !alone,
-		Renewed: log || r.Policy.Queues(), Now: now, Ahead: ahead, Expires: expires,
+		Renewed: log || r.Policy.Queues(), Now: now, KeepOld: ahead, Expires: expires,
 	}}
 }
 
@@ -173,7 +173,7 @@ func (v view) decision(granted, readyAt int64) Decision {
 //     attempt counted it, or an earlier decision did if the id is the caller's.
 //   - Otherwise an earlier decision counted it: a duplicate. Granted is 0 for a
 //     partial request, because the item does not show how many actions it got.
-func (v view) found(kept Location, done bool, sent amount) Decision {
+func (v view) found(kept Location, done bool) Decision {
 	readyAt, note := int64(0), kept.Note
 	switch {
 	case v.Policy.Queues(): // the note of a queue is the place
@@ -181,7 +181,7 @@ func (v view) found(kept Location, done bool, sent amount) Decision {
 	case v.renewed(kept):
 		note = 0
 	}
-	if !done && !sent.unsure {
+	if !done && !v.sent.unsure {
 		d := v.decision(v.Count, readyAt)
 		d.At = 0
 		if d.Reason == OK {
@@ -192,7 +192,7 @@ func (v view) found(kept Location, done bool, sent amount) Decision {
 		}
 		return d
 	}
-	n := sent.of(note)
+	n := cmp.Or(note, v.sent.plain)
 	d := v.decision(n, readyAt)
 	if done { // the state is as this attempt left it, without what others counted later
 		d.Reading = v.Policy.Cross(v.write.Now, n, v.state, d.Reading)
@@ -214,10 +214,7 @@ func (r Request) CountIn(now int64, s *policy.State) Decision {
 	step := q.check(taken{item: Item{State: *s}})
 	u := step.request.write.Update
 	u.ApplyTo(s)
-	switch {
-	case step.counts == 0:
-		return q.in(*s).decision(0, 0)
-	case step.counts == r.Count && u.ReadyAt <= now:
+	if step.counts == r.Count && u.ReadyAt <= now {
 		return Decision{Allowed: true, Reason: OK, Granted: r.Count}
 	}
 	return q.in(*s).decision(step.counts, u.ReadyAt)

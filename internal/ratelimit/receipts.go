@@ -84,7 +84,7 @@ type origin struct {
 // of the two gives back, even if they are on their way at once: the item refuses a give-back
 // by either id. A clear can be the first write of an item, so it says when the item expires.
 func (q *question) undo(item Item) step {
-	back := Write{Key: q.write.Key, GivesBack: q.mine, Now: q.write.Now, Ahead: q.write.Ahead, Renewed: q.write.Renewed}
+	back := Write{Key: q.write.Key, GivesBack: q.mine, Now: q.write.Now, KeepOld: q.write.KeepOld, Renewed: q.write.Renewed}
 	back.ID = q.id("release " + strconv.FormatInt(q.At, 10))
 	locks := q.Policy.HasLockout() && q.For == ""
 	if locks {

@@ -76,7 +76,6 @@ type Decision struct {
 	//
 	// Wait is how long until the same request can pass or, with Partial, until
 	// one more action can. It is 0 if nothing was refused.
-	//
 	policy.Reading
 
 	// At is the receipt, in Unix milliseconds: when the check came, or the last renewal. It

@@ -33,6 +33,7 @@ import (
 type exchange struct {
 	t       *attempts // nil once it has ended, because the runtime keeps a stopped timer for a while
 	request *request
+	third   time.Duration   // of the decision's time
 	ctx     context.Context // of the request and of what is sent beside it
 
 	mu       sync.Mutex
@@ -60,18 +61,11 @@ func (t *attempts) exchange(r *request) answer {
 		defer stop()
 		return r.by(ctx, t.limiter.Store)
 	}
-	x := &exchange{t: t, request: r}
+	x := &exchange{t: t, request: r, third: third}
 	x.ctx, x.stop = context.WithCancel(t.ctx)
 	defer x.stop()
 	x.mu.Lock()
-	x.timer = time.AfterFunc(third, func() {
-		x.mu.Lock()
-		if x.t != nil {
-			x.timer = time.AfterFunc(third, x.beside)
-		}
-		x.mu.Unlock()
-		x.beside()
-	})
+	x.timer = time.AfterFunc(third, x.beside)
 	x.mu.Unlock()
 	return x.end(r.by(x.ctx, t.limiter.Store))
 }
@@ -87,7 +81,7 @@ func (x *exchange) end(a answer) answer {
 	t.requests += x.requests
 	late := x.settled != nil && a.err != nil
 	if x.again || late { // the id in the item can be the other request's
-		t.amount.unsure = t.amount.unsure || x.request.write.ID != ID{}
+		t.question.sent.lost(x.request)
 	}
 	if late {
 		return *x.settled
@@ -122,8 +116,11 @@ func (x *exchange) beside() {
 func (x *exchange) send(again bool) *Limiter {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.t == nil || x.settled != nil || again && x.t.isOld(&x.request.write) {
+	if x.t == nil || x.settled != nil || again && x.t.limiter.isOld(&x.request.write) {
 		return nil
+	}
+	if x.requests == 0 {
+		x.timer.Reset(x.third)
 	}
 	x.requests++
 	x.again = x.again || again

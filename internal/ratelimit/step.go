@@ -55,10 +55,9 @@ func (s *step) sends() bool { return s.request.verb != none }
 type taken struct {
 	step
 
-	item Item   // as the store last showed it, or as it is known
-	done bool   // the store has performed the write
-	lost bool   // acquire: the outcome is unknown
-	sent amount // what the writes of the decision count
+	item Item // as the store last showed it, or as it is known
+	done bool // the store has performed the write
+	lost bool // acquire: the outcome is unknown
 }
 
 // first returns the first step of q. Known is what is known of the item.
@@ -77,7 +76,7 @@ func (q *question) first(known Item) step {
 		return q.visit(known, q.take, 1)
 	case q.op == Check:
 		return q.blind(known)
-	case q.read != nil && !q.look, q.mine:
+	case q.read, q.mine:
 		return q.change(known)
 	case (q.op == Release || q.op == Renew && !q.look) && q.write.Key.Window != 0:
 		if s := q.change(known); len(s.request.write.Update.Acts) > 0 {
@@ -117,7 +116,7 @@ func (q *question) check(got taken) step {
 	kept, found := got.item.Find(q.write)
 	if found && !q.late(kept) {
 		own := got.done && got.counts > 0
-		return step{decision: q.in(got.item.State).found(kept, own, got.sent), claim: claim{own: own, kept: kept}}
+		return step{decision: q.in(got.item.State).found(kept, own), claim: claim{own: own, kept: kept}}
 	}
 	return q.checkNew(got, kept)
 }
@@ -144,17 +143,16 @@ func (v view) refuse(got taken) step {
 // blind returns the step that counts q in an item that may have changed. If q does not fit in
 // it, the step is for an empty item.
 func (q *question) blind(known Item) step {
-	n, s := min(q.Count, q.Policy.Max()), step{}
-	for _, state := range []policy.State{known.State, nil} {
-		v := q.in(state)
-		u, ok := v.take(n)
-		if !ok {
-			u = nothing // all places are given from memory: only look for the id
-		}
-		if s = v.count(n, u, Location{}); ok {
-			break
-		}
+	n, v := min(q.Count, q.Policy.Max()), q.in(known.State)
+	u, ok := v.take(n)
+	if !ok {
+		v = q.in(nil)
+		u, ok = v.take(n)
 	}
+	if !ok {
+		u = nothing // all places are given from memory: only look for the id
+	}
+	s := v.count(n, u, Location{})
 	s.unseen = true
 	return s
 }

@@ -163,7 +163,7 @@ func (l *ledger) update(a *landing, w ratelimit.Write, before ratelimit.Item) {
 		}
 		u.changed, u.deployed = l.sim.now, false
 		u.lapse(w.Now)
-		if w.ID != (ratelimit.ID{}) && !w.Ahead {
+		if w.ID != (ratelimit.ID{}) && !w.KeepOld {
 			u.wrote = max(u.wrote, w.Now)
 		}
 		l.lasts(u, a.op, w)

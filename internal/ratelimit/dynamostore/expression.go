@@ -1,7 +1,6 @@
 package dynamostore
 
 import (
-	"cmp"
 	"encoding/base64"
 	"encoding/binary"
 	"iter"
@@ -271,7 +270,7 @@ func (e *expression) update(w ratelimit.Write) {
 		}
 	}
 	e.list("ADD ")
-	if into := cmp.Or(w.Into(), w.RelyOn); into.Set != "" {
+	if into := w.Into(); into.Set != "" {
 		e.element(e.attr(into.Set), " ", e.elements(w.Adds))
 	}
 	for _, a := range w.Update.Acts {
