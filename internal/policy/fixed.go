@@ -150,10 +150,8 @@ func (p sharedFixed) counted(now int64, s State) int64 {
 // current one can only be left from before a deploy, and s does not count it.
 func (p sharedFixed) undo(now, at, n int64, s State) (Update, bool) {
 	begun, count := unstamp(s.Get(startAndCount))
-	if begun != p.begun(now, s) || at < begun || count < n {
-		return Update{}, false
-	}
-	return plan(Within(startAndCount, stamp(begun, n), stamp(begun, million-1)), Act{Add, startAndCount, -n}), true
+	u := plan(Within(startAndCount, stamp(begun, n), stamp(begun, million-1)), Act{Add, startAndCount, -n})
+	return u, begun == p.begun(now, s) && begun <= at && count >= n
 }
 
 // begun returns the start of the window that counts actions at now. That is the
