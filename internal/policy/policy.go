@@ -268,22 +268,17 @@ func (p Policy) Queues() bool { return p.queue != nil }
 // them all. For example, a clock that is 2 s ahead takes from a full bucket at 12:00:02. If
 // another clock counts at 12:00:01, the bucket and the windows beside it count at 12:00:02.
 // A log's slot gets 12:00:01: its time is the receipt when the id is forgotten.
-func (p Policy) CountedAt(now int64, s State) int64 {
-	if !p.Named() {
-		return p.limits[0].kind.counted(now, s)
-	}
-	return p.latest(now, p.parts(s))
-}
+func (p Policy) CountedAt(now int64, s State) int64 { return p.latest(now, p.parts(s)) }
 
-// latest returns what CountedAt does, of the parts of a state. By a later time, a limit can
-// count still later: a sliding-window counter with short periods looks at one at a time.
+// latest returns what CountedAt does, of the parts of a state. By a later time, another limit
+// can count still later: a sliding-window counter with short periods looks at one at a time.
 func (p Policy) latest(now int64, parts []State) int64 {
 	latest := now
 	for i, l := range p.limits {
 		latest = max(latest, l.kind.counted(now, parts[i]))
 	}
-	if latest == now {
-		return now
+	if latest == now || !p.Named() {
+		return latest
 	}
 	return p.latest(latest, parts)
 }
