@@ -42,12 +42,11 @@ import (
 // never changes, so it is safe for concurrent use. The zero Policy has no limit. Check
 // for it with [Policy.IsZero] before calling a method that needs one, such as Take.
 type Policy struct {
-	limits []limit // a single limit has no name, unless it is one of a group; several limits have names
-	max    int64   // the lowest limit, because a request has to pass all of them; 1 if there is a queue
-	queue  *limit  // the limit that is a reservoir, which gives places in later windows; nil: no limit is
-	log    *limit  // the limit that is a log; nil: no limit is
-
-	highest int64 // the lowest limit, each with the highest number that a caller can give
+	limits  []limit // a single limit has no name, unless it is one of a group; several limits have names
+	max     int64   // the lowest limit, because a request has to pass all of them; 1 if there is a queue
+	highest int64   // the lowest limit, each with the highest number that a caller can give
+	queue   *limit  // the limit that is a reservoir, which gives places in later windows; nil: no limit is
+	log     *limit  // the limit that is a log; nil: no limit is
 
 	beside []kind           // the limits of a group that are in the same item, see [Policy.Beside]
 	costs  map[string]int64 // the lowest cost of each of these limits, by its name
