@@ -132,10 +132,8 @@ func (p bucket) repace(now int64, s State) (u Update, slower bool) {
 func (p bucket) undo(_, at, n int64, s State) (Update, bool) {
 	unit := p.unit(s)
 	least := s.Get(since) + n*unit
-	return Update{
-		If:   [][]Term{{Exactly(every, unit), Exactly(since, s.Get(since)), Within(tat, least, math.MaxInt64)}},
-		Acts: []Act{{Add, tat, -n * unit}},
-	}, s.Get(since) <= at && s.Get(tat) >= least
+	u := plan(Act{Add, tat, -n * unit}, Exactly(every, unit), Exactly(since, s.Get(since)), Within(tat, least, math.MaxInt64))
+	return u, s.Get(since) <= at && s.Get(tat) >= least
 }
 
 // read returns the figures of s. Wait ends when n actions fit by the interval of p.
