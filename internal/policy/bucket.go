@@ -32,9 +32,7 @@ import (
 // A tier or a changed limit can have another interval. What is in use at its first
 // decision comes back at its pace, and a bucket that is full by then is full. If the
 // interval is longer, even a refusal records it, see repace; a shorter one already serves
-// from asof on. For example, an action at second 0 with an interval of 12 hours makes tat
-// 43,200. If the interval becomes 5 s, that action is back at second 5. And if it was 5 s
-// and becomes 12 hours, 2/5 of the action are back at second 2, and the rest 7.2 hours later.
+// from asof on. See full for an example of each.
 type bucket struct {
 	interval int64 // milliseconds that one action takes to come back
 	burst    int64
@@ -117,8 +115,7 @@ func (p bucket) take(now, n int64, _ uint64, s State) (Update, bool) {
 }
 
 // repace plans to record the longer interval of p. Then what is in use comes back at p's
-// pace, and not at the pace in s until the bucket is full. It returns false if no
-// interval has to be recorded.
+// pace, and not at the pace in s until the bucket is full.
 func (p bucket) repace(now int64, s State) (u Update, slower bool) {
 	return Update{
 		If:   [][]Term{{Exactly(tat, s.Get(tat)), Exactly(every, s.Get(every)), Exactly(asof, s.Get(asof))}},
@@ -135,10 +132,8 @@ func (p bucket) repace(now int64, s State) (u Update, slower bool) {
 func (p bucket) undo(_, at, n int64, s State) (Update, bool) {
 	unit := p.unit(s)
 	least := s.Get(since) + n*unit
-	return Update{
-		If:   [][]Term{{Exactly(every, unit), Exactly(since, s.Get(since)), Within(tat, least, math.MaxInt64)}},
-		Acts: []Act{{Add, tat, -n * unit}},
-	}, s.Get(since) <= at && s.Get(tat) >= least
+	u := plan(Act{Add, tat, -n * unit}, Exactly(every, unit), Exactly(since, s.Get(since)), Within(tat, least, math.MaxInt64))
+	return u, s.Get(since) <= at && s.Get(tat) >= least
 }
 
 // read returns the figures of s. Wait ends when n actions fit by the interval of p.

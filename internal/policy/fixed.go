@@ -56,7 +56,7 @@ func (p fixed) stays() (least, most int64) {
 
 func (p fixed) take(_, n int64, _ uint64, s State) (Update, bool) {
 	most := p.limit - n
-	return plan(AtMost(activityCount, most), Act{Add, activityCount, n}), s.Get(activityCount) <= most
+	return plan(Act{Add, activityCount, n}, AtMost(activityCount, most)), s.Get(activityCount) <= most
 }
 
 func (p fixed) undo(now, at, n int64, s State) (Update, bool) {
@@ -70,7 +70,7 @@ func (p fixed) counted(now int64, _ State) int64 { return now }
 
 // countDown plans to subtract n from a counter that has at least n.
 func countDown(attr string, n int64, s State) (Update, bool) {
-	return plan(Within(attr, n, math.MaxInt64), Act{Add, attr, -n}), s.Get(attr) >= n
+	return plan(Act{Add, attr, -n}, Within(attr, n, math.MaxInt64)), s.Get(attr) >= n
 }
 
 func (p fixed) read(now, n int64, s State) Reading {
@@ -131,10 +131,10 @@ func (p sharedFixed) take(now, n int64, _ uint64, s State) (Update, bool) {
 	now = p.counted(now, s)
 	begun, current := p.begun(now, s), p.at(now).Start
 	if s.Get(startAndCount) <= stamp(current, 0) {
-		return plan(AtMost(startAndCount, stamp(current, 0)), Act{Set, startAndCount, stamp(current, n)}), true
+		return plan(Act{Set, startAndCount, stamp(current, n)}, AtMost(startAndCount, stamp(current, 0))), true
 	}
 	most := stamp(begun, p.limit-n)
-	return plan(Within(startAndCount, stamp(begun, 0), most), Act{Add, startAndCount, n}), s.Get(startAndCount) <= most
+	return plan(Act{Add, startAndCount, n}, Within(startAndCount, stamp(begun, 0), most)), s.Get(startAndCount) <= most
 }
 
 // counted returns now, or the start of the next window if a clock ahead has begun it.
@@ -150,10 +150,8 @@ func (p sharedFixed) counted(now int64, s State) int64 {
 // current one can only be left from before a deploy, and s does not count it.
 func (p sharedFixed) undo(now, at, n int64, s State) (Update, bool) {
 	begun, count := unstamp(s.Get(startAndCount))
-	if begun != p.begun(now, s) || at < begun || count < n {
-		return Update{}, false
-	}
-	return plan(Within(startAndCount, stamp(begun, n), stamp(begun, million-1)), Act{Add, startAndCount, -n}), true
+	u := plan(Act{Add, startAndCount, -n}, Within(startAndCount, stamp(begun, n), stamp(begun, million-1)))
+	return u, begun == p.begun(now, s) && begun <= at && count >= n
 }
 
 // begun returns the start of the window that counts actions at now. That is the

@@ -176,9 +176,9 @@ func (p Policy) CheckHold() error {
 	return nil
 }
 
-// plan returns the update that performs one act if one term holds.
-func plan(guard Term, act Act) Update {
-	return Update{If: [][]Term{{guard}}, Acts: []Act{act}}
+// plan returns the update that performs one act if all terms hold.
+func plan(act Act, guard ...Term) Update {
+	return Update{If: [][]Term{guard}, Acts: []Act{act}}
 }
 
 // expiry returns the first whole Unix second that is at least slack later than

@@ -62,7 +62,7 @@ func (p Policy) Cross(now, n int64, s State, r Reading) Reading {
 func (p Policy) crossed(l *limit, at, n int64, r Reading, s State) int64 {
 	cost, units := l.rate.cost(), r.Used
 	cheapest := min(cost, cmp.Or(p.costs[l.rate.Name], cost)) // in p and in the policies beside it
-	if cost > 1 && len(l.crosses) > 0 {
+	if cost > 1 && l.crosses != nil {
 		units = l.kind.read(at, 0, l.mine(s)).Used
 	}
 	for _, share := range l.crosses {

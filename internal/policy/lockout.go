@@ -149,10 +149,8 @@ func (p lockout) take(now, n int64, _ uint64, s State) (Update, bool) {
 // undo gives back attempts of the series in s alone.
 func (p lockout) undo(_, at, n int64, s State) (Update, bool) {
 	x, ok := seriesOf(s)
-	return Update{
-		If:   [][]Term{{Within(attempts, n, math.MaxInt64), Within(opened, math.MinInt64, at), Within(latest, at, math.MaxInt64)}},
-		Acts: []Act{{Add, attempts, -n}},
-	}, ok && x.n >= n && x.opened <= at && at <= x.latest
+	u := plan(Act{Add, attempts, -n}, Within(attempts, n, math.MaxInt64), Within(opened, math.MinInt64, at), Within(latest, at, math.MaxInt64))
+	return u, ok && x.n >= n && x.opened <= at && at <= x.latest
 }
 
 func (p lockout) counted(now int64, _ State) int64 { return now }

@@ -76,6 +76,9 @@ func (p log) stays() (least, most int64) {
 	return p.window + ClockSlack.Milliseconds(), p.window + ClockSlack.Milliseconds()
 }
 
+// take uses n free slots below the limit, and tests as many more as top is above it. Top falls
+// by one for each highest slot that it tests and leaves free, but never below the limit. For
+// example, with top 60, limit 50 and the spare slots 59, 58 and 40, the new top is 58.
 func (p log) take(now, n int64, seed uint64, s State) (Update, bool) {
 	slots := max(p.limit, p.top(s))
 	times := slotTimes(s)
@@ -87,15 +90,19 @@ func (p log) take(now, n int64, seed uint64, s State) (Update, bool) {
 	p.choose(free, int(n), need, seed)
 	terms := make([]Term, 0, need+1)
 	acts := make([]Act, 0, n+1)
-	for _, slot := range free[:need] {
+	after := slots // the new top
+	for i, slot := range free[:need] {
 		terms = append(terms, p.isFree(now, slot, times[slot], need <= looseSlots))
-	}
-	for _, slot := range free[:n] {
-		acts = append(acts, Act{Set, slotNames[slot], now - slotEpoch})
+		switch {
+		case int64(i) < n:
+			acts = append(acts, Act{Set, slotNames[slot], now - slotEpoch})
+		case slot == after-1 && after > p.limit:
+			after--
+		}
 	}
 	return Update{
 		If:   [][]Term{append(terms, AtMost(top, slots))},
-		Acts: append(acts, Act{Set, top, p.highest(slots, free[n:need])}),
+		Acts: append(acts, Act{Set, top, after}),
 	}, true
 }
 
@@ -113,20 +120,6 @@ func (p log) choose(free []int64, n, need int, seed uint64) {
 	if need > n {
 		slices.SortFunc(free[n:], func(a, b int64) int { return cmp.Compare(b, a) })
 	}
-}
-
-// highest returns the new top. It begins with slots and goes down by one for
-// each highest slot that the guard tests and the request leaves free, but never
-// below the limit. For example, with slots 60, limit 50 and the spare slots 59,
-// 58 and 40, the new top is 58.
-func (p log) highest(slots int64, spare []int64) int64 {
-	for _, slot := range spare { // from the highest down
-		if slot != slots-1 || slots == p.limit {
-			break
-		}
-		slots--
-	}
-	return slots
 }
 
 // isFree returns a term that tests whether a slot is free, which has this time and must

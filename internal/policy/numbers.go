@@ -15,8 +15,7 @@ import (
 //
 // All numbers count in one item, and each decision goes by its own. So a check with a lower
 // number is refused if more is counted, and counts nothing. How long ids are kept, and what an
-// item can bear, depends on how high a limit is. So it goes by the max, because the next caller can
-// give that.
+// item can bear, go by the max, because the next caller can give that.
 
 // A scalable kind takes a number from a caller. With returns it with the numbers of r instead of
 // its own.
@@ -76,14 +75,6 @@ func (r Rate) checkMax(k kind) error {
 	return nil
 }
 
-// with returns l with a number that the caller gives.
-func (l limit) with(n int64) limit {
-	r := l.rate.With(n)
-	l.given, l.short = true, n < r.cost()
-	l.rate, l.kind = r, l.kind.(scalable).with(r)
-	return l
-}
-
 // With returns p with the numbers that a caller gives. Number returns the one for the limit with
 // a name, and whether there is one. A limit without a max keeps its own. If no limit gets a
 // number, the result is p, whose leases serve as before; see [Policy.Same].
@@ -97,7 +88,10 @@ func (p Policy) With(number func(limit string) (n int64, ok bool)) Policy {
 		if !given {
 			p.limits, given = slices.Clone(p.limits), true
 		}
-		p.limits[i] = l.with(n)
+		r := l.rate.With(n)
+		l.given, l.short = true, n < r.cost()
+		l.rate, l.kind = r, l.kind.(scalable).with(r)
+		p.limits[i] = l
 	}
 	if !given {
 		return p

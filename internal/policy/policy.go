@@ -42,12 +42,11 @@ import (
 // never changes, so it is safe for concurrent use. The zero Policy has no limit. Check
 // for it with [Policy.IsZero] before calling a method that needs one, such as Take.
 type Policy struct {
-	limits []limit // a single limit has no name, unless it is one of a group; several limits have names
-	max    int64   // the lowest limit, because a request has to pass all of them; 1 if there is a queue
-	queue  *limit  // the limit that is a reservoir, which gives places in later windows; nil: no limit is
-	log    *limit  // the limit that is a log; nil: no limit is
-
-	highest int64 // the lowest limit, each with the highest number that a caller can give
+	limits  []limit // a single limit has no name, unless it is one of a group; several limits have names
+	max     int64   // the lowest limit, because a request has to pass all of them; 1 if there is a queue
+	highest int64   // the lowest limit, each with the highest number that a caller can give
+	queue   *limit  // the limit that is a reservoir, which gives places in later windows; nil: no limit is
+	log     *limit  // the limit that is a log; nil: no limit is
 
 	beside []kind           // the limits of a group that are in the same item, see [Policy.Beside]
 	costs  map[string]int64 // the lowest cost of each of these limits, by its name
@@ -268,22 +267,17 @@ func (p Policy) Queues() bool { return p.queue != nil }
 // them all. For example, a clock that is 2 s ahead takes from a full bucket at 12:00:02. If
 // another clock counts at 12:00:01, the bucket and the windows beside it count at 12:00:02.
 // A log's slot gets 12:00:01: its time is the receipt when the id is forgotten.
-func (p Policy) CountedAt(now int64, s State) int64 {
-	if !p.Named() {
-		return p.limits[0].kind.counted(now, s)
-	}
-	return p.latest(now, p.parts(s))
-}
+func (p Policy) CountedAt(now int64, s State) int64 { return p.latest(now, p.parts(s)) }
 
-// latest returns what CountedAt does, of the parts of a state. By a later time, a limit can
-// count still later: a sliding-window counter with short periods looks at one at a time.
+// latest returns what CountedAt does, of the parts of a state. By a later time, another limit
+// can count still later: a sliding-window counter with short periods looks at one at a time.
 func (p Policy) latest(now int64, parts []State) int64 {
 	latest := now
 	for i, l := range p.limits {
 		latest = max(latest, l.kind.counted(now, parts[i]))
 	}
-	if latest == now {
-		return now
+	if latest == now || !p.Named() {
+		return latest
 	}
 	return p.latest(latest, parts)
 }

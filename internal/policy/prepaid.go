@@ -87,8 +87,8 @@ func (p lentBucket) until(now int64) int64 { return now + p.lasts }
 // take is the bucket's take without what is kept back, which it then adds again.
 func (p lentBucket) take(now, n int64, seed uint64, s State) (Update, bool) {
 	now = p.counted(now, s)
-	held := p.held(now, s)
-	u, ok := p.bucket.take(now, n, seed, p.without(held, s))
+	left, held := p.without(now, s)
+	u, ok := p.bucket.take(now, n, seed, left)
 	if !ok {
 		return u, false
 	}
@@ -124,23 +124,17 @@ func asIs(attr string, s State) Term {
 }
 
 func (p lentBucket) read(now, n int64, s State) Reading {
-	return p.bucket.read(now, n, p.without(p.held(now, s), s))
+	left, _ := p.without(now, s)
+	return p.bucket.read(now, n, left)
 }
 
-// held returns how much of what is kept back in s is for the leases of p.
-func (p lentBucket) held(now int64, s State) int64 {
-	if s.Get(tat) <= now {
-		return 0
+// without returns s without what it keeps back for the leases of p, and how much that is.
+func (p lentBucket) without(now int64, s State) (left State, held int64) {
+	held = min(p.lasts, keptBack(s))
+	if held == 0 || s.Get(tat) <= now {
+		return s, 0
 	}
-	return min(p.lasts, keptBack(s))
-}
-
-// without returns s with so much less kept back.
-func (p lentBucket) without(held int64, s State) State {
-	if held == 0 {
-		return s
-	}
-	return Update{Acts: []Act{{Add, tat, -held}, {Add, lent, -held}}}.Apply(s)
+	return Update{Acts: []Act{{Add, tat, -held}, {Add, lent, -held}}}.Apply(s), held
 }
 
 // checkRoom returns an error if k, which is made of r, has no room for one action, or if

@@ -78,7 +78,7 @@ func (p reservoir) take(now, _ int64, _ uint64, s State) (Update, bool) {
 	default: // the next place of the latest window with places
 		guard, act = Within(ticket, stamp(begun, 0), stamp(begun, p.limit-1)), Act{Add, ticket, 1}
 	}
-	u := plan(guard, act)
+	u := plan(act, guard)
 	u.ReadyAt = window
 	return u, window <= p.last(now)
 }

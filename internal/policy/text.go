@@ -205,13 +205,11 @@ func (r *Rate) setOption(option, value string) (want string, ok bool) {
 		r.Prepaid = true
 		return "", true
 	case "burst", "max", "cost":
-		counts := map[string]*int64{"burst": &r.Burst, "max": &r.Max, "cost": &r.Cost}
-		at := counts[option]
+		at := map[string]*int64{"burst": &r.Burst, "max": &r.Max, "cost": &r.Cost}[option]
 		*at = whole(value, million)
 		return numbers, *at > 0
 	case "ahead", "keep", "for", "to":
-		times := map[string]*time.Duration{"ahead": &r.Ahead, "keep": &r.Keep, "for": &r.Lock, "to": &r.MaxLock}
-		at := times[option]
+		at := map[string]*time.Duration{"ahead": &r.Ahead, "keep": &r.Keep, "for": &r.Lock, "to": &r.MaxLock}[option]
 		*at = parseSpan(value)
 		return cmp.Or(meantSpan(value), spans), *at > 0
 	default: // in
