@@ -70,11 +70,7 @@ func (l *Limiter) DecideAll(ctx context.Context, op Op, parts []Part, readOn boo
 	err := a.carryOut(ctx, op, readOn || op == Status)
 	d := a.parts[0].decision
 	if len(parts) > 1 {
-		all := tally{Decision: Decision{Allowed: true}, refused: -1, tightest: -1, at: -1}
-		for i, p := range parts {
-			all.add(p, a.parts[i].decision)
-		}
-		d = all.decision(err == nil && (readOn && op == Check || op == Status))
+		d = total(parts, a.parts, err == nil && (readOn && op == Check || op == Status))
 	}
 	for _, p := range parts {
 		if until := p.Policy.HeldUntil(d.At); d.At != 0 && until != 0 && (d.HeldUntil == 0 || until < d.HeldUntil) {

@@ -23,18 +23,19 @@ func (t *tally) add(p Part, d Decision) {
 	if d.Reason == "" {
 		return
 	}
+	name := func(limit string) string { return policy.FullName(p.Activity, p.Subject, limit) }
 	first := len(t.Each)
 	for _, r := range d.Limits() {
 		if t.tightest < 0 || r.Binds(t.Each[t.tightest]) {
 			t.tightest = len(t.Each)
 		}
-		r.Name = p.limit(r.Name)
+		r.Name = name(r.Name)
 		t.Each = append(t.Each, r)
 	}
 	switch {
 	case !t.Allowed:
 	case !d.Allowed:
-		t.Allowed, t.Reason, t.LimitedBy, t.Granted = false, d.Reason, p.limit(d.Name), d.Granted
+		t.Allowed, t.Reason, t.LimitedBy, t.Granted = false, d.Reason, name(d.Name), d.Granted
 		t.refused = first + slices.IndexFunc(d.Limits(), func(r policy.Reading) bool { return r.Name == d.Name })
 	case first == 0:
 		t.Reason, t.Granted = d.Reason, d.Granted
@@ -53,9 +54,13 @@ func (t *tally) add(p Part, d Decision) {
 	t.Outage = cmp.Or(d.Outage, t.Outage)
 }
 
-// decision returns the decision about all parts. Its figures are those of the limit that refused,
+// total returns the decision about all parts. Its figures are those of the limit that refused,
 // or with tightest, or if none refused, of the one that restricts the caller most.
-func (t *tally) decision(tightest bool) Decision {
+func total(parts []Part, members []member, tightest bool) Decision {
+	t := tally{Decision: Decision{Allowed: true}, refused: -1, tightest: -1, at: -1}
+	for i, p := range parts {
+		t.add(p, members[i].decision)
+	}
 	if t.Outage != nil {
 		t.Reason = Unavailable
 	}
@@ -74,6 +79,3 @@ func (t *tally) decision(tightest bool) Decision {
 	}
 	return t.Decision
 }
-
-// limit returns the name that a limit of p has in a decision about all parts.
-func (p Part) limit(name string) string { return policy.FullName(p.Activity, p.Subject, name) }
