@@ -49,10 +49,44 @@ func (i Item) crowded(w Write, crowd int) bool {
 	return n >= crowd
 }
 
-// hot reports whether the requests of l may be counted without ids: l is not cold, see consume.
-func (l *lease) hot(now int64) bool {
-	return l != nil && now-max(l.at, l.begun) <= forgotten && (l.full || l.until != 0)
+// A leaseState is how the requests of a limit are counted. The first row that applies decides
+// what a check does:
+//
+//	state     is                                  check
+//	any       with enough left                    takes it from the lease
+//	any       whose item had the check's id       is counted by a write with its id
+//	cold      until the item is crowded, and      is counted by a write with its id
+//	          after 10 s without a check
+//	crowded   without a lease that lasts          visits, and begins to renew
+//	leased    with a lease that lasts             visits for what is missing, and begins to renew
+//	renewing  with a visit under way              visits for what is missing, and takes no more
+//
+// The answer to a visit makes it leased, or crowded if the visit took only what its check
+// needs. An item without a crowd makes it cold again.
+type leaseState uint8
+
+const (
+	cold leaseState = iota
+	crowded
+	leased
+	renewing
+)
+
+// state returns the state of l at now, if a lease that is taken now lasts this long.
+func (l *lease) state(now, lasts int64) leaseState {
+	switch {
+	case l == nil, now-max(l.at, l.begun) > forgotten, !l.full && l.until == 0:
+		return cold
+	case l.begun > l.at && now-l.begun <= lasts:
+		return renewing
+	case l.rest(now) > 0:
+		return leased
+	}
+	return crowded
 }
+
+// hot reports whether the requests of l may be counted without ids.
+func (l *lease) hot(now int64) bool { return l.state(now, 0) != cold }
 
 // pause returns for how long a refusal at now is repeated from memory if its key is hot. At
 // most one visit is made in this time, even if actions come back meanwhile.
@@ -72,20 +106,7 @@ func leaseOf(leases []lease, p policy.Policy) *lease {
 }
 
 // consume decides the check q from the lease of its limit. If that does not suffice, it
-// sets how many actions q's visit should take. The state of the lease is how the requests of
-// its limit are counted. The first row that applies decides what a check does:
-//
-//	state     is                                  check
-//	any       with enough left                    takes it from the lease
-//	any       whose item had the check's id       is counted by a write with its id
-//	cold      until the item is crowded, and      is counted by a write with its id
-//	          after 10 s without a check
-//	crowded   without a lease that lasts          visits, and begins to renew
-//	leased    with a lease that lasts             visits for what is missing, and begins to renew
-//	renewing  with a visit under way              visits for what is missing, and takes no more
-//
-// The answer to a visit makes it leased, or crowded if the visit took only what its check
-// needs. An item without a crowd makes it cold again.
+// sets how many actions q's visit should take.
 func (m *Memory) consume(q *question) (d Decision, ok bool) {
 	m.visit(q, func(l *lease) {
 		carried := false
@@ -108,13 +129,13 @@ func (m *Memory) consume(q *question) (d Decision, ok bool) {
 // plan sets how the check q is counted, which l does not suffice for. The lease of the window
 // before, carried, lends its pace and no actions.
 func (l *lease) plan(q *question, noLeases, carried bool) {
-	now := q.write.Now
-	if q.hot = l.hot(now); !q.hot || l.seen.counts(q.write) { // a repeat of a request from before
+	now, take := q.write.Now, q.Count
+	_, lasts := q.Policy.Lease(now)
+	state := l.state(now, lasts)
+	if q.hot = state != cold; !q.hot || l.seen.counts(q.write) { // a repeat of a request from before
 		return
 	}
-	take := q.Count
-	_, lasts := q.Policy.Lease(now)
-	if renewing := l.begun > l.at && now-l.begun <= lasts; !renewing && !noLeases {
+	if state != renewing && !noLeases {
 		l.begun = now
 		used := l.got - l.left
 		take = max(take, min(2*used, used*lasts/max(1, now-l.at), q.Policy.Max()))
