@@ -3,6 +3,8 @@ package guards
 import (
 	"encoding/json"
 	"strconv"
+	"strings"
+	"unicode/utf8"
 )
 
 // MarshalJSON implements [json.Marshaler]. It writes the fields that a guard's answer has,
@@ -42,17 +44,19 @@ func (d Decision) MarshalJSON() ([]byte, error) {
 	return append(o.b, '}'), nil
 }
 
-// An object is a JSON object in progress. Its members keep the order of their additions, and no
-// reflection is needed to write them.
+// An object is a JSON object in progress. Its members keep the order of their additions. Only a
+// text with escapes is written by reflection.
 type object struct{ b []byte }
 
 // limits adds the figures of each limit, if there are any.
 func (o *object) limits(each []Figures) {
+	if len(each) == 0 {
+		return
+	}
+	o.name("limits")
+	o.b = append(o.b, '[')
 	for i, f := range each {
-		if i == 0 {
-			o.name("limits")
-			o.b = append(o.b, '[')
-		} else {
+		if i > 0 {
 			o.b = append(o.b, ',')
 		}
 		o.b = append(o.b, '{')
@@ -61,9 +65,7 @@ func (o *object) limits(each []Figures) {
 		o.optionalInt("crossed", f.Crossed)
 		o.b = append(o.b, '}')
 	}
-	if len(each) > 0 {
-		o.b = append(o.b, ']')
-	}
+	o.b = append(o.b, ']')
 }
 
 // figures adds what every limit has.
@@ -104,16 +106,21 @@ func (o *object) optionalInt(name string, v int64) {
 
 func (o *object) string(name, v string) {
 	o.name(name)
-	for i := range len(v) {
-		if v[i] < ' ' || v[i] > '~' || v[i] == '"' || v[i] == '\\' {
-			if text, err := json.Marshal(v); err == nil { // each string can be written
-				o.b = append(o.b, text...)
-			}
-			return
-		}
+	if !strings.ContainsFunc(v, escaped) {
+		o.b = append(append(append(o.b, '"'), v...), '"')
+		return
 	}
-	o.b = append(append(append(o.b, '"'), v...), '"')
+	var text strings.Builder
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err == nil { // each string can be written
+		o.b = append(o.b, strings.TrimSuffix(text.String(), "\n")...)
+	}
 }
+
+// escaped reports whether JSON needs an escape for r, or whether r can stand for a byte that is
+// not UTF-8.
+func escaped(r rune) bool { return r < ' ' || r == '"' || r == '\\' || r == utf8.RuneError }
 
 // optionalString adds v unless it is empty.
 func (o *object) optionalString(name, v string) {

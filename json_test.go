@@ -2,6 +2,7 @@ package guards_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -9,6 +10,20 @@ import (
 
 	"github.com/cric-talk/guards"
 )
+
+// A text is written as it is, as far as JSON allows. Outside JSON, < and & are no danger.
+func TestADecisionEscapesOnlyWhatItMust(t *testing.T) {
+	for text, want := range map[string]string{
+		"at most 1 & not <more>":                 `"at most 1 & not <more>"`,
+		"Höchstens 1 & nicht <mehr>\u2028😀":      `"Höchstens 1 & nicht <mehr>` + "\u2028" + `😀"`,
+		"a \"quoted\" text & a \\, <two\nlines>": `"a \"quoted\" text & a \\, <two\nlines>"`,
+		"half a character: \xc3":                 `"half a character: \ufffd"`,
+	} {
+		if got, err := (guards.Decision{Message: text}).MarshalJSON(); err != nil || !strings.Contains(string(got), `"message":`+want+`}`) {
+			t.Errorf("%q: %s, %v, want the message %s", text, got, err, want)
+		}
+	}
+}
 
 // What a decision writes is JSON, and reads as the same decision, whatever its texts are.
 func TestADecisionReadsBack(t *testing.T) {

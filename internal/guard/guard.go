@@ -133,6 +133,7 @@ func (h *Handler) DecideQueued(ctx context.Context, r Request) (Answer, error) {
 	return h.decide(ctx, r, true)
 }
 
+// decide answers a request. Queued: it is for a job from the delayed queue.
 func (h *Handler) decide(ctx context.Context, r Request, queued bool) (Answer, error) {
 	h.Live.CatchUp(ctx)
 	t, low, err := h.terms(&r, queued)
@@ -182,10 +183,7 @@ func (h *Handler) terms(r *Request, queued bool) (t live.Terms, low *tooLow, err
 		BypassRoles: h.BypassRoles, Mode: h.Mode,
 	})
 	if queued {
-		t.Block = live.Block{}
-	}
-	if t.Mode == live.Shadow {
-		t.Limit = t.Limit.AtOnce() // shadow mode lets every job through, so none needs a place
+		t.Block, t.Blocked = live.Block{}, ""
 	}
 	if r.blocked(t) {
 		return t, nil, nil
@@ -195,6 +193,9 @@ func (h *Handler) terms(r *Request, queued bool) (t live.Terms, low *tooLow, err
 	}
 	if err := r.takesNumbers(activity); err != nil {
 		return t, nil, err
+	}
+	if t.Mode == live.Shadow {
+		t.Limit = t.Limit.AtOnce() // shadow mode lets every job through, so none needs a place
 	}
 	held := false
 	low = r.tooLow(t)

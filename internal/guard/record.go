@@ -31,7 +31,10 @@ func (h *Handler) record(ctx context.Context, a Answer) {
 	}
 	if a.Op == guards.Check && h.strangeTier(a.Tier) {
 		h.measure(a.Activity, []metrics.Value{{Name: "UnknownTier", Count: 1}})
-		warnings, _ := h.strange.LoadOrStore(a.Activity, new(sample))
+		warnings, ok := h.strange.Load(a.Activity)
+		if !ok {
+			warnings, _ = h.strange.LoadOrStore(a.Activity, new(sample))
+		}
 		if _, ok := warnings.(*sample).next(h.Limiter.Clock().Unix()/60, 1); ok {
 			h.log().LogAttrs(ctx, slog.LevelWarn, "unknown tier", slog.String("activity", a.Activity)) // its name may be anything
 		}

@@ -89,16 +89,20 @@ func (b Blocks) Stored(version int64) (Stored, error) {
 
 // With returns the limits with these blocks instead of the ones that l has. L may be nil.
 func (l *Limits) With(b Blocks) *Limits {
-	var with Limits
-	if l != nil {
-		with = *l
-	}
-	with.blocks = make(map[string][]Block, len(b.All))
+	byKey := make(map[string][]Block, len(b.All))
 	for _, one := range b.All {
-		with.blocks[one.UserID] = append(with.blocks[one.UserID], one)
+		byKey[one.UserID] = append(byKey[one.UserID], one)
 	}
-	if with.after != nil {
-		with.after = with.after.With(b)
+	if l == nil {
+		l = &unchanged
+	}
+	return l.with(byKey)
+}
+
+func (l *Limits) with(blocks map[string][]Block) *Limits {
+	with := *l
+	if with.blocks = blocks; with.after != nil {
+		with.after = with.after.with(blocks)
 	}
 	return &with
 }

@@ -317,3 +317,27 @@ func TestADamagedDocumentTellsWhatIsWrong(t *testing.T) {
 		}
 	}
 }
+
+// An edit can set what is damaged. What it sets is kept.
+func TestAnEditWinsOverWhatIsDamaged(t *testing.T) {
+	end := End{Mode: Until{Of: Off, Until: time.UnixMilli(1_700_000_000_000)}}
+	s := Settings{
+		Activities: map[string]Override{"pin": {Mode: Off}}, Ends: Ends{"pin": end},
+		Damaged: Damaged{Activities: map[string]strictjson.Value{"pin": strictjson.Value("7")}, Ends: map[string]strictjson.Value{"pin": strictjson.Value("7")}},
+	}
+	stored := testkit.Must(s.Stored(1))(t)
+	again := testkit.Must(stored.Settings())(t)
+	if again.Activities["pin"].Mode != Off || !again.Ends["pin"].Mode.Until.Equal(end.Mode.Until) {
+		t.Errorf("%s beside %s reads as %+v", stored.Document, stored.Ends, again)
+	}
+}
+
+// A damaged override keeps the one before it, even if the document has no other.
+func TestOnlyDamagedOverrides(t *testing.T) {
+	off, _ := Settings{Activities: map[string]Override{"create_post": {Mode: Off}}}.Limits(cricket.All, nil)
+	now, _ := Settings{Damaged: Damaged{Activities: map[string]strictjson.Value{"create_post": strictjson.Value("7")}}}.Limits(cricket.All, off)
+	_, post, _ := cricket.All.Activity("create_post")
+	if _, mode := now.Activity(post); mode != Off {
+		t.Errorf("the mode is %q, want off", mode)
+	}
+}

@@ -51,15 +51,15 @@ func Parse(document []byte) (s Settings, err error) {
 	return s, err
 }
 
-// readEach reads the entries of an object, each by itself. It returns those that can't be read
-// as they stand.
-func readEach[V any](d *Damaged, what string, entries map[string]strictjson.Value, options ...strictjson.Option) (all map[string]V, damaged map[string]strictjson.Value) {
+// readEach reads the values of an object, each by itself. Damaged has the values that can't be
+// read, as they are.
+func readEach[V any](d *Damaged, what string, values map[string]strictjson.Value, options ...strictjson.Option) (all map[string]V, damaged map[string]strictjson.Value) {
 	all, damaged = map[string]V{}, map[string]strictjson.Value{}
-	for _, name := range slices.Sorted(maps.Keys(entries)) {
+	for _, name := range slices.Sorted(maps.Keys(values)) {
 		var v V
-		if err := strictjson.Unmarshal(entries[name], &v, options...); err != nil {
+		if err := strictjson.Unmarshal(values[name], &v, options...); err != nil {
 			d.add(what+name, err)
-			damaged[name] = entries[name]
+			damaged[name] = values[name]
 			continue
 		}
 		all[name] = v
@@ -71,8 +71,8 @@ func readEach[V any](d *Damaged, what string, entries map[string]strictjson.Valu
 // half a character. Who reads the entry itself is strict.
 var lenient = []strictjson.Option{strictjson.RepeatedNames, strictjson.AnyBytes, strictjson.AsWritten}
 
-// The entries of a document are found first. Then each is read by itself, so that a damaged
-// one leaves the others in force.
+// entries are found in a document first. Then each is read by itself, so that a damaged one
+// leaves the others in force.
 type entries struct {
 	named  map[string]strictjson.Value // in an object
 	listed []strictjson.Value          // in an array
@@ -151,21 +151,22 @@ func (s Settings) Document() ([]byte, error) {
 	}{object(s.Activities, s.Damaged.Activities), array(s.Grants, s.Damaged.Grants)})
 }
 
-// object returns the entries of an object, with the damaged ones as they stand.
-func object[V any](entries map[string]V, damaged map[string]strictjson.Value) map[string]any {
+// object returns the values of an object, with the damaged ones as they are. If a name has
+// both, an edit has set the other one.
+func object[V any](values map[string]V, damaged map[string]strictjson.Value) map[string]any {
 	all := map[string]any{}
-	for name, v := range entries {
+	for name, v := range damaged {
 		all[name] = v
 	}
-	for name, v := range damaged {
+	for name, v := range values {
 		all[name] = v
 	}
 	return all
 }
 
 // array does the same for an array.
-func array[V any](entries []V, damaged []strictjson.Value) (all []any) {
-	for _, v := range entries {
+func array[V any](values []V, damaged []strictjson.Value) (all []any) {
+	for _, v := range values {
 		all = append(all, v)
 	}
 	for _, v := range damaged {

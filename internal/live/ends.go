@@ -88,7 +88,8 @@ func (s Settings) firstEnd() (first time.Time) {
 	return first
 }
 
-var unchanged Limits // those of the code
+// unchanged are the limits before anybody has changed or blocked anything.
+var unchanged Limits
 
 // At returns the limits at now, after what has ended until then. It never returns nil.
 func (l *Limits) At(now time.Time) *Limits {

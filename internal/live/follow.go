@@ -69,7 +69,7 @@ type followed struct {
 	seen Stored // what it found
 }
 
-// A document is one of the two, and how a follower reads it.
+// A document is the settings or the blocks, and how a follower reads it.
 type document struct {
 	*followed
 	read  func(ctx context.Context, consistent bool) (Stored, error)

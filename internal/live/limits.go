@@ -47,11 +47,11 @@ type Query struct {
 // Terms are what is in force for a [Query].
 type Terms struct {
 	Subject            // the user
-	Subjects []Subject // those that the case names, in the order of the code
+	Subjects []Subject // those that the query names, in the order of the code
 	Label    string    // of the activity, like Group and Hold
 	Group    string
 	Hold     bool
-	Shared   bool   // the activity has subjects in the code, even if the case names none
+	Shared   bool   // the activity has subjects in the code, even if the query names none
 	Mode     string // of the operators, or else of the function
 
 	Unlimited bool   // there is no limit, or the mode is off: nothing is counted
@@ -61,7 +61,7 @@ type Terms struct {
 	Blocked string // the name of that subject; empty: it is the user
 }
 
-// A Subject is the user or a subject of the case, with what is in force for it.
+// A Subject is the user or a subject of the query, with what is in force for it.
 type Subject struct {
 	Name   string        // empty: the user
 	UserID string        // the key of its items, see [limits.SubjectID]
@@ -113,7 +113,7 @@ func (l *Limits) Terms(c Query) (t Terms) {
 	return t
 }
 
-// subject returns the terms of a part of the case's activity, and the bypass role that the
+// subject returns the terms of a part of the query's activity, and the bypass role that the
 // user or the subject with this key has by a grant; empty: none.
 func (l *Limits) subject(c Query, part limits.Subject, key string) (s Subject, role string) {
 	s.Name, s.UserID = part.Name, key
@@ -210,7 +210,8 @@ func (s Settings) keeping(last *Limits) Settings {
 	if len(s.Damaged.Activities) == 0 || last == nil {
 		return s
 	}
-	all := maps.Clone(s.Activities)
+	all := map[string]Override{}
+	maps.Copy(all, s.Activities)
 	for name := range s.Damaged.Activities {
 		if o, ok := last.overrides[name]; ok {
 			all[name] = o

@@ -30,8 +30,8 @@ func (t Trial) Limit(code limits.Activity, now limits.Subject, tier string) poli
 	return p
 }
 
-// before returns the limits before the trials of a part. A tier with a limit of its own and
-// without a trial has none, even if the ordinary limit has one.
+// before returns the limits before the trials of a part. If a tier with a limit of its own has
+// no trial, its limit before is zero, even if the ordinary limit has a trial.
 func (t Trials) before(code limits.Activity, now limits.Subject) limits.Subject {
 	tiers := limits.Tiers{}
 	for tier := range now.Tiers {

@@ -72,7 +72,7 @@ func (p bucket) with(r Rate) kind {
 	return p
 }
 
-// item lasts until tat, too: another interval may have made that later.
+// item returns a time after tat, too, which another interval may have made later.
 func (p bucket) item(now int64, s State) (window, expires int64) {
 	return 0, expiry(max(now+p.longest, s.Get(tat)), max(ClockSlack, p.keep))
 }
@@ -115,7 +115,7 @@ func (p bucket) take(now, n int64, _ uint64, s State) (Update, bool) {
 }
 
 // repace plans to record the longer interval of p. Then what is in use comes back at p's
-// pace, and not at the pace in s until the bucket is full.
+// pace, and not at the pace in s until the bucket is full. Only a slower p has to record it.
 func (p bucket) repace(now int64, s State) (u Update, slower bool) {
 	return Update{
 		If:   [][]Term{{Exactly(tat, s.Get(tat)), Exactly(every, s.Get(every)), Exactly(asof, s.Get(asof))}},

@@ -102,7 +102,7 @@ func seriesOf(s State) (x series, ok bool) {
 // maxStrikes is how many locks are counted: a second, doubled so often, is more than 366 days.
 const maxStrikes = 25
 
-// end returns when a lock of x ends, or would end. Each strike before it makes it twice as long.
+// end returns when a lock of x ends, or would end. Each earlier strike doubles the lock.
 func (p lockout) end(x series) int64 {
 	return x.latest + min(p.lock<<x.strikes, p.longest)
 }

@@ -14,8 +14,8 @@ import (
 //	                                   with 9000    5000/1m burst 7500
 //
 // All numbers count in one item, and each decision goes by its own. So a check with a lower
-// number is refused if more is counted, and counts nothing. How long ids are kept, and what an
-// item can bear, go by the max, because the next caller can give that.
+// number is refused if more is counted, and counts nothing. The max decides how long ids are
+// kept and what an item can bear, because the next caller can give it.
 
 // A scalable kind takes a number from a caller. With returns it with the numbers of r instead of
 // its own.

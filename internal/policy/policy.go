@@ -269,8 +269,9 @@ func (p Policy) Queues() bool { return p.queue != nil }
 // A log's slot gets 12:00:01: its time is the receipt when the id is forgotten.
 func (p Policy) CountedAt(now int64, s State) int64 { return p.latest(now, p.parts(s)) }
 
-// latest returns what CountedAt does, of the parts of a state. By a later time, another limit
-// can count still later: a sliding-window counter with short periods looks at one at a time.
+// latest returns what CountedAt does, of the parts of a state. By a later time, limits beside
+// each other can count still later: a sliding-window counter with short periods looks at one
+// at a time. A limit alone has looked at all of them.
 func (p Policy) latest(now int64, parts []State) int64 {
 	latest := now
 	for i, l := range p.limits {

@@ -128,7 +128,8 @@ func (p lentBucket) read(now, n int64, s State) Reading {
 	return p.bucket.read(now, n, left)
 }
 
-// without returns s without what it keeps back for the leases of p, and how much that is.
+// without returns what s has left if nothing is kept back for the leases of p. Held is how much
+// is kept back for them.
 func (p lentBucket) without(now int64, s State) (left State, held int64) {
 	held = min(p.lasts, keptBack(s))
 	if held == 0 || s.Get(tat) <= now {

@@ -47,7 +47,7 @@ func makeReservoir(r Rate, _ bool) (kind, error) {
 	return reservoir{r.Limit, r.Window.Milliseconds(), r.Ahead.Milliseconds()}, nil
 }
 
-// item ends with the latest ticket, too: another tier may give places further ahead.
+// item returns a time after the latest ticket, too: another tier may give places further ahead.
 func (p reservoir) item(now int64, s State) (window, expires int64) {
 	begun, _ := unstamp(s.Get(ticket))
 	last := max(p.last(now+ClockSlack.Milliseconds()), p.start(begun))

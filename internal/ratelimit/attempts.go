@@ -61,7 +61,7 @@ type attempts struct {
 	ctx      context.Context // the caller's context with the decision's deadline
 	budget   Budget          // nil: the deadline of ctx
 	began    time.Time       // when the last attempt began
-	requests int             // sent so far, what was sent beside a slow request included
+	requests int             // sent so far, and beside slow requests
 	busy     *StoreError     // the last answer of the class NotApplied; nil: there was none
 	asked    time.Time       // when the attempt that brought the last item began; zero: none did
 	kept     keptPlace       // of a reservoir, by the write under way; zero: none

@@ -86,7 +86,7 @@ func (l *Limiter) decide(ctx context.Context, q *question) (Decision, error) {
 		return d, nil
 	}
 	d, err := l.askStore(ctx, q)
-	if q.lease == nil {
+	if q.lease == nil && q.held > 0 {
 		l.Memory.release(q)
 	}
 	switch {

@@ -45,7 +45,7 @@ type question struct {
 	looked  bool        // its circuits were looked at
 	barred  *StoreError // why a circuit is open, if one is
 	reached bool        // the store has answered this decision, perhaps about another part
-	sent    amount      // how many actions an id stands for that this decision has sent
+	sent    amount      // how many actions this decision's id stands for, by the writes so far
 	shown   Item        // the item as the store last showed it; zero: it has not
 
 	claim  claim  // check: where the action is counted

@@ -119,7 +119,7 @@ func (x *exchange) send(again bool) *Limiter {
 	if x.t == nil || x.settled != nil || again && x.t.limiter.isOld(&x.request.write) {
 		return nil
 	}
-	if x.requests == 0 {
+	if x.requests == 0 { // another probe after two thirds, and no more
 		x.timer.Reset(x.third)
 	}
 	x.requests++

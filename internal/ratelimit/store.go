@@ -53,7 +53,7 @@ type Write struct {
 	RelyOn Location
 
 	Now     int64 // Unix milliseconds: the creation time of a new item; it also selects the set for the id
-	KeepOld bool  // no old ids go: Now is the time of a receipt, which this process's clock has not reached, or has long passed
+	KeepOld bool  // the write removes no old ids, because Now is ahead of this process's clock, or more than 5 s behind it
 	Expires int64 // Unix seconds: when the item stops mattering; 0: the item keeps its own
 }
 

@@ -52,7 +52,7 @@ func drawWrite(t *rapid.T) ratelimit.Write {
 	w.KeepAll = rapid.Bool().Draw(t, "whole")
 	w.Hold = rapid.Bool().Draw(t, "hold")
 	w.Renewed = rapid.Bool().Draw(t, "renewed")
-	w.KeepOld = rapid.Bool().Draw(t, "ahead")
+	w.KeepOld = rapid.Bool().Draw(t, "keepOld")
 	switch rapid.IntRange(0, 7).Draw(t, "what") {
 	case 0, 1:
 		w.Drop.Set = "ids"
