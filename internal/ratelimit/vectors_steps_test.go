@@ -156,10 +156,7 @@ func (v slotVector) run(t *testing.T, store Store, user string) {
 	for i, step := range v.Steps {
 		c.unix.Store(time.UnixMilli(step.Now).UnixNano())
 		d := mustDo(t, l, step.Op, Request{UserID: user, Activity: "act", Policy: p, Count: step.Count, ID: step.ID, At: step.At})
-		got := slotAnswer{d.Allowed, d.Reason, d.Granted, d.At, 0, d.Used, d.Remaining, d.Wait.Milliseconds(), d.ResetAt}
-		if d.At != 0 {
-			got.HeldUntil = p.HeldUntil(d.At)
-		}
+		got := slotAnswer{d.Allowed, d.Reason, d.Granted, d.At, d.HeldUntil, d.Used, d.Remaining, d.Wait.Milliseconds(), d.ResetAt}
 		if diff := cmp.Diff(step.Want, got); diff != "" {
 			t.Fatalf("%s, step %d, %s of %d for %s with %d at %d (-want +got):\n%s", text, i, step.Op, step.Count, step.ID, step.At, step.Now, diff)
 		}
