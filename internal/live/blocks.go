@@ -75,15 +75,15 @@ func CheckKey(key string) error {
 
 // Stored returns the blocks as a table keeps them under this version.
 func (b Blocks) Stored(version int64) (Stored, error) {
-	var entries []strictjson.Value
+	var all []strictjson.Value
 	for _, one := range b.All {
 		entry, err := strictjson.Marshal(one)
 		if err != nil {
 			return Stored{}, err
 		}
-		entries = append(entries, entry)
+		all = append(all, entry)
 	}
-	text, err := marshal(map[string]any{"blocks": append(entries, b.Damaged.Blocks...)})
+	text, err := marshal(map[string]any{"blocks": append(all, b.Damaged.Blocks...)})
 	return Stored{Version: version, Document: text}, err
 }
 

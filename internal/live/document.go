@@ -175,22 +175,22 @@ func array[V any](values []V, damaged []strictjson.Value) (all []any) {
 	return all
 }
 
-// readBeside returns the entries that writeBeside has written; nil: none. If the text can't be
+// readBeside returns the values that writeBeside has written; nil: none. If the text can't be
 // read, there are none, because it must not keep the live limits from being followed.
-func readBeside[V any](d *Damaged, what string, text []byte, options ...strictjson.Option) (entries map[string]V) {
+func readBeside[V any](d *Damaged, what string, text []byte, options ...strictjson.Option) (values map[string]V) {
 	if len(text) == 0 {
 		return nil
 	}
-	if err := strictjson.Unmarshal(text, &entries, options...); err != nil {
+	if err := strictjson.Unmarshal(text, &values, options...); err != nil {
 		d.add(what, err)
 		return nil
 	}
-	return entries
+	return values
 }
 
 // writeBeside returns the JSON of what stands beside the document; nil: nothing.
-func writeBeside[V any](entries map[string]V, damaged map[string]strictjson.Value) ([]byte, error) {
-	all := object(entries, damaged)
+func writeBeside[V any](values map[string]V, damaged map[string]strictjson.Value) ([]byte, error) {
+	all := object(values, damaged)
 	if len(all) == 0 {
 		return nil, nil
 	}

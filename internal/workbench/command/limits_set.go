@@ -72,7 +72,7 @@ func (c *setCommand) Run(ctx context.Context, env session) error {
 	if err := c.open(ctx); err != nil {
 		return err
 	}
-	if c.Mode == "off" {
+	if c.Mode == live.Off {
 		question := fmt.Sprintf("Switch %s off in %s%s? Nobody is limited then, and nothing is counted.", c.Activity, c.where(), untilWhen(until))
 		if err := c.confirm(ctx, env, question, ""); err != nil {
 			return err
@@ -131,7 +131,7 @@ func (c *setCommand) setMany(ctx context.Context, env session) error {
 	if err := c.open(ctx); err != nil {
 		return err
 	}
-	if c.Mode != "enforce" && c.Mode != liveedit.AsDeployed {
+	if c.Mode != live.Enforce && c.Mode != liveedit.AsDeployed {
 		question := fmt.Sprintf("Set %s to mode %s in %s%s?", what, c.Mode, c.where(), untilWhen(until))
 		if err := c.confirm(ctx, env, question, ""); err != nil {
 			return err
