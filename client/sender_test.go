@@ -71,6 +71,7 @@ func TestAServerThatSpeaksNoHTTP(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := testkit.OpenPort(t)
+			client.Forget("http://" + p.Addr())
 			p.Speak(tt.speaks)
 			bothWays(t, "http://"+p.Addr(), nil, func(t *testing.T, g *client.Guards) {
 				if why, kind := checks(t, g); !errors.Is(kind, tt.never) {
@@ -100,6 +101,7 @@ func TestAServerThatSpeaksNoTLS(t *testing.T) {
 	}} {
 		t.Run(name, func(t *testing.T) {
 			p := testkit.OpenPort(t)
+			client.Forget("https://" + p.Addr())
 			p.Speak(speaks)
 			bothWays(t, "https://"+p.Addr(), nil, func(t *testing.T, g *client.Guards) {
 				if why, kind := checks(t, g); !errors.Is(kind, client.ErrConfiguration) {
@@ -118,6 +120,7 @@ func TestAProxyThatRefuses(t *testing.T) {
 		_, _ = io.WriteString(w, okBody)
 	}))
 	defer guard.Close()
+	client.Forget(guard.URL)
 	var refuses atomic.Bool
 	refuses.Store(true)
 	proxy := testkit.Serve(t, func(w http.ResponseWriter, r *http.Request) {
